@@ -1,0 +1,80 @@
+"""Accounts, their API keys and their inboxes."""
+
+from dataclasses import dataclass
+
+from mailcheck.core.cursors import Position
+from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.instants import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLimits:
+    """How many requests a key may make in a clock minute and in a UTC day."""
+
+    per_minute: int
+    per_day: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much an inbox may hold: messages, and bytes of raw mail."""
+
+    max_messages: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One user of the service; the operator's account also gets postmaster's and abuse's mail."""
+
+    id: AccountId
+    name: str
+    mailbox_name: str
+    is_operator: bool
+    created_at: Instant
+    max_messages: int | None
+    max_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """What is kept of an API key: never the key itself. ``hint`` is its beginning, for lists."""
+
+    id: KeyId
+    account_id: AccountId
+    name: str
+    hint: str
+    created_at: Instant
+    last_used_at: Instant | None
+    revoked_at: Instant | None
+    per_minute: int | None
+    per_day: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request: the account behind a valid key, and that key's limits."""
+
+    account_id: AccountId
+    key_id: KeyId
+    limits: RequestLimits
+
+
+@dataclass(frozen=True, slots=True)
+class InboxState:
+    """An inbox as a sender or its owner meets it; ``last_position`` is its newest cursor."""
+
+    account_id: AccountId
+    mailbox_name: str
+    last_position: Position
+    message_count: int
+    byte_count: int
+    quota: Quota
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether one more message may come in (its size is judged when it is known)."""
+        return (
+            self.message_count < self.quota.max_messages
+            and self.byte_count < self.quota.max_bytes
+        )

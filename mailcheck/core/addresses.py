@@ -1,0 +1,88 @@
+"""Mail addresses by RFC 5321 4.1.2, with the UTF-8 of RFC 6531: the only parser of them."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+MAX_LOCAL_PART = 64  # octets, RFC 5321 4.5.3.1.1
+MAX_DOMAIN = 255  # octets, RFC 5321 4.5.3.1.2
+MAX_PATH = 254  # octets between the angle brackets, RFC 5321 4.5.3.1.3 less the brackets
+
+_ATEXT = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]"
+_DOT_ATOM = re.compile(rf"{_ATEXT}+(?:\.{_ATEXT}+)*")
+_QUOTED = re.compile(r'"(?:[ !#-\[\]-~\u0080-\U0010ffff]|\\[ -~])*"')
+_LABEL = r"[A-Za-z0-9\u0080-\U0010ffff](?:[A-Za-z0-9\u0080-\U0010ffff_-]*[A-Za-z0-9\u0080-\U0010ffff])?"
+_DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
+_SOURCE_ROUTE = re.compile(rf"@{_DOMAIN.pattern}(?:,@{_DOMAIN.pattern})*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Mailbox:
+    """A parsed address; ``local_part`` without quotes, ``domain`` as it was written."""
+
+    local_part: str
+    domain: str
+
+    def __str__(self) -> str:
+        local_part = self.local_part
+        if _DOT_ATOM.fullmatch(local_part) is None:
+            escaped = local_part.replace("\\", "\\\\").replace('"', '\\"')
+            local_part = f'"{escaped}"'
+        return f"{local_part}@{self.domain}"
+
+
+def is_dot_atom(text: str) -> bool:
+    """Tell whether the text may stand unquoted in a local part (RFC 5322 3.2.3)."""
+    return _DOT_ATOM.fullmatch(text) is not None
+
+
+def parse_mailbox(text: str) -> Mailbox:
+    """Read ``local-part@domain``; a source route in front is dropped (RFC 5321 C).
+
+    :raises ValueError: says in a few words what is wrong.
+    """
+    route = _SOURCE_ROUTE.match(text)
+    if route is not None:
+        text = text[route.end() :]
+    if len(text.encode("utf-8", "surrogateescape")) > MAX_PATH:
+        raise ValueError(f"address is longer than {MAX_PATH} octets")
+    local_part, domain = _split(text)
+    if len(local_part.encode("utf-8")) > MAX_LOCAL_PART:
+        raise ValueError(f"local part is longer than {MAX_LOCAL_PART} octets")
+    if domain.startswith("["):
+        parse_address_literal(domain)
+    elif _DOMAIN.fullmatch(domain) is None or len(domain.encode("utf-8")) > MAX_DOMAIN:
+        raise ValueError("domain is not a domain name")
+    return Mailbox(local_part, domain)
+
+
+def _split(text: str) -> tuple[str, str]:
+    quoted = _QUOTED.match(text)
+    if quoted is not None:
+        if text[quoted.end() : quoted.end() + 1] != "@":
+            raise ValueError("no @ after the quoted local part")
+        return re.sub(r"\\(.)", r"\1", quoted.group()[1:-1]), text[quoted.end() + 1 :]
+    local_part, at_sign, domain = text.partition("@")
+    if not at_sign:
+        raise ValueError("no @ in the address")
+    if not is_dot_atom(local_part):
+        raise ValueError("local part is not a dot-atom or a quoted string")
+    return local_part, domain
+
+
+def parse_address_literal(text: str) -> str:
+    """Read ``[192.0.2.1]`` or ``[IPv6:2001:db8::1]`` (RFC 5321 4.1.3) into the bare address.
+
+    :raises ValueError: it is neither.
+    """
+    if not (text.startswith("[") and text.endswith("]")):
+        raise ValueError("address literal is not in brackets")
+    inner = text[1:-1]
+    if inner[:5].lower() == "ipv6:":
+        return str(ipaddress.IPv6Address(inner[5:]))
+    return str(ipaddress.IPv4Address(inner))
+
+
+def is_domain_name(text: str) -> bool:
+    """Tell whether the text has the form of a host name (a single label included)."""
+    return len(text) <= MAX_DOMAIN and _DOMAIN.fullmatch(text) is not None

@@ -1,0 +1,31 @@
+"""Cursors: an opaque arrival position in one inbox.
+
+A position is a counter of the inbox, advanced in the transaction that inserts
+the message, so a cursor is exact where a clock or a database sequence is not.
+"""
+
+import re
+from typing import NewType
+
+Position = NewType("Position", int)
+
+START: Position = Position(0)
+"""Before the first message of any inbox."""
+
+_PREFIX = "c"
+_CURSOR = re.compile(r"c(0|[1-9a-f][0-9a-f]{0,14})", re.ASCII)
+
+
+def format_cursor(position: Position) -> str:
+    """Write a position as the text that clients pass back unchanged."""
+    return f"{_PREFIX}{position:x}"
+
+
+def parse_cursor(text: str) -> Position:
+    """Read a cursor that `format_cursor` wrote.
+
+    :raises ValueError: the text was not made by this service.
+    """
+    if _CURSOR.fullmatch(text) is None:
+        raise ValueError("not a cursor of this service")
+    return Position(int(text[len(_PREFIX) :], 16))

@@ -1,0 +1,93 @@
+"""Expected failures, one exception each, named after the condition.
+
+They say what happened in one readable sentence. What a client of HTTP, SMTP
+or MCP gets for each is written in one table per wire: ``web/errors.py``,
+``smtp/replies.py``. Anything that is not an `ExpectedFailure` is our own crash.
+"""
+
+
+class ExpectedFailure(Exception):
+    """Base of all: the message is fit to be shown to the one who asked."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else type(self).__name__
+
+
+class InvalidParameter(ExpectedFailure):
+    """A parameter is missing or can't be what it is; ``name`` is the parameter."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(problem)
+        self.name = name
+
+
+class InvalidCredentials(ExpectedFailure):
+    """The API key is missing, unknown or revoked, or two keys contradict each other."""
+
+
+class MessageNotFound(ExpectedFailure):
+    """No such message in this account: never there, deleted, or expired."""
+
+
+class AttachmentNotFound(ExpectedFailure):
+    """The message has no such attachment."""
+
+
+class ShareNotFound(ExpectedFailure):
+    """No message has this share link: never made, revoked, or the message has gone."""
+
+
+class LimitExceeded(ExpectedFailure):
+    """A request limit is used up; ``retry_after`` is in whole seconds."""
+
+    def __init__(self, problem: str, retry_after: int) -> None:
+        super().__init__(problem)
+        self.retry_after = retry_after
+
+
+class TooManyWaits(LimitExceeded):
+    """The key holds as many parked waits as it may."""
+
+
+class StoreUnavailable(ExpectedFailure):
+    """The store can't answer now (disk full, locked, gone): nothing was changed."""
+
+
+class ShuttingDown(ExpectedFailure):
+    """The daemon is stopping; the same request works again in a moment."""
+
+
+class RecipientUnknown(ExpectedFailure):
+    """No inbox has this address, or it is not one of our domains."""
+
+
+class InboxFull(ExpectedFailure):
+    """The inbox holds as much as it may; mail that expires makes room."""
+
+
+class OutOfSpace(ExpectedFailure):
+    """The disk has less free space than the operator wants to keep."""
+
+
+class OperatorMissing(ExpectedFailure):
+    """Mail to postmaster, but no account exists yet that could read it."""
+
+
+class AccountNameTaken(ExpectedFailure):
+    """An account of this name exists."""
+
+
+class AccountNotFound(ExpectedFailure):
+    """No account has this name."""
+
+
+class KeyNotFound(ExpectedFailure):
+    """No API key has this id."""
+
+
+class WaitInterrupted(ExpectedFailure):
+    """A wait was cut short by a shutdown or a store failure; ``cursor`` goes on from here."""
+
+    def __init__(self, problem: str, cursor: str) -> None:
+        super().__init__(problem)
+        self.cursor = cursor

@@ -1,0 +1,52 @@
+"""Names that mailcheck makes up: unguessable, made from randomness given by the caller."""
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Callable
+from typing import NewType
+
+from mailcheck.core.instants import Instant
+
+RandomBytes = Callable[[int], bytes]
+"""``random_bytes(n)`` gives ``n`` bytes fit for secrets (``os.urandom`` in the daemon)."""
+
+AccountId = NewType("AccountId", str)
+KeyId = NewType("KeyId", str)
+DeliveryId = NewType("DeliveryId", str)
+MessageId = NewType("MessageId", str)
+
+API_KEY_PREFIX = "mck_"
+SHORT_ID_LENGTH = 13  # 13 characters of a-z2-7 are 65 bits
+
+
+def _base32(data: bytes) -> str:
+    return base64.b32encode(data).decode("ascii").lower().rstrip("=")
+
+
+def new_short_id(random_bytes: RandomBytes) -> str:
+    """Make 13 characters of ``a-z2-7`` (65 random bits): fits any local part, survives case folding."""
+    return _base32(random_bytes(9))[:SHORT_ID_LENGTH]
+
+
+def new_time_ordered_id(now: Instant, random_bytes: RandomBytes) -> str:
+    """Make a UUID version 7 (RFC 9562 5.7): rows made together lie together in an index."""
+    value = (now & (1 << 48) - 1) << 80 | int.from_bytes(random_bytes(10))
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def new_api_key(random_bytes: RandomBytes) -> str:
+    """Make an API key: a recognisable prefix and 160 random bits."""
+    return API_KEY_PREFIX + _base32(random_bytes(20))
+
+
+def new_share_token(random_bytes: RandomBytes) -> str:
+    """Make the secret part of a share link: 128 random bits."""
+    return _base32(random_bytes(16))
+
+
+def digest_secret(secret: str) -> bytes:
+    """Hash a secret of full entropy for storage; SHA-256 is enough since it can't be guessed."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -1,0 +1,62 @@
+"""Moments in time as whole milliseconds since the Unix epoch, UTC.
+
+One unit everywhere: what is stored, compared and rendered is the same number,
+so that a timestamp survives a round trip through JSON exactly (three decimals).
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import NewType
+
+Instant = NewType("Instant", int)
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# RFC 3339 5.6 with a space allowed for "T", and the wider ISO 8601 forms that
+# programs really print. A space before the offset is a "+" that was not
+# percent-encoded in a query string.
+_ISO_8601 = re.compile(
+    r"(?P<date>\d{4}-?\d{2}-?\d{2})[Tt ](?P<time>\d{2}(?::?\d{2}(?::?\d{2}(?:[.,]\d+)?)?)?)"
+    r"(?P<offset>\s*[Zz]|\s*[+-]\d{2}(?::?\d{2})?| \d{2}(?::?\d{2})?)?",
+    re.ASCII,
+)
+
+
+def instant_of(seconds: float) -> Instant:
+    """Turn a clock reading in seconds since the epoch into an instant."""
+    return Instant(int(seconds * SECOND))
+
+
+def parse_instant(text: str) -> Instant:
+    """Read an ISO 8601 date and time; one without an offset is UTC.
+
+    :raises ValueError: the text is not a date with a time of day.
+    """
+    match = _ISO_8601.fullmatch(text.strip())
+    if match is None:
+        raise ValueError("not an ISO 8601 date and time")
+    offset = (match["offset"] or "Z").upper()
+    if offset.startswith(" ") and offset.strip()[0].isdigit():
+        offset = "+" + offset.strip()
+    # fromisoformat wants date and time both basic or both extended; each is
+    # read alone so that a mixture is no error.
+    date = datetime.fromisoformat(match["date"])
+    moment = datetime.fromisoformat(f"2000-01-01T{match['time']}{offset.strip()}")
+    zone = moment.utcoffset() or timedelta()
+    whole = date.replace(tzinfo=UTC) + (
+        moment.replace(tzinfo=UTC) - datetime(2000, 1, 1, tzinfo=UTC)
+    )
+    return Instant(
+        (whole - _EPOCH) // timedelta(milliseconds=1) - zone // timedelta(milliseconds=1)
+    )
+
+
+def format_instant(instant: Instant) -> str:
+    """Write an instant as ``2026-11-21T10:00:00.000Z``: always three decimals and ``Z``."""
+    moment = _EPOCH + timedelta(milliseconds=instant)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant % SECOND:03d}Z"

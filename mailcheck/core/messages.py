@@ -1,0 +1,103 @@
+"""A mail on its way in, and a mail as it is kept."""
+
+from dataclasses import dataclass, field
+
+from mailcheck.core.content import HeaderSummary, MessageContent
+from mailcheck.core.cursors import Position
+from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.instants import Instant
+
+NULL_REVERSE_PATH = ""
+"""The empty MAIL FROM of bounces and other notifications (RFC 5321 4.5.5)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFacts:
+    """What was negotiated: ``version`` like ``TLSv1.3``, ``cipher`` in OpenSSL's spelling."""
+
+    version: str
+    cipher: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Facts of one SMTP connection, as they stand when a transaction begins.
+
+    ``account_id`` is the account that authenticated, on the submission port.
+    """
+
+    client_ip: str
+    helo_name: str
+    is_extended: bool
+    tls: TlsFacts | None = None
+    account_id: AccountId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """One accepted RCPT TO: the address as it was written, and whose inbox it reaches."""
+
+    address: str
+    account_id: AccountId
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """One SMTP transaction up to DATA. Recipients are distinct."""
+
+    envelope_sender: str
+    recipients: tuple[Recipient, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A mail to be stored: one message for each recipient, ``raw_message`` once."""
+
+    id: DeliveryId
+    session: Session
+    envelope: Envelope
+    raw_message: bytes
+    received_at: Instant
+    expires_at: Instant
+    message_ids: tuple[MessageId, ...]
+    share_tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A mail for an inbox that was refused: shown to those who wait for it in vain."""
+
+    account_id: AccountId
+    recipient: str
+    envelope_sender: str
+    client_ip: str
+    reason: str
+    refused_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSummary:
+    """What filters and lists need of a stored message."""
+
+    id: MessageId
+    account_id: AccountId
+    delivery_id: DeliveryId
+    position: Position
+    recipient: str
+    tag: str
+    header: HeaderSummary
+    size: int
+    received_at: Instant
+    expires_at: Instant
+    share_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """A whole message: its summary, how it came in, and what was derived from its bytes."""
+
+    summary: MessageSummary
+    envelope_sender: str
+    session: Session
+    content: MessageContent = field(repr=False)

@@ -1,0 +1,56 @@
+"""What the SMTP receiver needs of the rest of the house."""
+
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import Envelope, Recipient, Session
+
+
+class MailReceiver(Protocol):
+    """Says whose a recipient is and takes mails in.
+
+    Expected failures arrive as exceptions of `mailcheck.core.errors`; anything
+    else is a fault of ours and temporary to the sender.
+    """
+
+    def accept_recipient(
+        self, session: Session, envelope_sender: str, mailbox: Mailbox
+    ) -> Deferred[Recipient]:
+        """Find the inbox of a recipient; ``postmaster`` without domain has an empty domain.
+
+        :raises RecipientUnknown: no such inbox or domain (550).
+        :raises InboxFull: the inbox is over its quota (452).
+        :raises OutOfSpace: the disk is (452).
+        :raises OperatorMissing: postmaster's mail has no reader yet (451).
+        :raises StoreUnavailable: can't tell now (451).
+        """
+
+    def deliver(
+        self, session: Session, envelope: Envelope, raw_message: bytes
+    ) -> Deferred[DeliveryId]:
+        """Store a mail; fires when it is on disk, and only then.
+
+        :raises RecipientUnknown: an inbox went away since RCPT (550).
+        :raises InboxFull: an inbox filled up since RCPT (452); nothing was stored.
+        :raises OutOfSpace: (452).
+        :raises StoreUnavailable: (451).
+        """
+
+    def record_refusal(
+        self,
+        session: Session,
+        envelope_sender: str,
+        recipients: tuple[Recipient, ...],
+        reason: str,
+    ) -> None:
+        """Note that a mail for these inboxes was refused, for those who wait for it."""
+
+    def authenticate(self, secret: str) -> Deferred[AccountId]:
+        """Find the account of an API key given as an SMTP AUTH password.
+
+        :raises InvalidCredentials: unknown or revoked (535).
+        :raises StoreUnavailable: can't tell now (454).
+        """
