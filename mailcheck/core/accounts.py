@@ -75,6 +75,5 @@ class InboxState:
     def has_room(self) -> bool:
         """Tell whether one more message may come in (its size is judged when it is known)."""
         return (
-            self.message_count < self.quota.max_messages
-            and self.byte_count < self.quota.max_bytes
+            self.message_count < self.quota.max_messages and self.byte_count < self.quota.max_bytes
         )

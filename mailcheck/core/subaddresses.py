@@ -47,5 +47,7 @@ def explain_bad_tag(tag: str) -> str | None:
     if octets > MAX_TAG:
         return f"a tag has at most {MAX_TAG} octets; you sent {octets}"
     if not is_dot_atom(tag):
-        return "a tag is a dot-atom: letters, digits and !#$%&'*+-/=?^_`{|}~, with single dots inside"
+        return (
+            "a tag is a dot-atom: letters, digits and !#$%&'*+-/=?^_`{|}~, with single dots inside"
+        )
     return None
