@@ -28,7 +28,7 @@ class DnsStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DnsQuestion:
-    """One question: ``name`` in lower-case A-labels without the trailing dot, ``rdtype`` like ``TXT``."""
+    """One question: ``name`` in lower-case A-labels, no trailing dot; ``rdtype`` like ``TXT``."""
 
     name: str
     rdtype: str

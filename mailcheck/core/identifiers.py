@@ -25,7 +25,7 @@ def _base32(data: bytes) -> str:
 
 
 def new_short_id(random_bytes: RandomBytes) -> str:
-    """Make 13 characters of ``a-z2-7`` (65 random bits): fits any local part, survives case folding."""
+    """Make 13 characters of ``a-z2-7``: 65 random bits that survive case folding."""
     return _base32(random_bytes(9))[:SHORT_ID_LENGTH]
 
 
