@@ -11,7 +11,15 @@ from dns.rdata import Rdata
 
 
 class DnsStatus(Enum):
-    """How a question ended. NODATA is NOERROR without a record of the type (RFC 2308 2.2)."""
+    """How a question ended.
+
+    NODATA is NOERROR without a record of the type (RFC 2308 2.2). NXDOMAIN is
+    also the answer to a name that DNS can't carry (RFC 1035 2.3.4: an empty
+    label or one over 63 octets, over 253 characters in all; anything but
+    ASCII): it can't exist, and is not asked for. SERVFAIL is also an answer
+    that makes no sense (garbage, a loop of CNAMEs), TIMEOUT also a resolver
+    that can't be reached.
+    """
 
     FOUND = "found"
     NODATA = "nodata"
@@ -28,7 +36,11 @@ class DnsStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DnsQuestion:
-    """One question: ``name`` in lower-case A-labels, no trailing dot; ``rdtype`` like ``TXT``."""
+    """One question: ``name`` in lower-case A-labels, no trailing dot; ``rdtype`` like ``TXT``.
+
+    A backslash escapes as in zone files (RFC 1035 5.1), as in names that
+    records hold; the empty name is the root.
+    """
 
     name: str
     rdtype: str
@@ -40,7 +52,8 @@ class DnsAnswer:
 
     ``records`` are of the asked type only; ``canonical_name`` is where CNAMEs
     led (the asked name without any); ``ttl`` is in seconds, for negative
-    answers by RFC 2308 5; ``is_authenticated`` is the AD bit.
+    answers by RFC 2308 5 (0: not to be remembered); ``is_authenticated`` is
+    the AD bit: DNSSEC validated by the resolver, if the way to it is trusted.
     """
 
     question: DnsQuestion

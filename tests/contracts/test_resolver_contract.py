@@ -1,0 +1,181 @@
+"""What every `Resolver` promises: the double of the tests, and ours in front of a real server."""
+
+import pytest
+from dns.rdtypes.ANY.MX import MX
+from dns.rdtypes.ANY.TXT import TXT
+from dns.rdtypes.IN.A import A
+from twisted.internet.defer import CancelledError, gatherResults
+from twisted.python.failure import Failure
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.operations.dns_ports import Resolver
+from tests.fakes.memory_zone import MemoryZone
+
+LONG_TEXT = "v=DKIM1; p=" + "A" * 600
+MANY_TEXTS = [f"entry {number:03d} " + "x" * 200 for number in range(100)]
+
+ZONE = {
+    "example.com": {
+        "SOA": ["ns.example.com. host.example.com. 1 3600 600 86400 60"],
+        "MX": ["10 mx1.example.com.", "20 mx2.example.com."],
+        "TXT": ["v=spf1 mx -all", LONG_TEXT],
+    },
+    "mx1.example.com": {"A": ["192.0.2.1"], "AAAA": ["2001:db8::1"]},
+    "www.example.com": {"CNAME": ["mx1.example.com."]},
+    "alias.example.com": {"CNAME": ["target.other.example."]},
+    "dangling.example.com": {"CNAME": ["gone.other.example."]},
+    "empty.example.com": {"CNAME": ["nothing.other.example."]},
+    "one.loop.example.com": {"CNAME": ["two.loop.example.com."]},
+    "two.loop.example.com": {"CNAME": ["one.loop.example.com."]},
+    "away.example.com": {"CNAME": ["back.other.example."]},
+    "deep.below.example.com": {"A": ["192.0.2.9"]},
+    "*.wild.example.com": {"A": ["192.0.2.7"]},
+    "large.example.com": {"TXT": MANY_TEXTS},
+    "_dmarc.example.com": {"TXT": ["v=DMARC1; p=reject"]},
+    "other.example": {"SOA": ["ns.other.example. host.other.example. 1 3600 600 86400 60"]},
+    "target.other.example": {"A": ["192.0.2.8"]},
+    "nothing.other.example": {"TXT": ["no address here"]},
+    "back.other.example": {"CNAME": ["away.example.com."]},
+}
+
+
+@pytest.fixture(params=["memory zone"])
+def resolver(request: pytest.FixtureRequest) -> Resolver:
+    """Give each implementation, serving `ZONE`."""
+    return MemoryZone(ZONE)
+
+
+async def ask(resolver: Resolver, name: str, rdtype: str) -> DnsAnswer:
+    """Ask one question."""
+    return await resolver.lookup(DnsQuestion(name, rdtype))
+
+
+async def test_resolver_found(resolver: Resolver) -> None:
+    """Records of the asked type come with their owner and their time to live."""
+    answer = await ask(resolver, "example.com", "MX")
+    assert answer.status is DnsStatus.FOUND
+    records = [record for record in answer.records if isinstance(record, MX)]
+    assert sorted((record.preference, record.exchange.to_text()) for record in records) == [
+        (10, "mx1.example.com."),
+        (20, "mx2.example.com."),
+    ]
+    assert answer.question == DnsQuestion("example.com", "MX")
+    assert answer.canonical_name == "example.com"
+    assert answer.ttl == 3600
+
+
+async def test_resolver_text(resolver: Resolver) -> None:
+    """A text over 255 octets arrives whole, as the strings that it was cut into."""
+    answer = await ask(resolver, "example.com", "TXT")
+    texts = {b"".join(record.strings) for record in answer.records if isinstance(record, TXT)}
+    assert texts == {b"v=spf1 mx -all", LONG_TEXT.encode()}
+
+
+@pytest.mark.parametrize(
+    ("name", "rdtype", "status"),
+    [
+        ("example.com", "AAAA", DnsStatus.NODATA),
+        ("mx1.example.com", "MX", DnsStatus.NODATA),
+        ("below.example.com", "A", DnsStatus.NODATA),
+        ("nobody.example.com", "A", DnsStatus.NXDOMAIN),
+        ("a.b.c.example.com", "TXT", DnsStatus.NXDOMAIN),
+        ("www.example.com", "MX", DnsStatus.NODATA),
+        ("empty.example.com", "A", DnsStatus.NODATA),
+        ("dangling.example.com", "A", DnsStatus.NXDOMAIN),
+        ("x.wild.example.com", "MX", DnsStatus.NODATA),
+    ],
+)
+async def test_resolver_negative(
+    resolver: Resolver, name: str, rdtype: str, status: DnsStatus
+) -> None:
+    """A name without the type and a name that does not exist are told apart."""
+    answer = await ask(resolver, name, rdtype)
+    assert (answer.status, answer.records) == (status, ())
+    assert 0 < answer.ttl <= 300
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical_name", "address"),
+    [
+        ("www.example.com", "mx1.example.com", "192.0.2.1"),
+        ("alias.example.com", "target.other.example", "192.0.2.8"),
+        ("x.wild.example.com", "x.wild.example.com", "192.0.2.7"),
+        ("MX1.Example.COM.", "mx1.example.com", "192.0.2.1"),
+        (r"m\120\049.example.com", "mx1.example.com", "192.0.2.1"),
+    ],
+)
+async def test_resolver_names(
+    resolver: Resolver, name: str, canonical_name: str, address: str
+) -> None:
+    """CNAMEs, within a zone and out of it, and wildcards lead to the records."""
+    answer = await ask(resolver, name, "A")
+    assert answer.status is DnsStatus.FOUND
+    assert [record.address for record in answer.records if isinstance(record, A)] == [address]
+    assert answer.canonical_name == canonical_name
+
+
+async def test_resolver_cname_itself(resolver: Resolver) -> None:
+    """Who asks for the CNAME gets it, and not what it leads to."""
+    answer = await ask(resolver, "www.example.com", "CNAME")
+    assert [record.to_text() for record in answer.records] == ["mx1.example.com."]
+    assert answer.canonical_name == "www.example.com"
+
+
+@pytest.mark.parametrize("name", ["one.loop.example.com", "away.example.com"])
+async def test_resolver_loops(resolver: Resolver, name: str) -> None:
+    """A loop of CNAMEs is a failure, never an answer, and ends."""
+    answer = await ask(resolver, name, "A")
+    assert answer.status is DnsStatus.SERVFAIL
+    assert not answer.status.is_determined
+    assert answer.ttl == 0
+
+
+async def test_resolver_large(resolver: Resolver) -> None:
+    """An answer of 20 KB, far too large for a datagram, arrives whole."""
+    answer = await ask(resolver, "large.example.com", "TXT")
+    texts = [b"".join(record.strings) for record in answer.records if isinstance(record, TXT)]
+    assert sorted(texts) == [text.encode() for text in MANY_TEXTS]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a" * 64 + ".example.com", "example..com", ".example.com", ".".join(["a"] * 128), "bücher.de"],
+)
+async def test_resolver_impossible_names(resolver: Resolver, name: str) -> None:
+    """A name that DNS can't carry does not exist."""
+    answer = await ask(resolver, name, "A")
+    assert (answer.status, answer.records) == (DnsStatus.NXDOMAIN, ())
+
+
+async def test_resolver_longest_name(resolver: Resolver) -> None:
+    """A name of 253 characters can be asked for."""
+    name = ".".join(["a" * 49] * 4) + "." + "b" * 41 + ".example.com"
+    assert len(name) == 253
+    answer = await ask(resolver, name, "A")
+    assert answer.status is DnsStatus.NXDOMAIN
+
+
+def test_resolver_unknown_type(resolver: Resolver) -> None:
+    """A record type that does not exist is a mistake of the caller, told at once."""
+    with pytest.raises(ValueError, match="NOTHING"):
+        resolver.lookup(DnsQuestion("example.com", "NOTHING"))
+
+
+async def test_resolver_many(resolver: Resolver) -> None:
+    """Hundreds of questions at once are each answered with their own answer."""
+    questions = [DnsQuestion(f"h{number}.wild.example.com", "A") for number in range(400)]
+    answers = await gatherResults([resolver.lookup(question) for question in questions])
+    assert [answer.question for answer in answers] == questions
+    assert {answer.status for answer in answers} == {DnsStatus.FOUND}
+
+
+async def test_resolver_same_question_twice(resolver: Resolver) -> None:
+    """Two who ask the same are both answered; one who gives up does not take the other along."""
+    question = DnsQuestion("_dmarc.example.com", "TXT")
+    first, second = resolver.lookup(question), resolver.lookup(question)
+    failures: list[Failure] = []
+    first.addErrback(failures.append)
+    first.cancel()
+    answer = await second
+    assert [record.to_text() for record in answer.records] == ['"v=DMARC1; p=reject"']
+    assert all(failure.check(CancelledError) for failure in failures)

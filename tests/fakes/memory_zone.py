@@ -1,0 +1,162 @@
+"""The DNS of a test: everything there is, written as a literal.
+
+    zone = MemoryZone(
+        {
+            "example.com": {"MX": ["10 mx.example.com."], "TXT": ["v=spf1 mx -all"]},
+            "mx.example.com": {"A": ["192.0.2.1"]},
+            "www.example.com": {"CNAME": ["example.com."]},
+            "*.wild.example": {"A": ["192.0.2.2"]},
+        },
+        failing={"dead.example": DnsStatus.TIMEOUT, ("example.com", "A"): DnsStatus.SERVFAIL},
+        silent=["never.example"],
+    )
+
+A name that has records, or names below it (an empty non-terminal), exists:
+its other types are NODATA. Every other name is NXDOMAIN. `MemoryZone.asked`
+holds all questions in order.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+import dns.zonefile
+from dns.name import Name
+from dns.rdata import Rdata
+from twisted.internet.defer import Deferred, succeed
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+
+Records = Mapping[str, Mapping[str, Sequence[str]]]
+"""Owner name -> record type -> records as in a zone file (for TXT plain text will do)."""
+
+Failures = Mapping[str | tuple[str, str], DnsStatus]
+"""Name, or name and record type -> the status that such questions end with."""
+
+POSITIVE_TTL = 3600
+NEGATIVE_TTL = 300
+MAX_CHAIN = 16  # CNAMEs followed, as `mailcheck.dns` does
+MAX_TXT_STRING = 255  # octets, RFC 1035 3.3
+
+
+class MemoryZone:
+    """A `Resolver` that answers at once.
+
+    ``failing`` and ``silent`` may be changed while a test runs. A question
+    about a ``silent`` name stays in ``unanswered`` until it is cancelled, so
+    that a test can move its clock past a deadline.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        *,
+        failing: Failures | None = None,
+        silent: Collection[str] = (),
+        is_authenticated: bool = False,
+    ) -> None:
+        self.asked: list[DnsQuestion] = []
+        self.unanswered: list[DnsQuestion] = []
+        self.failing = dict(failing or {})
+        self.silent = set(silent)
+        self._is_authenticated = is_authenticated
+        self._nodes: dict[Name, dict[str, tuple[Rdata, ...]]] = {}
+        for owner, by_type in records.items():
+            for rdtype, texts in by_type.items():
+                self.publish(owner, rdtype, *texts)
+
+    @classmethod
+    def from_text(cls, zone_text: str) -> "MemoryZone":
+        """Read a zone file; without ``$ORIGIN`` all names in it are absolute."""
+        zone = cls({})
+        for rrset in dns.zonefile.read_rrsets(zone_text, default_ttl=POSITIVE_TTL):
+            rdtype = dns.rdatatype.to_text(rrset.rdtype)
+            zone._nodes.setdefault(rrset.name, {})[rdtype] = tuple(rrset)
+        return zone
+
+    def publish(self, owner: str, rdtype: str, *texts: str) -> None:
+        """Set the records of one type at one name; without any it has none of that type."""
+        node = self._nodes.setdefault(dns.name.from_text(owner.lower()), {})
+        node[rdtype] = tuple(_parse_record(rdtype, text) for text in texts)
+
+    @property
+    def asked_pairs(self) -> list[tuple[str, str]]:
+        """Give the questions as plain pairs: ``[("example.com", "MX"), ...]``."""
+        return [(question.name, question.rdtype) for question in self.asked]
+
+    def records(self) -> Iterator[tuple[Name, str, Rdata]]:
+        """Give every record with its owner and type, as a real name server needs them."""
+        for owner, node in self._nodes.items():
+            for rdtype, records in node.items():
+                for record in records:
+                    yield owner, rdtype, record
+
+    def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
+        """Answer as `mailcheck.operations.dns_ports.Resolver` promises."""
+        try:
+            dns.rdatatype.from_text(question.rdtype)
+        except dns.rdatatype.UnknownRdatatype as failure:
+            raise ValueError(f"no record type: {question.rdtype}") from failure
+        self.asked.append(question)
+        if question.name in self.silent:
+            self.unanswered.append(question)
+            return Deferred(lambda _: self.unanswered.remove(question))
+        by_type = self.failing.get((question.name, question.rdtype))
+        status = by_type or self.failing.get(question.name)
+        if status is not None:
+            return succeed(DnsAnswer(question, status, canonical_name=question.name))
+        return succeed(self._answer(question))
+
+    def _answer(self, question: DnsQuestion) -> DnsAnswer:
+        try:
+            name = dns.name.from_text(question.name.encode("ascii").lower())
+        except (ValueError, dns.name.LabelTooLong, dns.name.EmptyLabel, dns.name.NameTooLong):
+            return DnsAnswer(question, DnsStatus.NXDOMAIN, (), question.name, NEGATIVE_TTL)
+        for _ in range(MAX_CHAIN):
+            node = self._find_node(name)
+            if node is not None and question.rdtype not in node and node.get("CNAME"):
+                name = dns.name.from_text(node["CNAME"][0].to_text().lower())
+                continue
+            records = () if node is None else node.get(question.rdtype, ())
+            status = DnsStatus.NXDOMAIN if node is None else DnsStatus.NODATA
+            return DnsAnswer(
+                question=question,
+                status=DnsStatus.FOUND if records else status,
+                records=records,
+                canonical_name=name.to_text().removesuffix("."),
+                ttl=POSITIVE_TTL if records else NEGATIVE_TTL,
+                is_authenticated=self._is_authenticated,
+            )
+        return DnsAnswer(question, DnsStatus.SERVFAIL, canonical_name=question.name)
+
+    def _find_node(self, name: Name) -> Mapping[str, tuple[Rdata, ...]] | None:
+        if self._exists(name):
+            return self._nodes.get(name, {})
+        encloser = name.parent()
+        while not self._exists(encloser):
+            encloser = encloser.parent()
+        return self._nodes.get(dns.name.Name((b"*", *encloser.labels)))  # RFC 4592 3.3.1
+
+    def _exists(self, name: Name) -> bool:
+        if name == dns.name.root:
+            return True
+        return any(
+            owner.is_subdomain(name) for owner, node in self._nodes.items() if any(node.values())
+        )
+
+
+def _parse_record(rdtype: str, text: str) -> Rdata:
+    if rdtype in ("TXT", "SPF") and not text.startswith('"'):
+        text = _quote(text)
+    return dns.rdata.from_text("IN", rdtype, text, origin=dns.name.root, relativize=False)
+
+
+def _quote(text: str) -> str:
+    escaped = [
+        chr(octet) if octet in range(0x20, 0x7F) and octet not in b'"\\' else f"\\{octet:03d}"
+        for octet in text.encode("utf-8")
+    ]
+    cuts = range(0, max(len(escaped), 1), MAX_TXT_STRING)
+    return " ".join('"' + "".join(escaped[cut : cut + MAX_TXT_STRING]) + '"' for cut in cuts)
