@@ -1,0 +1,109 @@
+"""IP addresses: which of them are reachable from everywhere on the Internet.
+
+The tables are the IANA special-purpose registries (RFC 6890), written out
+because what `ipaddress` calls private changes between releases of Python.
+"""
+
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+)
+
+IpAddress = IPv4Address | IPv6Address
+
+DOCUMENTATION = "reserved for documentation"
+
+_SPECIAL_V4: tuple[tuple[IPv4Network, str], ...] = tuple(
+    (IPv4Network(network), reason)
+    for network, reason in (
+        ("0.0.0.0/8", "not an address of a host"),  # RFC 791 3.2
+        ("10.0.0.0/8", "private"),  # RFC 1918
+        ("100.64.0.0/10", "behind a provider's NAT"),  # RFC 6598
+        ("127.0.0.0/8", "loopback"),  # RFC 1122 3.2.1.3
+        ("169.254.0.0/16", "link-local"),  # RFC 3927
+        ("172.16.0.0/12", "private"),  # RFC 1918
+        ("192.0.0.0/24", "reserved for protocols"),  # RFC 6890 2.1
+        ("192.0.2.0/24", DOCUMENTATION),  # RFC 5737
+        ("192.31.196.0/24", "a sink of the DNS root"),  # RFC 7535
+        ("192.52.193.0/24", "reserved for multicast tunnels"),  # RFC 7450
+        ("192.88.99.0/24", "the 6to4 relay anycast"),  # RFC 7526
+        ("192.168.0.0/16", "private"),  # RFC 1918
+        ("192.175.48.0/24", "a sink of the DNS root"),  # RFC 7534
+        ("198.18.0.0/15", "reserved for benchmarks"),  # RFC 2544
+        ("198.51.100.0/24", DOCUMENTATION),  # RFC 5737
+        ("203.0.113.0/24", DOCUMENTATION),  # RFC 5737
+        ("224.0.0.0/4", "multicast"),  # RFC 5771
+        ("240.0.0.0/4", "reserved"),  # RFC 1112 4, the limited broadcast included
+    )
+)
+
+_GLOBAL_UNICAST_V6 = IPv6Network("2000::/3")  # RFC 4291 2.4: nothing else is assigned yet
+
+_SPECIAL_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
+    (IPv6Network(network), reason)
+    for network, reason in (
+        ("::1/128", "loopback"),  # RFC 4291 2.5.3
+        ("::/8", "reserved"),  # RFC 4291
+        ("100::/64", "discard-only"),  # RFC 6666
+        ("fc00::/7", "private"),  # RFC 4193
+        ("fe80::/10", "link-local"),  # RFC 4291 2.5.6
+        ("fec0::/10", "site-local"),  # RFC 3879
+        ("ff00::/8", "multicast"),  # RFC 4291 2.7
+        ("2001::/23", "reserved for protocols"),  # RFC 2928
+        ("2001:db8::/32", DOCUMENTATION),  # RFC 3849
+        ("2620:4f:8000::/48", "a sink of the DNS root"),  # RFC 7534
+        ("3fff::/20", DOCUMENTATION),  # RFC 9637
+    )
+)
+
+_NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052 2.1
+_COMPATIBLE = IPv6Network("::/96")  # RFC 4291 2.5.5.1
+_ISATAP_IDENTIFIERS = (0x00005EFE, 0x02005EFE)  # RFC 5214 6.1
+
+
+def parse_ip_address(text: str) -> IpAddress | None:
+    """Read an IPv4 or IPv6 address, or give nothing; an IPv4-mapped one is read as IPv4."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address
+
+
+def embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
+    """Give the IPv4 address that a transition form carries, where packets would end up."""
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    number = int(address)
+    low = IPv4Address(number & 0xFFFFFFFF)
+    if address in _NAT64 or (address in _COMPATIBLE and number > 0xFFFF):
+        return low
+    if number >> 32 & 0xFFFFFFFF in _ISATAP_IDENTIFIERS:
+        return low
+    return None
+
+
+def why_not_public(address: IpAddress) -> str | None:
+    """Say in a few words why the address isn't globally routable; nothing when it is.
+
+    A transition form (IPv4-mapped, 6to4, Teredo, NAT64, ISATAP) is as public
+    as the IPv4 address in it.
+    """
+    if isinstance(address, IPv4Address):
+        return next((reason for network, reason in _SPECIAL_V4 if address in network), None)
+    inner = embedded_ipv4(address)
+    if inner is not None:
+        return why_not_public(inner)
+    for network, reason in _SPECIAL_V6:
+        if address in network:
+            return reason
+    return None if address in _GLOBAL_UNICAST_V6 else "reserved"

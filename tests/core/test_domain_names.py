@@ -1,0 +1,170 @@
+"""What may stand where a domain is due."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.domain_names import (
+    is_within,
+    parse_blocklist_query,
+    parse_domain,
+    parse_host_address,
+)
+from mailcheck.core.errors import InvalidParameter
+
+
+@pytest.mark.parametrize(
+    ("text", "domain"),
+    [
+        ("example.com", "example.com"),
+        ("EXAMPLE.Com.", "example.com"),
+        (" example.com\n", "example.com"),
+        ("Bücher.example", "xn--bcher-kva.example"),
+        ("straße.de", "xn--strae-oqa.de"),
+        ("例え。jp", "xn--r8jz45g.jp"),
+        ("xn--i-7iq.ws", "xn--i-7iq.ws"),
+        ("_spf.example.com", "_spf.example.com"),
+        ("a.b.c.d.e.f.g.h.i.example", "a.b.c.d.e.f.g.h.i.example"),
+        ("3com.com", "3com.com"),
+        (".".join(["a" * 63] * 3 + ["b" * 61]), ".".join(["a" * 63] * 3 + ["b" * 61])),
+    ],
+)
+def test_domain_becomes_lower_case_a_labels(text: str, domain: str) -> None:
+    """A domain in any script and case, with or without its last dot, gives one form."""
+    assert parse_domain(text) == domain
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("", "is missing"),
+        ("  ", "is missing"),
+        ("https://www.example.com/page?x=1", "is a URL; send the domain alone: www.example.com"),
+        ("http://user:pw@example.com:80/", "is a URL; send the domain alone: example.com"),
+        ("info@example.com", "is a mail address; send what is behind the @: example.com"),
+        ("192.0.2.1", "is an IP address"),
+        ("2001:db8::1", "is an IP address"),
+        ("[192.0.2.1]", "is an IP address"),
+        ("example.com/path", "more than a domain name"),
+        ("example.com:25", "more than a domain name"),
+        ("localhost", "private networks"),
+        ("com", "is a single label"),
+        ("printer.local", "ends in .local"),
+        ("vault.internal", "ends in .internal"),
+        ("mail.test.", "ends in .test"),
+        ("1.0.0.127.in-addr.arpa", "ends in .arpa"),
+        ("abc.ONION", "ends in .onion"),
+        ("1.2.3", "ends in a number"),
+        ("exa mple.com", "letters, digits"),
+        ("example..com", "nothing between two dots"),
+        ("example.com..", "nothing between two dots"),
+        (".example.com", "nothing between two dots"),
+        ("-example.com", "letters, digits"),
+        ("exam\0ple.com", "letters, digits"),
+        ("a" * 64 + ".com", "longer than 63"),
+        (".".join(["a" * 63] * 4) + ".com", "longer than 253"),
+        ("ü" * 5000 + ".com", "longer than 253"),
+        ("☕.example", "is not a domain name"),
+    ],
+)
+def test_anything_else_is_refused_with_advice(text: str, advice: str) -> None:
+    """What is no public domain name is refused, with the parameter's name and what to send."""
+    with pytest.raises(InvalidParameter) as caught:
+        parse_domain(text)
+    assert advice in str(caught.value)
+    assert str(caught.value).startswith("domain ")
+    assert caught.value.name == "domain"
+
+
+def test_special_use_names_are_allowed_on_request() -> None:
+    """A test zone may use .test and its like when the operator says so."""
+    assert parse_domain("good.test", allow_special_use=True) == "good.test"
+    with pytest.raises(InvalidParameter, match="single label"):
+        parse_domain("localhost", allow_special_use=True)
+
+
+@given(st.text(max_size=300))
+def test_every_text_is_a_clean_name_or_refused(text: str) -> None:
+    """Whatever is sent, the result is a name that DNS can carry, or `InvalidParameter`."""
+    try:
+        domain = parse_domain(text)
+    except InvalidParameter:
+        return
+    assert domain == domain.lower()
+    assert len(domain) <= 253
+    assert all(0 < len(label.encode("ascii")) <= 63 for label in domain.split("."))
+    assert parse_domain(domain) == domain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("8.8.8.8", "8.8.8.8"),
+        ("::ffff:8.8.8.8", "8.8.8.8"),
+        ("2A00:1450::1", "2a00:1450::1"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("192.0.2.99", "192.0.2.99"),
+        ("2001:db8::99", "2001:db8::99"),
+        ("Example.com", "example.com"),
+    ],
+)
+def test_blocklist_query_is_an_address_or_a_domain(text: str, shown: str) -> None:
+    """Public, documentation and RFC 5782 test addresses and domains may be asked about."""
+    assert str(parse_blocklist_query(text)) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("10.0.0.1", "is private"),
+        ("192.168.1.1", "is private"),
+        ("127.0.0.3", "is loopback"),
+        ("100.64.0.1", "NAT"),
+        ("169.254.169.254", "link-local"),
+        ("224.0.0.1", "multicast"),
+        ("255.255.255.255", "reserved"),
+        ("fe80::1", "link-local"),
+        ("fd00::1", "private"),
+        ("::1", "loopback"),
+        ("::ffff:10.0.0.1", "private"),
+        ("64:ff9b::a00:1", "private"),
+        ("2002:a00:1::1", "private"),
+        ("8.8.8.0/24", "is a network"),
+        ("1.2.3.4.5", "ends in a number"),
+        ("", "query is missing"),
+    ],
+)
+def test_blocklist_query_refuses_what_no_list_knows(text: str, advice: str) -> None:
+    """A private or otherwise special address is refused with the reason."""
+    with pytest.raises(InvalidParameter, match=advice) as caught:
+        parse_blocklist_query(text)
+    assert caught.value.name == "query"
+
+
+def test_private_addresses_are_allowed_on_request() -> None:
+    """The operator's ``allow_private`` lifts the rule for test zones."""
+    assert str(parse_blocklist_query("10.0.0.1", allow_private=True)) == "10.0.0.1"
+    assert str(parse_host_address("10.0.0.1", allow_private=True)) == "10.0.0.1"
+
+
+def test_host_address_is_a_public_address() -> None:
+    """The ``ip`` parameter takes an address only, and a public one."""
+    assert str(parse_host_address("8.8.8.8")) == "8.8.8.8"
+    with pytest.raises(InvalidParameter, match="is not an IP address"):
+        parse_host_address("example.com")
+    with pytest.raises(InvalidParameter, match="is private"):
+        parse_host_address("10.1.1.1")
+
+
+@pytest.mark.parametrize(
+    ("domain", "parent", "expected"),
+    [
+        ("example.com", "example.com", True),
+        ("mx.example.com", "example.com", True),
+        ("badexample.com", "example.com", False),
+        ("com", "example.com", False),
+    ],
+)
+def test_is_within_compares_whole_labels(domain: str, parent: str, expected: bool) -> None:
+    """A name is within its parent by labels, not by letters."""
+    assert is_within(domain, parent) is expected
