@@ -1,0 +1,168 @@
+"""Asking DNS for an evaluation until it knows enough, within a budget.
+
+The evaluations of `mailcheck.checks` name the questions they need. Here they
+are asked, all that are known at one time together, and the evaluation is run
+again: as many rounds as its longest chain of dependent answers has links.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.python.failure import Failure
+
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.operations.dns_ports import Resolver
+
+MAX_QUESTIONS = 250
+"""Questions of one request: the fullest honest domain needs about 180, and an SPF tree
+made to amplify must not make thousands."""
+
+MAX_ROUNDS = 24
+"""Links in a chain of answers: ten nested SPF includes and what hangs on them need fourteen."""
+
+DEADLINE = 10.0
+"""Seconds for all rounds of one request."""
+
+PATIENCE = 0.05
+"""Seconds that answers wait for the slower ones of their round before they are used: a dead
+name server must not hold up what hangs on the others."""
+
+Verdict = TypeVar("Verdict")
+
+
+@dataclass(slots=True)
+class QuestionBudget:
+    """How many questions a request may still ask, and until when (in the clock's seconds).
+
+    One budget may be shared by several evaluations of one request.
+    """
+
+    ends_at: float
+    questions_left: int = MAX_QUESTIONS
+    rounds_left: int = MAX_ROUNDS
+
+    @classmethod
+    def starting_now(cls, clock: IReactorTime, seconds: float = DEADLINE) -> "QuestionBudget":
+        """Make the budget of a request that begins now."""
+        return cls(clock.seconds() + seconds)
+
+    def take(self, questions: Iterable[DnsQuestion], now: float) -> list[DnsQuestion]:
+        """Give those of the questions that may be asked in one more round."""
+        if self.rounds_left <= 0 or now >= self.ends_at:
+            return []
+        granted = list(questions)[: self.questions_left]
+        self.questions_left -= len(granted)
+        self.rounds_left -= 1
+        return granted
+
+
+async def ask_until_known(
+    resolver: Resolver,
+    evaluate: Callable[[Answers], Verdict],
+    *,
+    clock: IReactorTime,
+    budget: QuestionBudget,
+    answers: Answers | None = None,
+) -> Verdict:
+    """Run ``evaluate`` until every question it names is answered; give its last verdict.
+
+    What the budget doesn't cover, and what isn't answered when it ends, counts
+    as a time-out: the verdict says "could not be determined" there.
+
+    :param answers: answers that are known already; new ones are added to it.
+    """
+    answers = Answers() if answers is None else answers
+    open_questions = _OpenQuestions(resolver, clock, answers)
+    try:
+        while True:
+            answers.missing.clear()
+            verdict = evaluate(answers)
+            if not answers.missing:
+                return verdict
+            new = [question for question in answers.missing if question not in open_questions]
+            if new:
+                granted = budget.take(new, clock.seconds())
+                for question in granted:
+                    open_questions.ask(question)
+                for question in new[len(granted) :]:
+                    answers.known[question] = DnsAnswer(question, DnsStatus.TIMEOUT)
+            await open_questions.wait_for_news(budget.ends_at)
+    finally:
+        open_questions.give_up()
+
+
+class _OpenQuestions:
+    """Questions under way; their answers go to ``answers.known``."""
+
+    def __init__(self, resolver: Resolver, clock: IReactorTime, answers: Answers) -> None:
+        self._resolver = resolver
+        self._clock = clock
+        self._answers = answers
+        self._lookups: dict[DnsQuestion, Deferred[DnsAnswer]] = {}
+        self._has_news = False
+        self._crash: Failure | None = None
+        self._waiter: Deferred[None] | None = None
+        self._patience: IDelayedCall | None = None
+
+    def __contains__(self, question: DnsQuestion) -> bool:
+        return question in self._lookups
+
+    def ask(self, question: DnsQuestion) -> None:
+        self._lookups[question] = lookup = self._resolver.lookup(question)
+        lookup.addCallbacks(self._accept, self._note_crash, errbackArgs=(question,))
+
+    async def wait_for_news(self, ends_at: float) -> None:
+        """Return when all have answered, when some have and the rest is slow, or at the end."""
+        if self._lookups:
+            self._waiter = Deferred()
+            end = self._clock.callLater(max(0, ends_at - self._clock.seconds()), self._end)
+            try:
+                self._tell()
+                await self._waiter
+            finally:
+                self._waiter = None
+                for timer in (end, self._patience):
+                    if timer is not None and timer.active():
+                        timer.cancel()
+                self._patience = None
+        self._has_news = False
+        if self._crash is not None:
+            self._crash.raiseException()
+
+    def give_up(self) -> list[DnsQuestion]:
+        """Cancel and give what is still open."""
+        lookups, self._lookups = self._lookups, {}
+        for lookup in lookups.values():
+            lookup.cancel()
+        return list(lookups)
+
+    def _accept(self, answer: DnsAnswer) -> None:
+        if self._lookups.pop(answer.question, None) is not None:
+            self._answers.known[answer.question] = answer
+            self._has_news = True
+            self._tell()
+
+    def _note_crash(self, failure: Failure, question: DnsQuestion) -> None:
+        # What we have given up ourselves is no longer among the lookups.
+        if self._lookups.pop(question, None) is not None:
+            self._crash = failure
+            self._wake()
+
+    def _tell(self) -> None:
+        if not self._lookups:
+            self._wake()
+        elif self._has_news and self._waiter is not None and self._patience is None:
+            self._patience = self._clock.callLater(PATIENCE, self._wake)
+
+    def _end(self) -> None:
+        for question in self.give_up():
+            self._answers.known[question] = DnsAnswer(question, DnsStatus.TIMEOUT)
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            waiter.callback(None)

@@ -1,0 +1,39 @@
+"""Running an evaluation against a `MemoryZone` until it knows enough, without a reactor."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.dns_ports import Resolver
+
+Verdict = TypeVar("Verdict")
+
+
+def settle(
+    resolver: Resolver,
+    evaluate: Callable[[Answers], Verdict],
+    *,
+    budget: QuestionBudget | None = None,
+) -> Verdict:
+    """Give the verdict of an evaluation that asks a resolver which answers at once."""
+    clock = Clock()
+    verdicts: list[Verdict] = []
+    failures: list[Failure] = []
+    waiting = Deferred.fromCoroutine(
+        ask_until_known(
+            resolver,
+            evaluate,
+            clock=clock,
+            budget=budget or QuestionBudget.starting_now(clock),
+        )
+    )
+    waiting.addCallbacks(verdicts.append, failures.append)
+    assert not clock.getDelayedCalls(), "the resolver left a question open"
+    if failures:
+        failures[0].raiseException()
+    return verdicts[0]

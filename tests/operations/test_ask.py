@@ -1,0 +1,140 @@
+"""Asking for an evaluation until it knows enough."""
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+from mailcheck.checks.dns_answers import Answers, DnsQuestion, DnsStatus
+from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+ZONE = {
+    "a.example": {"TXT": ["b.example", "c.example"]},
+    "b.example": {"TXT": ["d.example"]},
+    "c.example": {"TXT": ["e.example"]},
+    "d.example": {"TXT": ["end"]},
+    "e.example": {"TXT": ["end"]},
+}
+
+
+def follow(answers: Answers, name: str = "a.example") -> dict[str, DnsStatus]:
+    """Follow the names in TXT records, depth first."""
+    answer = answers.lookup(name, "TXT")
+    if answer is None:
+        return {}
+    found = {name: answer.status}
+    for record in answer.records:
+        target = record.to_text().strip('"')
+        if target != "end":
+            found.update(follow(answers, target))
+    return found
+
+
+def test_rounds_are_as_many_as_the_longest_chain() -> None:
+    """Everything that is known to be needed is asked in one round, nothing twice."""
+    zone = MemoryZone(ZONE)
+    rounds: list[int] = []
+
+    def evaluate(answers: Answers) -> dict[str, DnsStatus]:
+        rounds.append(len(zone.asked))
+        return follow(answers)
+
+    verdict = settle(zone, evaluate)
+    assert set(verdict) == set(ZONE)
+    assert rounds == [0, 1, 3, 5]
+
+
+def test_what_is_over_the_budget_counts_as_a_time_out() -> None:
+    """Questions beyond the budget aren't asked, and the verdict knows that it doesn't know."""
+    zone = MemoryZone(ZONE)
+    verdict = settle(zone, follow, budget=QuestionBudget(ends_at=10, questions_left=2))
+    assert len(zone.asked) == 2
+    assert verdict == {
+        "a.example": DnsStatus.FOUND,
+        "b.example": DnsStatus.FOUND,
+        "c.example": DnsStatus.TIMEOUT,
+        "d.example": DnsStatus.TIMEOUT,
+    }
+
+
+def test_rounds_are_bounded() -> None:
+    """An endless chain of names ends, with time-outs for the rest."""
+
+    def endless(answers: Answers) -> int:
+        number = 0
+        while (answer := answers.lookup(f"n{number}.example", "A")) is not None:
+            number += 1
+            if answer.status is DnsStatus.TIMEOUT:
+                break
+        return number
+
+    zone = MemoryZone({})
+    verdict = settle(zone, endless, budget=QuestionBudget(ends_at=10, rounds_left=5))
+    assert (verdict, len(zone.asked)) == (6, 5)
+
+
+def test_answers_that_are_known_are_not_asked_again() -> None:
+    """Evaluations of one request share their answers."""
+    zone = MemoryZone(ZONE)
+    answers = Answers()
+    for _ in range(2):
+        done = Deferred.fromCoroutine(
+            ask_until_known(zone, follow, clock=Clock(), budget=QuestionBudget(10), answers=answers)
+        )
+        assert done.called
+    assert len(zone.asked) == len(ZONE)
+
+
+def wait_in_silence() -> tuple[Clock, MemoryZone, list[object]]:
+    """Begin an evaluation that meets a silent name; results are added to the list."""
+    clock = Clock()
+    zone = MemoryZone(ZONE, silent=["b.example"])
+    results: list[object] = []
+    budget = QuestionBudget.starting_now(clock, seconds=3)
+    waiting = Deferred.fromCoroutine(ask_until_known(zone, follow, clock=clock, budget=budget))
+    waiting.addBoth(results.append)
+    results.append(waiting)
+    return clock, zone, results
+
+
+def test_the_deadline_ends_silence() -> None:
+    """What hangs on other answers goes on; at the deadline the verdict says what is known."""
+    clock, zone, results = wait_in_silence()
+    clock.advance(0.1)
+    assert DnsQuestion("e.example", "TXT") in zone.asked
+    clock.advance(2.8)
+    assert len(results) == 1
+    clock.advance(0.1)
+    assert results[1] == {
+        "a.example": DnsStatus.FOUND,
+        "b.example": DnsStatus.TIMEOUT,
+        "c.example": DnsStatus.FOUND,
+        "e.example": DnsStatus.FOUND,
+    }
+    assert zone.unanswered == []
+    assert clock.getDelayedCalls() == []
+
+
+def test_cancelling_gives_up_every_question() -> None:
+    """When the client goes, its questions and the deadline are cancelled."""
+    clock, zone, results = wait_in_silence()
+    waiting = results[0]
+    assert isinstance(waiting, Deferred)
+    waiting.cancel()
+    assert isinstance(results[1], Failure)
+    assert isinstance(results[1].value, CancelledError)
+    assert zone.unanswered == []
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_resolver_that_breaks_is_our_own_crash() -> None:
+    """A failure that no resolver may have is not taken for an answer."""
+
+    class Broken:
+        def lookup(self, question: DnsQuestion) -> "Deferred[object]":
+            raise RuntimeError("bug")
+
+    with pytest.raises(RuntimeError, match="bug"):
+        settle(Broken(), follow)  # type: ignore[arg-type]
