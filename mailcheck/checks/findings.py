@@ -1,0 +1,67 @@
+"""What is wrong, what it means and what to publish: one value for every mechanism.
+
+A reader is no mail expert. ``meaning`` is one sentence about the consequence,
+``fix`` one about what to do, ``record`` the exact DNS record where there is one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(Enum):
+    """How bad a finding is, worst first."""
+
+    ERROR = "error"
+    """Mail is refused or forged because of it."""
+    WARNING = "warning"
+    """It works, but not everywhere or not for long."""
+    UNDETERMINED = "undetermined"
+    """Could not be found out now; says nothing about the domain."""
+    NOTE = "note"
+    """Good to know; costs nothing."""
+
+    @property
+    def rank(self) -> int:
+        """Order: 0 is the worst."""
+        return list(Severity).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordToPublish:
+    """A DNS record as it is typed into a zone editor: absolute name without the last dot.
+
+    ``value`` is the presentation form, for TXT without the quotes.
+    """
+
+    name: str
+    rdtype: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding. ``id`` is stable, like ``spf.too-many-lookups``; texts may change."""
+
+    id: str
+    severity: Severity
+    meaning: str
+    fix: str
+    record: RecordToPublish | None = None
+
+
+def worst(findings: Iterable[Finding]) -> Finding | None:
+    """Give the first of the most severe findings."""
+    return min(findings, key=lambda finding: finding.severity.rank, default=None)
+
+
+def undetermined(mechanism: str, names: Iterable[str]) -> Finding:
+    """Say that questions about these names got no answer; never read as "there is none"."""
+    listed = ", ".join(dict.fromkeys(names))
+    return Finding(
+        f"{mechanism}.undetermined",
+        Severity.UNDETERMINED,
+        f"Could not be determined: the name servers gave no answer about {listed}.",
+        "Try again in a minute; if it stays, the name servers of that domain"
+        " or the resolver of this service don't answer.",
+    )

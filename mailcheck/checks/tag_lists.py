@@ -1,0 +1,51 @@
+"""Tag lists ``a=b; c=d``: the syntax that DKIM, DMARC, MTA-STS and TLS-RPT records share."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# RFC 6376 3.2: tag-name = ALPHA *ALNUMPUNC
+_TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+_BLANK = " \t\r\n"
+
+MAX_SHOWN = 60  # characters of a broken tag that are repeated in a problem
+MAX_PROBLEMS = 10  # the first ones say it all
+
+
+@dataclass(frozen=True, slots=True)
+class TagList:
+    """The tags in order; a name stands once in ``tags``: its first value counts.
+
+    ``problems`` says in a few words what is no tag or stands twice.
+    """
+
+    tags: Mapping[str, str]
+    problems: tuple[str, ...]
+
+    def get(self, name: str) -> str | None:
+        """Give a tag's value with the blanks around it removed, or nothing."""
+        return self.tags.get(name)
+
+
+def parse_tag_list(text: str) -> TagList:
+    """Read a tag list (RFC 6376 3.2); a semicolon at the end is no problem."""
+    tags: dict[str, str] = {}
+    problems = []
+    for piece in text.split(";"):
+        tag = piece.strip(_BLANK)
+        if not tag:
+            continue
+        name, equals, value = (part.strip(_BLANK) for part in tag.partition("="))
+        if not equals or _TAG_NAME.fullmatch(name) is None:
+            problems.append(f"{tag[:MAX_SHOWN]!r} is not of the form name=value")
+        elif name in tags:
+            problems.append(f"the tag {name[:MAX_SHOWN]!r} stands twice")
+        else:
+            tags[name] = value
+    return TagList(tags, tuple(problems[:MAX_PROBLEMS]))
+
+
+def has_version(text: str, version: str) -> bool:
+    """Tell whether the list begins with ``v=<version>``, exactly and in that case."""
+    name, equals, value = (part.strip(_BLANK) for part in text.partition(";")[0].partition("="))
+    return name == "v" and equals == "=" and value == version

@@ -1,0 +1,195 @@
+"""Where mail goes, by MX records."""
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.mx.evaluate import MAX_HOSTS, evaluate_mx
+from mailcheck.checks.mx.verdicts import HostProblem, MxVerdict
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+GOOD = {
+    "good.example": {"MX": ["20 mx2.good.example.", "10 mx1.good.example."]},
+    "mx1.good.example": {"A": ["8.8.4.4", "8.8.8.8"], "AAAA": ["2001:4860::1"]},
+    "mx2.good.example": {"A": ["9.9.9.9"]},
+}
+
+
+def judge(zone: MemoryZone, domain: str, *, allow_private: bool = False) -> MxVerdict:
+    """Evaluate a domain in a zone."""
+    return settle(zone, lambda answers: evaluate_mx(domain, answers, allow_private=allow_private))
+
+
+def ids(verdict: MxVerdict) -> list[str]:
+    """Give the ids of the findings."""
+    return [finding.id for finding in verdict.findings]
+
+
+def test_hosts_come_best_first_with_their_addresses() -> None:
+    """Records are in order of preference, addresses IPv4 before IPv6, nothing to complain."""
+    verdict = judge(MemoryZone(GOOD), "good.example")
+    shown = [
+        (h.preference, h.exchange, [str(address) for address in h.addresses]) for h in verdict.hosts
+    ]
+    assert shown == [
+        (10, "mx1.good.example", ["8.8.4.4", "8.8.8.8", "2001:4860::1"]),
+        (20, "mx2.good.example", ["9.9.9.9"]),
+    ]
+    assert (verdict.presence, verdict.findings) == (Presence.FOUND, ())
+    assert verdict.best is verdict.hosts[0]
+
+
+def test_hosts_of_one_preference_come_by_name() -> None:
+    """The order is the same in every run, whatever order DNS gives."""
+    zone = MemoryZone({"e.example": {"MX": ["10 b.e.example.", "10 a.e.example."]}})
+    assert [h.exchange for h in judge(zone, "e.example").hosts] == ["a.e.example", "b.e.example"]
+
+
+def test_a_null_mx_is_a_declaration_not_a_fault() -> None:
+    """``0 .`` says that the domain receives no mail (RFC 7505); it is no host."""
+    verdict = judge(MemoryZone({"null.example": {"MX": ["0 ."]}}), "null.example")
+    assert (verdict.is_null_mx, verdict.hosts, verdict.best) == (True, (), None)
+    assert ids(verdict) == ["mx.null"]
+    assert verdict.findings[0].severity is Severity.NOTE
+
+
+def test_a_null_mx_among_others_contradicts_them() -> None:
+    """A null MX beside a real one is an error; the real one is what to keep."""
+    zone = MemoryZone(GOOD | {"both.example": {"MX": ["0 .", "10 mx1.good.example."]}})
+    verdict = judge(zone, "both.example")
+    assert not verdict.is_null_mx
+    assert ids(verdict) == ["mx.null-among-others"]
+    assert verdict.findings[0].record is not None
+    assert verdict.findings[0].record.value == "10 mx1.good.example."
+
+
+def test_without_mx_mail_goes_to_the_domain_itself() -> None:
+    """A domain with an address and no MX has an implicit MX (RFC 5321 5.1)."""
+    verdict = judge(MemoryZone({"web.example": {"A": ["8.8.8.8"]}}), "web.example")
+    assert verdict.is_implicit_mx
+    assert verdict.presence is Presence.ABSENT
+    assert ids(verdict) == ["mx.implicit"]
+    assert verdict.findings[0].record is not None
+    assert verdict.findings[0].record.value == "10 web.example."
+
+
+@pytest.mark.parametrize(
+    ("domain", "finding"),
+    [("empty.example", "mx.absent"), ("nowhere.example", "mx.no-such-domain")],
+)
+def test_no_destination_at_all(domain: str, finding: str) -> None:
+    """A domain without MX and address, and one that doesn't exist, are told apart."""
+    verdict = judge(MemoryZone({"empty.example": {"TXT": ["hello"]}}), domain)
+    assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, [finding])
+
+
+BROKEN_HOSTS = GOOD | {
+    "dead.example": {"MX": ["10 gone.dead.example."]},
+    "private.example": {"MX": ["10 in.private.example."]},
+    "in.private.example": {"A": ["10.0.0.25"]},
+    "mixed.example": {"MX": ["10 mx.mixed.example."]},
+    "mx.mixed.example": {"A": ["10.0.0.25", "8.8.8.8"]},
+    "literal.example": {"MX": ["10 192.0.2.7."]},
+    "alias.example": {"MX": ["10 mail.alias.example."]},
+    "mail.alias.example": {"CNAME": ["mx1.good.example."]},
+}
+
+
+@pytest.mark.parametrize(
+    ("domain", "problem", "finding", "severity", "is_usable"),
+    [
+        ("dead", HostProblem.DEAD, "mx.dead-host", Severity.ERROR, False),
+        ("private", HostProblem.NOT_PUBLIC, "mx.not-public", Severity.ERROR, False),
+        ("mixed", HostProblem.PARTLY_PUBLIC, "mx.partly-public", Severity.WARNING, True),
+        ("literal", HostProblem.ADDRESS_LITERAL, "mx.address-literal", Severity.ERROR, False),
+        ("alias", HostProblem.ALIAS, "mx.alias", Severity.WARNING, True),
+    ],
+)
+def test_what_is_wrong_with_a_host_is_named(
+    domain: str, problem: HostProblem, finding: str, severity: Severity, is_usable: bool
+) -> None:
+    """Each kind of broken host has its own finding, and only some of them stop mail."""
+    verdict = judge(MemoryZone(BROKEN_HOSTS), f"{domain}.example")
+    (host,) = verdict.hosts
+    assert (host.problem, host.is_usable) == (problem, is_usable)
+    assert [(f.id, f.severity) for f in verdict.findings] == [(finding, severity)]
+
+
+def test_an_alias_is_replaced_by_what_it_stands_for() -> None:
+    """The record to publish names the real host with the same preference."""
+    (finding,) = judge(MemoryZone(BROKEN_HOSTS), "alias.example").findings
+    assert finding.record is not None
+    assert (finding.record.name, finding.record.rdtype, finding.record.value) == (
+        "alias.example",
+        "MX",
+        "10 mx1.good.example.",
+    )
+
+
+def test_a_broken_host_beside_a_good_one_is_a_warning() -> None:
+    """Mail still arrives over the other host, which is then the best one."""
+    zone = MemoryZone(
+        GOOD | {"half.example": {"MX": ["5 gone.half.example.", "10 mx1.good.example."]}}
+    )
+    verdict = judge(zone, "half.example")
+    assert [(f.id, f.severity) for f in verdict.findings] == [("mx.dead-host", Severity.WARNING)]
+    assert verdict.best is verdict.hosts[1]
+
+
+def test_private_addresses_are_fine_on_request() -> None:
+    """The operator of a test zone may take private addresses for reachable."""
+    verdict = judge(MemoryZone(BROKEN_HOSTS), "private.example", allow_private=True)
+    assert verdict.findings == ()
+
+
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+def test_no_answer_is_never_no_mx(status: DnsStatus) -> None:
+    """A failure of DNS is undetermined, whichever failure it is."""
+    verdict = judge(MemoryZone(GOOD, failing={"good.example": status}), "good.example")
+    assert verdict.presence is Presence.UNDETERMINED
+    assert ids(verdict) == ["mx.undetermined"]
+    assert not verdict.is_implicit_mx
+
+
+def test_a_host_without_an_answer_is_not_dead() -> None:
+    """A mail host whose address can't be found out is undetermined."""
+    zone = MemoryZone(GOOD, failing={"mx1.good.example": DnsStatus.TIMEOUT})
+    verdict = judge(zone, "good.example")
+    assert verdict.hosts[0].problem is HostProblem.UNDETERMINED
+    assert [(f.id, f.severity) for f in verdict.findings] == [
+        ("mx.undetermined", Severity.UNDETERMINED)
+    ]
+
+
+def test_one_family_of_addresses_is_enough() -> None:
+    """A host with an IPv4 address is usable though its AAAA answer failed."""
+    zone = MemoryZone(GOOD, failing={("mx1.good.example", "AAAA"): DnsStatus.TIMEOUT})
+    assert judge(zone, "good.example").hosts[0].problem is None
+
+
+def test_a_domain_with_hundreds_of_hosts_does_not_make_hundreds_of_questions() -> None:
+    """Only the first hosts are looked up; the others are listed, not judged."""
+    records = [f"10 mx{number:03d}.many.example." for number in range(300)]
+    zone = MemoryZone({"many.example": {"MX": records}})
+    verdict = judge(zone, "many.example")
+    assert len(verdict.hosts) == 300
+    assert len(zone.asked) == 3 + 2 * MAX_HOSTS
+    assert "mx.too-many" in ids(verdict)
+    assert verdict.hosts[-1].problem is HostProblem.UNDETERMINED
+
+
+def test_everything_is_asked_in_two_rounds() -> None:
+    """MX and own addresses first, then the addresses of all hosts at once."""
+    zone = MemoryZone(GOOD)
+    judge(zone, "good.example")
+    assert zone.asked_pairs == [
+        ("good.example", "MX"),
+        ("good.example", "A"),
+        ("good.example", "AAAA"),
+        ("mx1.good.example", "A"),
+        ("mx1.good.example", "AAAA"),
+        ("mx2.good.example", "A"),
+        ("mx2.good.example", "AAAA"),
+    ]

@@ -1,0 +1,64 @@
+"""Tag lists, as DKIM, DMARC, MTA-STS and TLS-RPT write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.tag_lists import has_version, parse_tag_list
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("", {}),
+        ("v=DMARC1", {"v": "DMARC1"}),
+        ("v=DMARC1; p=none;", {"v": "DMARC1", "p": "none"}),
+        (" v = DKIM1 ;\tp = MIIB IjAN ; ", {"v": "DKIM1", "p": "MIIB IjAN"}),
+        ("p=", {"p": ""}),
+        ("p=a=b==", {"p": "a=b=="}),
+        (";;a=1;;", {"a": "1"}),
+    ],
+)
+def test_a_tag_list_is_names_with_values(text: str, tags: dict[str, str]) -> None:
+    """Blanks around names and values don't count, nor does a semicolon too much."""
+    parsed = parse_tag_list(text)
+    assert (dict(parsed.tags), parsed.problems) == (tags, ())
+
+
+@pytest.mark.parametrize("text", ["a=1; b", "a=1; =2", "a=1; b c=2", "a=1; 1a=2", "a=1; a=2"])
+def test_what_is_no_tag_is_a_problem_and_the_rest_is_read(text: str) -> None:
+    """A broken tag doesn't hide the others; of a doubled one the first counts."""
+    parsed = parse_tag_list(text)
+    assert parsed.tags == {"a": "1"}
+    assert len(parsed.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("v=DMARC1", True),
+        ("v=DMARC1;p=none", True),
+        (" v = DMARC1 ; p=none", True),
+        ("v=dmarc1; p=none", False),
+        ("v=DMARC12", False),
+        ("v=DMARC1 p=none", False),
+        ("p=none; v=DMARC1", False),
+        ("V=DMARC1", False),
+    ],
+)
+def test_the_version_comes_first_and_exactly(text: str, expected: bool) -> None:
+    """The version tag decides whether it is such a record at all."""
+    assert has_version(text, "DMARC1") is expected
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_read(text: str) -> None:
+    """No text makes the parser fail, and values never hold a separator."""
+    parsed = parse_tag_list(text)
+    assert all(";" not in value for value in parsed.tags.values())
+
+
+def test_a_huge_record_is_read_in_linear_time() -> None:
+    """A megabyte of semicolons and blanks is read at once, with few problems listed."""
+    assert len(parse_tag_list("; x" * 350_000).problems) <= 10
+    assert parse_tag_list(" " * 1_000_000 + "a=1").tags == {"a": "1"}
