@@ -1,0 +1,155 @@
+"""The arguments of commands, parsed by RFC 5321 4.1 and the extensions: pure functions.
+
+What is wrong with an argument leaves as a `CommandError` with the reply to it.
+"""
+
+import re
+from dataclasses import dataclass
+
+from mailcheck.core.addresses import Mailbox, parse_address_literal, parse_mailbox
+from mailcheck.core.messages import NULL_REVERSE_PATH
+from mailcheck.smtp import replies
+from mailcheck.smtp.replies import reply
+
+POSTMASTER = "postmaster"
+
+# A path may hold spaces and angle brackets inside a quoted string. Every
+# repetition is possessive, so a line is walked through once.
+_PATH = rb'[ \t]*<((?:"(?:[^"\\]|\\.)*+"|[^<>"])*+)>(?: ++(.*+))?+'
+_FROM_PATH = re.compile(rb"FROM:" + _PATH, re.IGNORECASE | re.DOTALL)
+_TO_PATH = re.compile(rb"TO:" + _PATH, re.IGNORECASE | re.DOTALL)
+_PARAMETER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*+)(?:=([!-<>-~]++))?+")  # RFC 5321 4.1.2
+_SIZE = re.compile(r"[0-9]{1,20}")  # RFC 1870 3
+_BDAT = re.compile(rb"([0-9]{1,20})( ++LAST)?+", re.IGNORECASE)  # RFC 3030 2
+
+# Wider than RFC 5321 4.1.1.1: names with underscores or of one label, bare
+# addresses and the like are common, and nothing depends on them.
+_HELO_NAME = re.compile(rb"[A-Za-z0-9_.:'-]{1,255}")
+
+
+class CommandError(Exception):
+    """A command can't be obeyed; ``args[0]`` is the reply."""
+
+    @property
+    def reply(self) -> bytes:
+        """The reply, as it goes on the wire."""
+        answer: bytes = self.args[0]
+        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class MailCommand:
+    """What MAIL says: the sender, the announced size (0 for none) and RFC 6531's wish."""
+
+    envelope_sender: str
+    size: int
+    is_utf8: bool
+
+
+def parse_helo(argument: bytes) -> str:
+    """Read the name of a client: a domain or an address literal, leniently."""
+    if argument.startswith(b"[") and argument.isascii():
+        text = argument.decode("ascii")
+        try:
+            parse_address_literal(text)
+        except ValueError:
+            raise CommandError(replies.BAD_HELO) from None
+        return text
+    if _HELO_NAME.fullmatch(argument) is None:
+        raise CommandError(replies.BAD_HELO)
+    return argument.decode("ascii")
+
+
+def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
+    """Read ``FROM:<path> parameters``; ``has_auth`` allows the parameter of RFC 4954 5."""
+    match = _FROM_PATH.fullmatch(argument)
+    if match is None:
+        raise CommandError(reply(501, "Syntax: MAIL FROM:<address>", "5.5.4"))
+    parameters = _parse_parameters(match[2] or b"")
+    size = 0
+    is_utf8 = False
+    for keyword, value in parameters.items():
+        if keyword == "SIZE":
+            size = _parse_size(value)
+        elif keyword == "BODY":
+            _check_body(value)
+        elif keyword == "SMTPUTF8":
+            is_utf8 = _parse_flag(value)
+        elif keyword != "AUTH" or not has_auth or value is None:
+            raise CommandError(reply(555, f"Parameter {keyword} is not supported", "5.5.4"))
+    path = _decode_path(match[1], is_utf8=is_utf8)
+    if not path:
+        return MailCommand(NULL_REVERSE_PATH, size, is_utf8)
+    return MailCommand(str(_parse_path(path, "5.1.7")), size, is_utf8)
+
+
+def parse_rcpt(argument: bytes, *, is_utf8: bool) -> Mailbox:
+    """Read ``TO:<path>``; the bare ``postmaster`` (RFC 5321 4.5.1) gets an empty domain."""
+    match = _TO_PATH.fullmatch(argument)
+    if match is None:
+        raise CommandError(reply(501, "Syntax: RCPT TO:<address>", "5.5.4"))
+    path = _decode_path(match[1], is_utf8=is_utf8)
+    for keyword in _parse_parameters(match[2] or b""):
+        raise CommandError(reply(555, f"Parameter {keyword} is not supported", "5.5.4"))
+    if path.lower() == POSTMASTER:
+        return Mailbox(path, "")
+    return _parse_path(path, "5.1.3")
+
+
+def parse_bdat(argument: bytes) -> tuple[int, bool]:
+    """Read the size of a chunk, and whether it is the last."""
+    match = _BDAT.fullmatch(argument)
+    if match is None:
+        raise CommandError(replies.BAD_BDAT)
+    return int(match[1]), match[2] is not None
+
+
+def _parse_path(path: str, enhanced: str) -> Mailbox:
+    try:
+        return parse_mailbox(path)
+    except ValueError as error:
+        raise CommandError(reply(501, f"Bad address: {error}", enhanced)) from None
+
+
+def _decode_path(path: bytes, *, is_utf8: bool) -> str:
+    if path.isascii():
+        return path.decode("ascii")
+    if not is_utf8:
+        raise CommandError(reply(553, "Non-ASCII address without SMTPUTF8", "5.6.7"))
+    try:
+        return path.decode("utf-8")
+    except UnicodeDecodeError:
+        raise CommandError(reply(501, "Address is not UTF-8", "5.5.2")) from None
+
+
+def _parse_parameters(text: bytes) -> dict[str, str | None]:
+    parameters: dict[str, str | None] = {}
+    for word in text.decode("utf-8", "replace").split():
+        match = _PARAMETER.fullmatch(word)
+        if match is None:
+            raise CommandError(reply(501, "Bad parameter", "5.5.4"))
+        keyword = match[1].upper()
+        if keyword in parameters:
+            raise CommandError(reply(501, f"Parameter {keyword} is given twice", "5.5.4"))
+        parameters[keyword] = match[2]
+    return parameters
+
+
+def _parse_size(value: str | None) -> int:
+    if value is None or _SIZE.fullmatch(value) is None:
+        raise CommandError(reply(501, "SIZE wants a number of octets", "5.5.4"))
+    return int(value)
+
+
+def _check_body(value: str | None) -> None:
+    body = (value or "").upper()
+    if body == "BINARYMIME":
+        raise CommandError(reply(504, "BINARYMIME is not offered", "5.5.4"))
+    if body not in ("7BIT", "8BITMIME"):
+        raise CommandError(reply(501, "BODY is 7BIT or 8BITMIME", "5.5.4"))
+
+
+def _parse_flag(value: str | None) -> bool:
+    if value is not None:
+        raise CommandError(reply(501, "SMTPUTF8 takes no value", "5.5.4"))
+    return True

@@ -1,0 +1,132 @@
+"""The bytes of a message as they come in: DATA and BDAT, without any I/O.
+
+A reader is fed what arrives, in pieces of any size. It says how far its part
+goes; what lies behind belongs to the next command. Only CR LF . CR LF ends a
+DATA (RFC 5321 4.1.1.4): servers that also took a bare CR or LF for a line end
+could be told a second mail inside the first.
+"""
+
+CRLF = b"\r\n"
+FINAL_DOT = b"\r\n.\r\n"
+_OVERLAP = len(FINAL_DOT) - 1
+
+
+class MessageBuffer:
+    """Keeps the bytes of one message for as long as it may still be accepted.
+
+    ``size`` counts all of them, kept or not; ``raw_message`` is them.
+    """
+
+    __slots__ = ("_ends_with_cr", "_kept", "_max_size", "_nuls", "_pairs", "_singles", "size")
+
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
+        self._kept: bytes | bytearray = b""
+        self._singles = 0
+        self._pairs = 0
+        self._nuls = False
+        self._ends_with_cr = False
+        self.size = 0
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes (not none), or drop all once there are too many."""
+        self.size += len(block)
+        if self.size > self._max_size:
+            self._kept = b""
+            return
+        # Counted as it comes: at the end of 25 MiB it would hold everyone up.
+        self._pairs += block.count(CRLF) + (self._ends_with_cr and block.startswith(b"\n"))
+        self._singles += block.count(b"\n") + block.count(b"\r")
+        self._nuls = self._nuls or b"\0" in block
+        self._ends_with_cr = block.endswith(b"\r")
+        if not self._kept:
+            self._kept = block
+            return
+        if isinstance(self._kept, bytes):
+            # Grows in place: a list of pieces would cost an attacker's
+            # one-byte packets forty bytes each.
+            self._kept = bytearray(self._kept)
+        self._kept += block
+
+    @property
+    def is_too_large(self) -> bool:
+        """Tell whether there were more bytes than allowed: they are not kept any more."""
+        return self.size > self._max_size
+
+    @property
+    def has_stray_control(self) -> bool:
+        """Tell whether a CR or LF stands alone, or there is a NUL (RFC 5321 2.3.8, 4.1.1.4).
+
+        Each CRLF has one CR and one LF: any other of them makes the singles
+        outnumber the pairs by more than two to one.
+        """
+        return self._nuls or self._singles != 2 * self._pairs
+
+    @property
+    def raw_message(self) -> bytes:
+        """The whole message, byte for byte."""
+        return bytes(self._kept)
+
+
+class DataReader:
+    """Finds the final dot of a DATA and undoes the dot-stuffing (RFC 5321 4.5.2)."""
+
+    __slots__ = ("_is_first", "_is_line_start", "_message", "_tail")
+
+    def __init__(self, message: MessageBuffer) -> None:
+        self._message = message
+        # The CRLF of the DATA line stands before the first line: a dot that
+        # comes first may be the final one already.
+        self._tail = CRLF
+        self._is_first = True
+        self._is_line_start = False
+
+    def feed(self, data: bytes, start: int) -> int | None:
+        """Take in ``data`` from ``start``; give the position behind the final dot, once seen."""
+        tail = self._tail
+        window = tail + (data[start:] if start else data)
+        end = window.find(FINAL_DOT)
+        if end >= 0:
+            self._keep(window[: end + len(CRLF)])
+            return start + end + len(FINAL_DOT) - len(tail)
+        cut = max(len(window) - _OVERLAP, 0)
+        if window[cut - 1 : cut] == b"\r":
+            cut -= 1  # so that no CRLF is torn apart
+        if cut:
+            self._keep(window[:cut])
+            self._tail = window[cut:]
+        else:
+            self._tail = window
+        return None
+
+    def _keep(self, block: bytes) -> None:
+        ends_line = block.endswith(CRLF)
+        if self._is_line_start and block.startswith(b"."):
+            block = block[1:]
+        if b"\r\n." in block:
+            block = block.replace(b"\r\n.", CRLF)
+        if self._is_first:
+            self._is_first = False
+            block = block[len(CRLF) :]
+        self._is_line_start = ends_line
+        if block:
+            self._message.add(block)
+
+
+class ChunkReader:
+    """Takes the counted octets of one BDAT chunk (RFC 3030 2)."""
+
+    __slots__ = ("_message", "_missing")
+
+    def __init__(self, size: int, message: MessageBuffer | None) -> None:
+        """Read ``size`` octets into the message; without one they are dropped."""
+        self._missing = size
+        self._message = message
+
+    def feed(self, data: bytes, start: int) -> int | None:
+        """Take in ``data`` from ``start``; give the position behind the chunk, once complete."""
+        end = min(len(data), start + self._missing)
+        self._missing -= end - start
+        if self._message is not None and end > start:
+            self._message.add(data[start:end])
+        return None if self._missing else end

@@ -1,0 +1,71 @@
+"""The end of a mail: it is handed over, or turned away."""
+
+from functools import partial
+
+from twisted.internet.defer import maybeDeferred
+from twisted.python.failure import Failure
+
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.smtp import replies
+from mailcheck.smtp.data import MessageBuffer
+from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.transaction import Transaction
+
+
+def finish_mail(connection: MailProtocol, transaction: Transaction, message: MessageBuffer) -> None:
+    """Hand over a mail that has come in whole, and reply when it is on disk."""
+    connection.end_transaction()
+    refusal = why_refused(message)
+    if refusal is not None:
+        turn_away(connection, transaction, refusal)
+        return
+    answer = maybeDeferred(
+        connection.receiver.deliver,
+        transaction.session,
+        transaction.envelope(),
+        message.raw_message,
+    )
+    connection.wait_for(
+        answer, partial(_delivered, connection), partial(_not_delivered, connection, transaction)
+    )
+
+
+def why_refused(message: MessageBuffer) -> bytes | None:
+    """Give the reply to a message that can't be accepted.
+
+    After it the connection stays open and in step. Both ends agree that the
+    mail ended at CR LF . CR LF: a sender that lets it through is the only one
+    that could smuggle, and bare line ends do not help it. Whatever stood
+    before the final dot has been content and nothing else.
+    """
+    if message.is_too_large:
+        return replies.MESSAGE_TOO_LARGE
+    if message.has_stray_control:
+        return replies.BARE_CONTENT
+    return None
+
+
+def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
+    """Refuse a mail whose recipients were accepted, and note it for those who wait for it."""
+    connection.refuse(refusal)
+    _record(connection, transaction, refusal)
+
+
+def _delivered(connection: MailProtocol, delivery_id: DeliveryId) -> None:
+    connection.commands = 0
+    connection.reply(replies.reply(250, f"OK, delivery {delivery_id}", "2.0.0"))
+
+
+def _not_delivered(connection: MailProtocol, transaction: Transaction, failure: Failure) -> None:
+    refusal = connection.explain(failure)
+    connection.reply(refusal)
+    _record(connection, transaction, refusal)
+
+
+def _record(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:
+    connection.receiver.record_refusal(
+        transaction.session,
+        transaction.envelope_sender,
+        transaction.recipients,
+        refusal.decode("ascii").strip(),
+    )

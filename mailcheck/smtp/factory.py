@@ -1,0 +1,101 @@
+"""Makes the connections of one port and keeps count of them."""
+
+from collections import Counter
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IAddress, IReactorTime
+from twisted.mail.smtp import SMTPFactory
+
+from mailcheck.smtp import replies
+from mailcheck.smtp.client_addresses import counting_key, is_local_client
+from mailcheck.smtp.ports import MailReceiver
+from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.verbs import VERBS
+
+
+class MailFactory(SMTPFactory):
+    """twisted.mail's factory with our own receive path.
+
+    Listen with it on any endpoint. To stop: close the port, then `drain`.
+    """
+
+    noisy = False
+
+    def __init__(self, receiver: MailReceiver, settings: SmtpSettings, clock: IReactorTime) -> None:
+        self.domain = settings.host_name.encode("ascii")
+        self._receiver = receiver
+        self._settings = settings
+        self._clock = clock
+        self._connections: set[MailProtocol] = set()
+        self._admitted: dict[MailProtocol, str] = {}
+        self._per_address: Counter[str] = Counter()
+        self._drained: Deferred[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
+        """Make the protocol of a new connection."""
+        connection = MailProtocol(self._receiver, self._settings, self._clock, VERBS, self)
+        connection.factory = self
+        self._connections.add(connection)
+        return connection
+
+    def admit(self, connection: MailProtocol) -> bytes | None:
+        """Count a connection under its client's address, or give the reply that turns it away."""
+        self._uncount(connection)
+        limits = self._settings.limits
+        if self._drained is not None:
+            return replies.SHUTTING_DOWN
+        if len(self._connections) > limits.connections:
+            return replies.TOO_MANY_CONNECTIONS
+        client_ip = connection.client.claimed_ip
+        key = counting_key(client_ip)
+        if self._per_address[key] >= limits.connections_per_address and not is_local_client(
+            client_ip
+        ):
+            return replies.TOO_MANY_CONNECTIONS
+        self._per_address[key] += 1
+        self._admitted[connection] = key
+        return None
+
+    def forget(self, connection: MailProtocol) -> None:
+        """Uncount a connection that has ended."""
+        self._uncount(connection)
+        self._connections.discard(connection)
+        if self._drained is not None and not self._connections and not self._drained.called:
+            self._drained.callback(None)
+
+    def _uncount(self, connection: MailProtocol) -> None:
+        key = self._admitted.pop(connection, None)
+        if key is not None:
+            self._per_address[key] -= 1
+            if not self._per_address[key]:
+                del self._per_address[key]
+
+    def drain(self, grace: float) -> Deferred[None]:
+        """Hang up on everyone, idle clients at once, those with a mail on its way after it.
+
+        Fires when all are gone; after ``grace`` seconds the rest are cut off.
+        """
+        drained: Deferred[None] = Deferred()
+        self._drained = drained
+        for connection in tuple(self._connections):
+            connection.drain()
+        if not self._connections:
+            drained.callback(None)
+            return drained
+        cut_off = self._clock.callLater(grace, self._cut_off)
+
+        def when_gone(_: None) -> None:
+            if cut_off.active():
+                cut_off.cancel()
+
+        return drained.addCallback(when_gone)
+
+    def _cut_off(self) -> None:
+        for connection in tuple(self._connections):
+            connection.cut_off()

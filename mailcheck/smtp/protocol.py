@@ -1,0 +1,154 @@
+"""One SMTP connection: who the client is, what it has begun, and the command it sends next."""
+
+import typing
+from collections.abc import Callable, Mapping
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import (
+    IDelayedCall,
+    IHandshakeListener,
+    IOpenSSLContextFactory,
+    IReactorTime,
+)
+from twisted.internet.protocol import connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.smtp import replies
+from mailcheck.smtp.client import Client
+from mailcheck.smtp.client_addresses import client_ip_of
+from mailcheck.smtp.commands import CommandError
+from mailcheck.smtp.ports import MailReceiver
+from mailcheck.smtp.receive_path import ReceivePath
+from mailcheck.smtp.replies import reply_to_failure
+from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.transaction import Transaction
+
+
+class Admission(typing.Protocol):
+    """Keeps count of the connections."""
+
+    def admit(self, connection: "MailProtocol") -> bytes | None:
+        """Count a client, whose address is known now; or give the reply that turns it away."""
+
+    def forget(self, connection: "MailProtocol") -> None:
+        """Note that a connection has ended."""
+
+
+Verb = Callable[["MailProtocol", bytes], None]
+"""Obeys one command, given its argument; raises `CommandError` to refuse it."""
+
+
+@implementer(IHandshakeListener)
+class MailProtocol(ReceivePath):
+    """One SMTP connection. The verbs work on it: ``client``, ``transaction``, `reply` and so on."""
+
+    log = Logger()
+
+    def __init__(
+        self,
+        receiver: MailReceiver,
+        settings: SmtpSettings,
+        clock: IReactorTime,
+        verbs: Mapping[bytes, Verb],
+        admission: Admission,
+    ) -> None:
+        super().__init__(settings.limits, clock)
+        self.receiver = receiver
+        self.settings = settings
+        self.client = Client("")
+        self.transaction: Transaction | None = None
+        self.commands = 0
+        self.auth_failures = 0
+        self.unknown_recipients = 0
+        self._errors = 0
+        self._verbs = verbs
+        self._admission = admission
+        self._delayed: IDelayedCall | None = None
+
+    # What Twisted calls.
+
+    def connectionMade(self) -> None:
+        """Greet the client."""
+        super().connectionMade()
+        assert self.transport is not None
+        self.client = Client(client_ip_of(getattr(self.transport.getPeer(), "host", "")))
+        self.greet()
+
+    def handshakeCompleted(self) -> None:
+        """Take note of what TLS has negotiated."""
+        self.client.tls = self._wire.tls_facts()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Let go of everything; a delivery under way goes on."""
+        super().connectionLost(reason)
+        if self._delayed is not None and self._delayed.active():
+            self._delayed.cancel()
+        self.transaction = None
+        self._admission.forget(self)
+
+    # What the verbs use.
+
+    def greet(self) -> None:
+        """Say hello, or turn the client away; again after XCLIENT."""
+        refusal = self._admission.admit(self)
+        if refusal is not None:
+            self.close(refusal)
+            return
+        self.reply(replies.reply(220, f"{self.settings.host_name} ESMTP mailcheck"))
+
+    def end_transaction(self) -> None:
+        """Be ready for the next mail."""
+        self.transaction = None
+        self.client.forwarded = None
+
+    def refuse(self, line: bytes) -> None:
+        """Reply to nonsense; too much of it ends the connection."""
+        self._errors += 1
+        if self._errors >= self.limits.errors:
+            self.close(replies.TOO_MANY_ERRORS)
+        else:
+            self.reply(line)
+
+    def reply_after(self, seconds: float, line: bytes) -> Deferred[None]:
+        """Send a reply later, to slow the client down; fires when it is sent."""
+        done: Deferred[None] = Deferred()
+
+        def send() -> None:
+            self.reply(line)
+            done.callback(None)
+
+        self._delayed = self.clock.callLater(seconds, send)
+        return done
+
+    def explain(self, failure: Failure) -> bytes:
+        """Give the reply to a failure; one that nobody expected is ours, and logged."""
+        value = failure.value
+        line = reply_to_failure(value) if isinstance(value, ExpectedFailure) else None
+        if line is None:
+            self.log_fault(failure)
+        return line or replies.LOCAL_ERROR
+
+    def log_fault(self, failure: Failure) -> None:
+        """Log a failure that nobody expected."""
+        self.log.failure("Failure while serving {client_ip}", failure, client_ip=self.client.ip)
+
+    def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
+        """Encrypt from here on; the client starts anew (RFC 3207 4.2)."""
+        self.transaction = None
+        self.client.forget()
+        self._wire.start_tls(certificate)
+
+    def obey(self, line: bytes) -> None:
+        """Obey a command line, or refuse it."""
+        self.commands += 1
+        if self.commands > self.limits.commands:
+            self.close(replies.TOO_MANY_COMMANDS)
+            return
+        verb, _, argument = line.partition(b" ")
+        obey = self._verbs.get(verb.upper())
+        if obey is None:
+            raise CommandError(replies.UNKNOWN_COMMAND)
+        obey(self, argument.strip(b" \t"))

@@ -1,0 +1,217 @@
+"""The receive path: bytes in, one thing at a time, replies out in their order.
+
+twisted.mail's own is replaced since it runs commands while an answer is
+awaited, keeps what came in clear after STARTTLS, and takes the rest of a mail
+with a long line for commands. Here nothing of a client is looked at while a
+Deferred is pending, and what is not a command goes to a `Reader` until that
+has its part.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+
+from mailcheck.smtp import replies
+from mailcheck.smtp.commands import CommandError
+from mailcheck.smtp.limits import MAX_HELD_INPUT, Limits
+from mailcheck.smtp.line_input import BareLineEnding, LineInput, LineTooLong, Reader
+from mailcheck.smtp.watchdog import Watchdog
+from mailcheck.smtp.wire import Wire
+
+T = TypeVar("T")
+
+
+class ReceivePath(Protocol):
+    """The part of a connection that knows lines, parts and replies, but no command."""
+
+    def __init__(self, limits: Limits, clock: IReactorTime) -> None:
+        self.limits = limits
+        self.clock = clock
+        self._input = LineInput(limits.command_line)
+        self._watchdog = Watchdog(clock, self._end_silence)
+        self._reader: Reader | None = None
+        self._on_read: Callable[[], None] = self._run
+        self._deadline = 0.0
+        self._is_running = False
+        self._is_waiting = False
+        self._is_draining = False
+        self._is_closed = False
+
+    @abstractmethod
+    def obey(self, line: bytes) -> None:
+        """Obey a command line.
+
+        :raises CommandError: it is refused.
+        """
+
+    @abstractmethod
+    def refuse(self, line: bytes) -> None:
+        """Send the reply to nonsense."""
+
+    @abstractmethod
+    def log_fault(self, failure: Failure) -> None:
+        """Log a failure that nobody expected."""
+
+    # What Twisted calls.
+
+    def connectionMade(self) -> None:
+        """Be ready to read and to reply."""
+        self._wire = Wire(self.transport)
+        self._watchdog.watch(self.limits.idle)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Work through what arrived, or keep it until the pending answer is there."""
+        if self._is_closed:
+            return
+        self._input.add(data)
+        if self._is_waiting:
+            if self._input.arrived_size > MAX_HELD_INPUT:
+                self._wire.pause()
+            return
+        if self._reader is not None:
+            # A command is finished in time or not at all; a message may take
+            # its time, as long as it goes on.
+            self._watchdog.pat()
+            if self.clock.seconds() > self._deadline:
+                self.close(replies.MESSAGE_TOO_SLOW)
+                return
+        self._run()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Let go of everything; an answer under way still arrives, and is told to nobody."""
+        self._is_closed = True
+        self._watchdog.stop()
+        self._reader = None
+
+    # What commands use.
+
+    @property
+    def has_more_input(self) -> bool:
+        """Tell whether the client has sent more than the command that is being obeyed."""
+        return self._input.has_more
+
+    def drop_input(self) -> None:
+        """Forget what the client has sent behind this command."""
+        self._input.drop()
+
+    def reply(self, line: bytes) -> None:
+        """Send a reply; those to pipelined commands leave together."""
+        if not self._is_closed:
+            self._wire.add(line)
+            if not self._is_running:
+                self._wire.flush()
+
+    def wait_for(
+        self,
+        answer: Deferred[T],
+        then: Callable[[T], object],
+        otherwise: Callable[[Failure], object],
+    ) -> None:
+        """Look at nothing more of this client before the answer is there."""
+        self._is_waiting = True
+        answer.addCallbacks(then, otherwise)
+        answer.addErrback(self._crash)
+        answer.addCallback(self._go_on)
+
+    def read(self, reader: Reader, deadline: float, then: Callable[[], None]) -> None:
+        """Give the input to a reader until it has its part; all must be there by the deadline."""
+        self._reader = reader
+        self._deadline = deadline
+        self._on_read = then
+
+    def quit(self) -> None:
+        """Say goodbye."""
+        self.reply(replies.BYE)
+        self._stop()
+        self._wire.hang_up()
+
+    def close(self, line: bytes) -> None:
+        """Send a last reply and hang up."""
+        self.reply(line)
+        self._stop()
+        self._wire.hang_up_gently()
+
+    def drain(self) -> None:
+        """Hang up as soon as no mail is on its way."""
+        self._is_draining = True
+        if not (self._is_waiting or self._reader or self._is_closed):
+            self.close(replies.SHUTTING_DOWN)
+
+    def cut_off(self) -> None:
+        """End the connection at once."""
+        self._is_closed = True
+        self._wire.cut()
+
+    # Inside.
+
+    def _stop(self) -> None:
+        self._is_closed = True
+        self._input.drop()
+        self._reader = None
+        self._watchdog.watch(self.limits.closing)
+
+    def _end_silence(self) -> None:
+        if self._is_closed:
+            self._wire.cut()
+        elif self._is_waiting:  # it is we who owe an answer
+            self._watchdog.watch(self.limits.idle)
+        else:
+            self.close(replies.TOO_SLOW)
+
+    def _run(self) -> None:
+        self._is_running = True
+        try:
+            self._input.gather()
+            while self._input.has_more and not self._is_waiting and self._step():
+                pass
+        except BareLineEnding:
+            self.close(replies.BARE_LINE_ENDING)
+        except Exception:
+            self._crash(Failure())
+        finally:
+            self._is_running = False
+        self._wire.flush()
+
+    def _step(self) -> bool:
+        """Take one thing from the input; tell whether to go on."""
+        if self._reader is not None:
+            if not self._input.feed(self._reader):
+                return False
+            self._reader = None
+            self._on_read()
+            return True
+        if self._is_draining:
+            self.close(replies.SHUTTING_DOWN)
+            return False
+        try:
+            line = self._input.take_line()
+            if line is None:
+                return False
+            self._watchdog.pat()
+            self.obey(line)
+        except LineTooLong:
+            self.refuse(replies.LINE_TOO_LONG)
+        except CommandError as error:
+            self.refuse(error.reply)
+        return True
+
+    def _go_on(self, _: object) -> None:
+        self._is_waiting = False
+        if self._is_running or self._is_closed:
+            return
+        self._watchdog.pat()
+        self._wire.resume()
+        if self._is_draining:
+            self.close(replies.SHUTTING_DOWN)
+        else:
+            self._run()
+
+    def _crash(self, failure: Failure) -> None:
+        self.log_fault(failure)
+        if not self._is_closed:
+            self.close(replies.CRASHED)

@@ -1,0 +1,117 @@
+"""Every reply of the receiver: the lines on the wire, and the table of failures.
+
+Codes are those of RFC 5321 4.2, enhanced codes of RFC 3463; RFC 2034 wants the
+latter in every 2xx, 4xx and 5xx reply but those to EHLO, HELO and the greeting.
+"""
+
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    OperatorMissing,
+    OutOfSpace,
+    RecipientUnknown,
+    ShuttingDown,
+    StoreUnavailable,
+)
+
+MAX_TEXT = 400  # octets: RFC 5321 4.5.3.1.5 allows 512 for a whole reply line
+
+FAILURES: dict[type[ExpectedFailure], tuple[int, str]] = {
+    RecipientUnknown: (550, "5.1.1"),
+    InboxFull: (452, "4.2.2"),
+    OutOfSpace: (452, "4.3.1"),
+    OperatorMissing: (451, "4.3.5"),
+    StoreUnavailable: (451, "4.3.0"),
+    ShuttingDown: (451, "4.3.2"),
+}
+
+AUTH_FAILURES: dict[type[ExpectedFailure], tuple[int, str]] = {
+    InvalidCredentials: (535, "5.7.8"),
+    StoreUnavailable: (454, "4.7.0"),
+    ShuttingDown: (454, "4.3.2"),
+}
+
+
+def reply(code: int, text: str, enhanced: str = "") -> bytes:
+    """Write a reply of one line; what is not printable ASCII in the text becomes ``?``."""
+    printable = "".join(c if " " <= c <= "~" else "?" for c in text[:MAX_TEXT])
+    head = f"{code} {enhanced}" if enhanced else str(code)
+    return f"{head} {printable}\r\n".encode("ascii")
+
+
+def reply_lines(code: int, lines: list[str]) -> bytes:
+    """Write a reply of several lines (RFC 5321 4.2.1); the lines are our own, ASCII."""
+    *first, last = lines
+    return "".join(f"{code}-{line}\r\n" for line in first).encode() + f"{code} {last}\r\n".encode()
+
+
+def reply_to_failure(failure: ExpectedFailure) -> bytes | None:
+    """Write the reply to an expected failure; nothing when the table has none."""
+    return _reply_by_table(FAILURES, failure)
+
+
+def reply_to_auth_failure(failure: ExpectedFailure) -> bytes | None:
+    """Write the reply to an expected failure of AUTH; nothing when the table has none."""
+    return _reply_by_table(AUTH_FAILURES, failure)
+
+
+def _reply_by_table(
+    table: dict[type[ExpectedFailure], tuple[int, str]], failure: ExpectedFailure
+) -> bytes | None:
+    entry = table.get(type(failure))
+    return None if entry is None else reply(entry[0], str(failure), entry[1])
+
+
+GO_AHEAD = reply(354, "End data with <CR><LF>.<CR><LF>")
+SENDER_OK = reply(250, "Sender OK", "2.1.0")
+RECIPIENT_OK = reply(250, "Recipient OK", "2.1.5")
+OK = reply(250, "OK", "2.0.0")
+BYE = reply(221, "Bye", "2.0.0")
+CANNOT_VERIFY = reply(252, "Send some mail and see", "2.5.0")
+READY_FOR_TLS = reply(220, "Ready to start TLS", "2.0.0")
+AUTHENTICATED = reply(235, "Authenticated", "2.7.0")
+
+TOO_MANY_CONNECTIONS = reply(421, "Too many connections, try again later", "4.7.0")
+TOO_MANY_COMMANDS = reply(421, "Too many commands without a mail", "4.7.0")
+TOO_MANY_ERRORS = reply(421, "Too many errors", "4.7.0")
+TOO_MANY_AUTH_FAILURES = reply(421, "Too many failed authentications", "4.7.0")
+TOO_SLOW = reply(421, "Nothing heard for too long", "4.4.2")
+MESSAGE_TOO_SLOW = reply(421, "The message took too long to arrive", "4.4.2")
+SHUTTING_DOWN = reply(421, "Shutting down, try again in a moment", "4.3.2")
+
+CRASHED = reply(421, "Failure on our side, try again later", "4.3.0")
+LOCAL_ERROR = reply(451, "Failure on our side, try again later", "4.3.0")
+TOO_MANY_RECIPIENTS = reply(452, "Too many recipients, send the others another copy", "4.5.3")
+TOO_MUCH_AT_ONCE = reply(452, "Too much mail at once, try again later", "4.3.1")
+AUTH_UNAVAILABLE = reply(454, "Can't authenticate now, try again later", "4.7.0")
+
+UNKNOWN_COMMAND = reply(500, "Command not recognized", "5.5.1")
+LINE_TOO_LONG = reply(500, "Line too long", "5.5.2")
+AUTH_LINE_TOO_LONG = reply(500, "Line too long", "5.5.6")
+BARE_LINE_ENDING = reply(500, "Lines end with CR LF, and neither stands alone", "5.5.2")
+NO_HTTP = reply(421, "This is not a web server", "4.7.0")
+NOT_IMPLEMENTED = reply(502, "Command not implemented", "5.5.1")
+NO_ARGUMENT = reply(501, "This command takes no argument", "5.5.4")
+BAD_HELO = reply(501, "EHLO and HELO want a domain name or an address in brackets")
+BAD_BDAT = reply(501, "Syntax: BDAT size [LAST]", "5.5.4")
+NOTHING_TO_VERIFY = reply(501, "VRFY wants an address", "5.5.4")
+INPUT_BEFORE_TLS = reply(501, "Nothing may follow STARTTLS before its reply", "5.5.1")
+BAD_AUTH_RESPONSE = reply(501, "Can't decode the response", "5.5.2")
+AUTH_CANCELLED = reply(501, "Authentication cancelled", "5.7.0")
+UNKNOWN_MECHANISM = reply(504, "Mechanisms: PLAIN, LOGIN", "5.5.4")
+
+SAY_HELLO_FIRST = reply(503, "Send EHLO first", "5.5.1")
+MAIL_IS_OPEN = reply(503, "A mail is already being sent", "5.5.1")
+MAIL_FIRST = reply(503, "Send MAIL first", "5.5.1")
+BDAT_IS_OPEN = reply(503, "BDAT has begun; finish with BDAT LAST or RSET", "5.5.1")
+BDAT_HAS_FAILED = reply(503, "BDAT has failed; RSET first", "5.5.1")
+TLS_IS_ON = reply(503, "TLS is active already", "5.5.1")
+IS_AUTHENTICATED = reply(503, "Authenticated already", "5.5.1")
+
+AUTH_REQUIRED = reply(530, "Authentication required", "5.7.0")
+TLS_REQUIRED = reply(538, "Encryption required for authentication", "5.7.11")
+NOT_AUTHORIZED = reply(550, "Not for this client", "5.7.0")
+BARE_CONTENT = reply(550, "Message has a CR or LF that stands alone, or a NUL", "5.6.0")
+MESSAGE_TOO_LARGE = reply(552, "Message too large", "5.3.4")
+NO_RECIPIENTS = reply(554, "No valid recipients", "5.5.1")

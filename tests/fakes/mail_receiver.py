@@ -1,0 +1,121 @@
+"""A mail receiver that keeps what it is given, and fails when told to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import Envelope, Recipient, Session
+from mailcheck.core.subaddresses import split_subaddress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """One mail as it was handed over."""
+
+    session: Session
+    envelope: Envelope
+    raw_message: bytes
+
+
+@dataclass(frozen=True)
+class Refused:
+    """One refusal as it was noted."""
+
+    session: Session
+    envelope_sender: str
+    recipients: tuple[Recipient, ...]
+    reason: str
+
+
+@dataclass
+class FakeMailReceiver:
+    """Takes mail for ``domain`` (and postmaster), but not for local parts in ``unknown``.
+
+    ``keys`` are the API keys it knows. The answers of the methods named in
+    ``slow`` stay in ``pending`` until `answer` is called; ``failures`` holds
+    exceptions by method name, raised instead of an answer.
+    """
+
+    domain: str = "inbox.example"
+    keys: dict[str, AccountId] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset({"nobody"})
+    slow: frozenset[str] = frozenset()
+    failures: dict[str, Exception] = field(default_factory=dict)
+    delivered: list[Delivered] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    asked: list[tuple[Session, str, Mailbox]] = field(default_factory=list)
+    secrets: list[str] = field(default_factory=list)
+    pending: list[Deferred[None]] = field(default_factory=list)
+
+    def accept_recipient(
+        self, session: Session, envelope_sender: str, mailbox: Mailbox
+    ) -> Deferred[Recipient]:
+        """Accept every local part of the domain that is not ``unknown``."""
+        self.asked.append((session, envelope_sender, mailbox))
+        return self._answer("accept_recipient", lambda: self._find(session, mailbox))
+
+    def _find(self, session: Session, mailbox: Mailbox) -> Recipient:
+        name, tag = split_subaddress(mailbox.local_part)
+        if session.account_id is not None:
+            return Recipient(str(mailbox), session.account_id, tag)
+        if mailbox.domain not in (self.domain, "") or name in self.unknown:
+            raise RecipientUnknown(f"No inbox {mailbox}")
+        return Recipient(str(mailbox), AccountId(name), tag)
+
+    def deliver(
+        self, session: Session, envelope: Envelope, raw_message: bytes
+    ) -> Deferred[DeliveryId]:
+        """Keep the mail."""
+        return self._answer("deliver", lambda: self._keep(session, envelope, raw_message))
+
+    def _keep(self, session: Session, envelope: Envelope, raw_message: bytes) -> DeliveryId:
+        self.delivered.append(Delivered(session, envelope, raw_message))
+        return DeliveryId(f"delivery-{len(self.delivered)}")
+
+    def record_refusal(
+        self,
+        session: Session,
+        envelope_sender: str,
+        recipients: tuple[Recipient, ...],
+        reason: str,
+    ) -> None:
+        """Keep the refusal."""
+        self.refused.append(Refused(session, envelope_sender, recipients, reason))
+
+    def authenticate(self, secret: str) -> Deferred[AccountId]:
+        """Look the key up in ``keys``."""
+        self.secrets.append(secret)
+
+        def look() -> AccountId:
+            if secret not in self.keys:
+                raise InvalidCredentials("No such key")
+            return self.keys[secret]
+
+        return self._answer("authenticate", look)
+
+    def answer(self) -> None:
+        """Let the answer that has waited longest go."""
+        self.pending.pop(0).callback(None)
+
+    def _answer(self, method: str, compute: Callable[[], T]) -> Deferred[T]:
+        failure = self.failures.get(method)
+
+        def look(_: None) -> T:
+            if failure is not None:
+                raise failure
+            return compute()
+
+        waiting: Deferred[None] = Deferred()
+        answer = waiting.addCallback(look)
+        if method in self.slow:
+            self.pending.append(waiting)
+        else:
+            waiting.callback(None)
+        return answer
