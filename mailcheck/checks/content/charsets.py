@@ -1,0 +1,113 @@
+"""Bytes to text by a declared charset; a wrong or unknown one costs characters, never the text."""
+
+import codecs
+from functools import lru_cache
+
+_SUPERSETS = {
+    # What the label says and what senders mean by it (WHATWG Encoding, section 4.2).
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
+    "iso2022_jp": "iso2022_jp_ext",
+}
+
+_ALIASES = {
+    # Labels met in mail that Python does not know.
+    "ansi": "cp1252",
+    "cp-850": "cp850",
+    "iso-8859-6-i": "iso8859-6",
+    "iso-8859-8-e": "iso8859-8",
+    "iso-8859-8-i": "iso8859-8",
+    "ks_c_5601-1987": "cp949",
+    "unicode-1-1-utf-7": "utf-7",
+    "utf8mb4": "utf-8",
+    "windows-31j": "cp932",
+    "windows-874": "cp874",
+    "x-gbk": "gb18030",
+    "x-mac-roman": "mac-roman",
+    "x-sjis": "cp932",
+    "x-unknown": "utf-8",
+    "unknown-8bit": "utf-8",
+}
+
+_NO_CHARSETS = frozenset(
+    # Python codecs that are no charset of mail; punycode and idna decode in quadratic time.
+    ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
+)
+_MAX_LABEL = 64
+_CONTROLS = dict.fromkeys((*range(0x20), 0x7F), " ") | {0: "\ufffd"}
+
+
+@lru_cache(maxsize=256)
+def find_codec(label: str) -> str | None:
+    """Name the Python codec for a charset label, or nothing when there is none."""
+    label = label.strip().strip("\"'").lower()
+    if not label or len(label) > _MAX_LABEL or not label.isascii() or not label.isprintable():
+        return None
+    try:
+        name = codecs.lookup(_ALIASES.get(label, label)).name
+        b"\0\0\0\0".decode(name, "replace")
+    except (LookupError, ValueError):
+        return None
+    if name.replace("-", "_") in _NO_CHARSETS:
+        return None
+    return _SUPERSETS.get(name, name)
+
+
+def decode_text(data: bytes, label: str) -> tuple[str, str | None]:
+    """Decode bytes that are said to be in a charset.
+
+    Returns the text and a sentence about what was wrong, or nothing. UTF-8 wins
+    over a missing, unknown or ASCII label, since that is what such bytes are.
+    """
+    codec = find_codec(label) if label else None
+    problem = f"charset {label[:_MAX_LABEL]!r} is unknown" if label and codec is None else None
+    if codec is None or label.lower() in ("us-ascii", "ascii"):
+        try:
+            return _clean(data.decode("utf-8")), problem
+        except UnicodeDecodeError:
+            codec = codec or "cp1252"
+            problem = problem or "text has bytes over 127 without a charset that explains them"
+    try:
+        return _clean(data.decode(codec)), problem
+    except (UnicodeError, ValueError):
+        return _decode_broken(data, codec), problem or f"text is not valid {label or codec}"
+
+
+def _decode_broken(data: bytes, codec: str) -> str:
+    if codec != "utf-8":
+        try:
+            return _clean(data.decode("utf-8"))
+        except UnicodeDecodeError:
+            pass
+    return _clean(data.decode(codec, "replace"))
+
+
+def decode_header_bytes(data: bytes) -> str:
+    """Decode a header field's raw bytes: UTF-8 (RFC 6532), else Windows-1252."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def flatten_controls(text: str) -> str:
+    """Make control characters spaces, for what has to stay on one line."""
+    return text if text.isprintable() else text.translate(_CONTROLS)
+
+
+def _clean(text: str) -> str:
+    """Replace what no store or JSON can hold: NUL and lone surrogates (UTF-7 makes them)."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,77 @@
+"""From the bytes of a mail to everything that is shown of it."""
+
+from mailcheck.checks.content.attachments import describe_attachments
+from mailcheck.checks.content.best_link import score_links
+from mailcheck.checks.content.bodies import BodyPart, choose_bodies, read_body, unflow
+from mailcheck.checks.content.codes import find_codes
+from mailcheck.checks.content.limits import (
+    MAX_CODES,
+    MAX_HTML,
+    MAX_KEPT_CANDIDATES,
+    MAX_LINK_TEXT,
+    MAX_PROBLEMS,
+)
+from mailcheck.checks.content.links import collect_links, list_urls
+from mailcheck.checks.content.structure import Entity, Structure, scan_structure
+from mailcheck.checks.content.visible_text import render_visible_text
+from mailcheck.core.content import Candidate, CandidateKind, MessageContent
+
+
+def derive_content(raw_message: bytes) -> MessageContent:
+    """Derive header list, text, HTML, attachments, links and codes from a mail.
+
+    Any bytes are a mail: what is broken or exceeds a cap of ``limits.py`` is
+    left out or replaced, and named in ``problems``. Takes time and memory
+    linear in the size of the mail.
+    """
+    structure = scan_structure(raw_message)
+    problems = list(structure.problems)
+    text_entities, html_entities = choose_bodies(structure.root)
+    text_parts = _read_bodies(raw_message, text_entities, problems)
+    html_parts = _read_bodies(raw_message, html_entities, problems)
+    text = "\n".join(unflow(part) for part in text_parts)
+    html = "\n".join(part.text for part in html_parts)
+    if len(text) > MAX_LINK_TEXT or len(html) > MAX_HTML:
+        problems.append(f"only the first {MAX_HTML // 1024} KiB were searched for links and codes")
+    page = render_visible_text(html)
+    links, mail_addresses = collect_links(text, page)
+    link_candidates = score_links(links)
+    code_candidates = find_codes(_find_subject(structure), text, page)
+    accepted = [candidate.value for candidate in code_candidates if candidate.is_accepted]
+    return MessageContent(
+        header_list=tuple((field.name, field.decode()) for field in structure.fields),
+        text="\n".join(part.text for part in text_parts),
+        html=html,
+        attachments=describe_attachments(raw_message, structure.root),
+        links=list_urls(links),
+        best_link=_choose_best(link_candidates),
+        codes=tuple(accepted[:MAX_CODES]),
+        candidates=(*code_candidates, *link_candidates, *_as_candidates(mail_addresses)),
+        problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
+    )
+
+
+def _read_bodies(raw_message: bytes, entities: list[Entity], problems: list[str]) -> list[BodyPart]:
+    parts = []
+    for entity in entities:
+        part, found = read_body(raw_message, entity)
+        parts.append(part)
+        problems += found
+    return parts
+
+
+def _find_subject(structure: Structure) -> str:
+    fields = (field for field in structure.fields if field.name.lower() == "subject")
+    return next((field.decode() for field in fields), "")
+
+
+def _choose_best(candidates: list[Candidate]) -> str | None:
+    return next((candidate.value for candidate in candidates if candidate.is_accepted), None)
+
+
+def _as_candidates(mail_addresses: list[str]) -> list[Candidate]:
+    reasons = ("is a mail address, which no list of links holds",)
+    return [
+        Candidate(CandidateKind.MAIL_ADDRESS, address, 0, False, reasons)
+        for address in mail_addresses[:MAX_KEPT_CANDIDATES]
+    ]

@@ -1,0 +1,72 @@
+"""Absolute http(s) URLs in running text, cut where a person would cut them."""
+
+import re
+
+from mailcheck.checks.content.limits import MAX_URL
+
+# White space, controls and the characters that RFC 3986 keeps out of URLs and
+# writers put around them end a URL; so does the punctuation of CJK text.
+_ENDS = r"\s\x00-\x1f\x7f<>\"`{}|\\^\u00ab\u00bb\u2018-\u201f\u2026\u2039\u203a\ufffc"
+_CJK_PUNCTUATION = r"\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+# CJK letters may stand in a host; behind it they are the sentence going on,
+# since programs percent-encode paths.
+_CJK = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_URL = re.compile(
+    rf"https?://[^{_ENDS}{_CJK_PUNCTUATION}/?#]++[^{_ENDS}{_CJK_PUNCTUATION}{_CJK}]*+",
+    re.IGNORECASE,
+)
+_BRACKETED = re.compile(r"<(https?://[^<>]{1,8192}+)>", re.IGNORECASE)
+_BREAK = re.compile(r"[ \t]*\r?\n[ \t>]*")
+_HOST = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#@:]++)", re.IGNORECASE)
+_TRAILING = ".,;:!?'*_~-"
+_CLOSING = {")": "(", "]": "["}
+
+
+def find_urls(text: str) -> list[tuple[int, str]]:
+    """Find the URLs of a plain text with their offsets, in order.
+
+    A URL that was wrapped inside angle brackets is put together again (RFC
+    3986 C). Closing brackets stay when they are balanced; punctuation at the
+    end goes.
+    """
+    text = _BRACKETED.sub(_join_wrapped, text)
+    found = []
+    for match in _URL.finditer(text):
+        url = trim_url(match.group())
+        if is_web_url(url):
+            found.append((match.start(), url))
+    return found
+
+
+def is_web_url(url: str) -> bool:
+    """Tell whether a text is an absolute http(s) URL with a host, of a usable length."""
+    if len(url) > MAX_URL or not url[:8].lower().startswith(("http://", "https://")):
+        return False
+    host = _HOST.match(url)
+    return host is not None and any(character.isalnum() for character in host[1])
+
+
+def trim_url(url: str) -> str:
+    """Cut off what belongs to the sentence around a URL."""
+    markdown = url.find("](")
+    if markdown >= 0:
+        url = url[:markdown]
+    surplus = {close: url.count(close) - url.count(opened) for close, opened in _CLOSING.items()}
+    end = len(url)
+    while end:
+        last = url[end - 1]
+        if last in _CLOSING and surplus[last] > 0:
+            surplus[last] -= 1
+        elif last not in _TRAILING:
+            break
+        end -= 1
+    return url[:end]
+
+
+def _join_wrapped(match: re.Match[str]) -> str:
+    """Join a wrapped URL; the length may shrink, which moves later offsets a little."""
+    inner = match[1]
+    if "\n" not in inner:
+        return match.group()
+    joined = _BREAK.sub("", inner)
+    return f"<{joined}>" if not any(c.isspace() for c in joined) else match.group()

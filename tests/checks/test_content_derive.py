@@ -1,0 +1,392 @@
+"""From the bytes of a mail to header, text, HTML and attachments, whatever the bytes are."""
+
+import random
+from email.message import EmailMessage
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mailcheck.checks.content.attachments import find_attachment
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.core.content import MessageContent
+
+
+def _mail(*lines: str, body: str | bytes = "") -> bytes:
+    data = body.encode("utf-8") if isinstance(body, str) else body
+    return "\r\n".join([*lines, "", ""]).encode("utf-8") + data.replace(b"\n", b"\r\n")
+
+
+ALTERNATIVE = _mail(
+    "Subject: s",
+    'Content-Type: multipart/alternative; boundary="b1"',
+    body="""preamble
+--b1
+Content-Type: text/plain; charset=utf-8
+Content-Transfer-Encoding: quoted-printable
+
+Gr=C3=BC=C3=9Fe=
+!
+--b1
+Content-Type: text/html; charset=iso-8859-1
+Content-Transfer-Encoding: base64
+
+PGI+R3L832U8L2I+
+--b1--
+epilogue
+""",
+)
+
+
+def test_alternatives_give_text_and_html() -> None:
+    """Both forms of a mail come back decoded, without preamble and epilogue."""
+    content = derive_content(ALTERNATIVE)
+    assert content.text == "Grüße!"
+    assert content.html == "<b>Grüße</b>"
+    assert content.attachments == ()
+    assert content.problems == ()
+
+
+def test_header_list_has_every_field_in_order() -> None:
+    """Names as written, repeated ones too, bodies unfolded and decoded."""
+    content = derive_content(
+        _mail(
+            "Received: from a\r\n\tby b",
+            "X-Thing: =?utf-8?q?caf=C3=A9?=",
+            "received: from c",
+            "Empty:",
+            "Subject: s",
+        )
+    )
+    assert content.header_list == (
+        ("Received", "from a by b"),
+        ("X-Thing", "café"),
+        ("received", "from c"),
+        ("Empty", ""),
+        ("Subject", "s"),
+    )
+
+
+def test_a_mail_without_types_is_text() -> None:
+    """A bare body is the text, and there is no HTML."""
+    content = derive_content(_mail("Subject: s", body="hello\nworld\n"))
+    assert (content.text, content.html) == ("hello\nworld\n", "")
+
+
+def test_a_mail_of_html_alone_has_no_text() -> None:
+    """The text stays empty where a mail has none."""
+    content = derive_content(_mail("Content-Type: text/html; charset=utf-8", body="<p>é</p>"))
+    assert (content.text, content.html) == ("", "<p>é</p>")
+
+
+def test_parts_of_a_mixed_mail_follow_each_other() -> None:
+    """Text before and after an attachment is joined; the attachment is listed."""
+    content = derive_content(
+        _mail(
+            "Content-Type: multipart/mixed; boundary=b",
+            body="""--b
+Content-Type: text/plain
+
+one
+--b
+Content-Type: application/pdf; name="a.pdf"
+Content-Transfer-Encoding: base64
+Content-ID: <x@y>
+
+JVBERg==
+--b
+Content-Type: text/plain
+
+two
+--b
+Content-Type: text/plain; name=notes.txt
+Content-Disposition: inline
+
+three
+--b--
+""",
+        )
+    )
+    assert content.text == "one\ntwo"
+    assert [(a.id, a.filename, a.size, a.content_id) for a in content.attachments] == [
+        ("1", "a.pdf", 4, "x@y"),
+        ("2", "notes.txt", 5, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        'multipart/mixed; boundary="b 1"',
+        "multipart/mixed; boundary=b 1",
+        'Multipart/MIXED;\r\n\tcharset=x;\r\n\tBOUNDARY="b 1"',
+        'multipart/mixed (a comment); (another; boundary="no") boundary="b 1"',
+        'multipart/mixed; boundary="b\\ 1"',
+        "multipart/mixed; boundary*=us-ascii''b%201",
+        'multipart/mixed; boundary*0="b "; boundary*1="1"',
+        'multipart/mixed; boundary="b 1',
+        'multipart/mixed;boundary = "b 1" ; x',
+    ],
+)
+def test_a_boundary_is_understood_in_every_spelling(content_type: str) -> None:
+    """Quoted, folded, commented, split and encoded boundaries all divide the mail."""
+    if "boundary=b 1" in content_type:
+        body = "--b\n\ninside\n--b--\n"
+    else:
+        body = "--b 1\n\ninside\n--b 1--\n"
+    content = derive_content(_mail(f"Content-Type: {content_type}", body=body))
+    assert content.text == "inside"
+
+
+def test_an_outer_delimiter_ends_what_is_inside() -> None:
+    """A nested multipart that is not closed does not swallow the parts behind it."""
+    content = derive_content(
+        _mail(
+            "Content-Type: multipart/mixed; boundary=outer",
+            body="""--outer
+Content-Type: multipart/alternative; boundary=inner
+
+--inner
+Content-Type: text/plain
+
+one
+--outer
+Content-Type: text/plain
+
+two
+--outer--
+""",
+        )
+    )
+    assert content.text == "one\ntwo"
+    assert any("closing boundary" in problem for problem in content.problems)
+
+
+def test_a_boundary_that_begins_like_another_is_another() -> None:
+    """Only a whole line is a delimiter: --b is not --bb."""
+    content = derive_content(
+        _mail(
+            "Content-Type: multipart/mixed; boundary=b",
+            body="--b\nContent-Type: multipart/mixed; boundary=bb\n\n--bb\n\none\n--b-x\n--bb--\n"
+            "--b\n\ntwo\n--b--\n",
+        )
+    )
+    assert content.text == "one\n--b-x\ntwo"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["multipart/mixed", "multipart/mixed; boundary=other", "multipart/mixed; boundary=''"],
+)
+def test_a_multipart_without_its_boundary_is_shown_as_text(content_type: str) -> None:
+    """Nothing is hidden when the structure can't be found; a problem says so."""
+    content = derive_content(_mail(f"Content-Type: {content_type}", body="--b\n\ninside\n"))
+    assert "inside" in content.text
+    assert content.problems
+
+
+def test_a_forwarded_mail_is_an_attachment() -> None:
+    """message/rfc822 is one attachment with the bytes of the mail inside."""
+    raw = _mail(
+        "Content-Type: multipart/mixed; boundary=b",
+        body="--b\nContent-Type: message/rfc822\n\nSubject: x\nContent-Type: multipart/mixed; "
+        "boundary=c\n\n--c\n\ninner\n--c--\n--b--\n",
+    )
+    content = derive_content(raw)
+    assert content.text == ""
+    attachment = find_attachment(raw, "1")
+    assert attachment is not None
+    assert attachment.content_type == "message/rfc822"
+    assert attachment.data.startswith(b"Subject: x\r\n")
+    assert attachment.data.endswith(b"--c--")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "filename"),
+    [
+        ('filename="a.pdf"', "a.pdf"),
+        ("filename=a.pdf", "a.pdf"),
+        ("filename*=utf-8''%C3%BCber%20uns.pdf", "über uns.pdf"),
+        ("filename*0*=utf-8''%C3%BC; filename*1=\"ber.pdf\"", "über.pdf"),
+        ("filename=x.pdf; filename*=utf-8''%C3%BC.pdf", "ü.pdf"),
+        ('filename="=?utf-8?q?=C3=BC=2Epdf?="', "ü.pdf"),
+        ('filename="ü.pdf"', "ü.pdf"),
+        ("filename*=bad-charset''%FF.pdf", "ÿ.pdf"),
+        ('filename="../../etc/passwd"', "_.._etc_passwd"),
+        ('filename="..\\\\..\\\\a.exe"', "_.._a.exe"),
+        ("filename*=utf-8''a%00%0A%2Fb.txt", "a\ufffd _b.txt"),
+        ("filename*=utf-8''gpj%E2%80%AEexe.txt", "gpj_exe.txt"),
+        ('filename=""', ""),
+        (f'filename="{"a" * 400}.pdf"', "a" * 251 + ".pdf"),
+    ],
+)
+def test_a_filename_is_decoded_and_safe(parameter: str, filename: str) -> None:
+    """Names come out of every encoding, without paths, controls and direction marks."""
+    raw = _mail(
+        "Content-Type: application/octet-stream",
+        f"Content-Disposition: attachment; {parameter}",
+        body="x",
+    )
+    (facts,) = derive_content(raw).attachments
+    assert facts.filename == filename
+
+
+def test_an_attachment_is_found_by_its_id() -> None:
+    """The id of the list gives the decoded bytes; any other id gives nothing."""
+    message = EmailMessage()
+    message.set_content("see attached")
+    for number in range(12):
+        message.add_attachment(bytes([number]) * 1000, "image", "png", filename=f"{number}.png")
+    raw = message.as_bytes().replace(b"\n", b"\r\n")
+    facts = derive_content(raw).attachments
+    assert [fact.id for fact in facts] == [str(number) for number in range(1, 13)]
+    found = find_attachment(raw, "12")
+    assert found is not None
+    assert (found.filename, found.content_type) == ("11.png", "image/png")
+    assert found.data == b"\x0b" * 1000
+    for absent in ("0", "13", "", "-1", "01", "x", "1 "):
+        assert find_attachment(raw, absent) is None
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "text"),
+    [
+        ("utf-8", "é".encode(), "é"),
+        ("ISO-8859-1", b"\x93quoted\x94", "“quoted”"),
+        ("us-ascii", "é".encode(), "é"),
+        ("", b"caf\xe9", "café"),
+        ("gb2312", "验证码".encode("gbk"), "验证码"),
+        ("ks_c_5601-1987", "인증번호".encode("cp949"), "인증번호"),
+        ("shift_jis", "認証①".encode("cp932"), "認証①"),
+        ("iso-2022-jp", "認証コード".encode("iso-2022-jp"), "認証コード"),
+        ("windows-1251", "Код".encode("cp1251"), "Код"),
+        ("utf-16", "Kod".encode("utf-16"), "Kod"),
+        ("utf-7", b"+2AA-x", "\ufffdx"),
+    ],
+)
+def test_charsets_are_read_as_senders_mean_them(charset: str, body: bytes, text: str) -> None:
+    """Labels mean what they mean in practice: Latin 1 is Windows-1252, GB2312 is GB18030."""
+    kind = f"text/plain; charset={charset}" if charset else "text/plain"
+    assert derive_content(_mail(f"Content-Type: {kind}", body=body)).text == text
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "text"),
+    [
+        ("x-nonsense", "é".encode(), "é"),
+        ("utf-8", b"caf\xe9", "caf\ufffd"),
+        ("punycode", b"abc", "abc"),
+        ("base64", b"abc", "abc"),
+        ("unicode_escape", b"\\x41", "\\x41"),
+        ("a" * 500, b"abc", "abc"),
+        ("\x01", b"abc", "abc"),
+    ],
+)
+def test_a_wrong_charset_costs_characters_and_is_named(
+    charset: str, body: bytes, text: str
+) -> None:
+    """What can't be decoded is replaced, the rest stays, and a problem says why."""
+    content = derive_content(_mail(f'Content-Type: text/plain; charset="{charset}"', body=body))
+    assert content.text == text
+    assert content.problems
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "text"),
+    [
+        ("base64", "aGVs\nbG8", "hello"),
+        ("base64", "aGVsbG8=\n-- added by a list\n", "hello"),
+        ("BASE64", "aGVs!bG8=", "hello"),
+        ("base64", "aGVsbG8=aGVsbG8=", "hellohello"),
+        ("base64", "aGVsb", "hel"),
+        ("quoted-printable", "a=3Db=zz=\nc", "a=b=zzc"),
+        ("8bit (comment)", "é", "é"),
+        ("x-unknown", "abc", "abc"),
+    ],
+)
+def test_transfer_encodings_are_undone_as_far_as_they_go(
+    encoding: str, body: str, text: str
+) -> None:
+    """Damaged encodings give what can be saved."""
+    raw = _mail("Content-Type: text/plain", f"Content-Transfer-Encoding: {encoding}", body=body)
+    assert derive_content(raw).text.startswith(text)
+
+
+def test_a_header_that_ends_in_text_keeps_the_text() -> None:
+    """A first line that is no field begins the body, as senders without a header show."""
+    content = derive_content(b"Subject: s\r\nhello there\r\nhow are you\r\n")
+    assert content.header_list == (("Subject", "s"),)
+    assert content.text == "hello there\nhow are you\n"
+    assert content.problems
+
+
+def _is_complete(content: MessageContent) -> bool:
+    texts = [content.text, content.html, *content.links, *content.codes, *content.problems]
+    texts += [text for pair in content.header_list for text in pair]
+    texts += [fact.filename for fact in content.attachments]
+    return all("\0" not in text and text.encode("utf-8") is not None for text in texts)
+
+
+@given(st.binary(max_size=2000))
+def test_any_bytes_are_a_mail(raw: bytes) -> None:
+    """No bytes whatever raise, and all texts can be stored as UTF-8."""
+    assert _is_complete(derive_content(raw))
+
+
+@settings(max_examples=150)
+@given(st.integers(0, 2**32), st.integers(1, 40))
+def test_a_mutilated_mail_is_a_mail(seed: int, strokes: int) -> None:
+    """Bytes cut, doubled, swapped and replaced in a real mail never raise."""
+    draw = random.Random(seed)
+    data = bytearray(ALTERNATIVE + ALTERNATIVE)
+    for _ in range(strokes):
+        at, length = draw.randrange(len(data)), draw.randrange(1, 30)
+        piece = data[at : at + length]
+        match draw.randrange(4):
+            case 0:
+                del data[at : at + length]
+            case 1:
+                data[at:at] = piece * 3
+            case 2:
+                data[at : at + length] = draw.randbytes(length)
+            case _:
+                other = draw.randrange(len(data))
+                data[other:other] = piece
+        data = data or bytearray(b"x")
+    raw = bytes(data)
+    content = derive_content(raw)
+    assert _is_complete(content)
+    for fact in content.attachments:
+        found = find_attachment(raw, fact.id)
+        assert found is not None
+        assert len(found.data) == fact.size
+
+
+_WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=60
+)
+
+
+@settings(max_examples=60)
+@given(_WORDS, _WORDS, st.lists(st.binary(max_size=200), max_size=4), _WORDS)
+def test_the_standard_library_reads_the_same(
+    text: str, html: str, attached: list[bytes], subject: str
+) -> None:
+    """What email.message writes comes back whole: text, HTML, subject and every attachment."""
+    message = EmailMessage()
+    message["Subject"] = subject
+    message.set_content(text + "\n")
+    message.add_alternative(html + "\n", subtype="html")
+    for number, data in enumerate(attached):
+        message.add_attachment(data, "application", "octet-stream", filename=f"ü {number}.bin")
+    raw = message.as_bytes()
+    content = derive_content(raw)
+    assert content.text.rstrip("\n") == text
+    assert content.html.rstrip("\n") == html
+    assert [fact.filename for fact in content.attachments] == [
+        f"ü {number}.bin" for number in range(len(attached))
+    ]
+    for number, data in enumerate(attached, 1):
+        found = find_attachment(raw, str(number))
+        assert found is not None
+        assert found.data == data
