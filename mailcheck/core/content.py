@@ -45,6 +45,30 @@ class HeaderSummary:
     author_name: str
     subject: str
 
+    @property
+    def author_text(self) -> str:
+        """Write the author as ``name <address>``."""
+        return f"{self.author_name} <{self.author_address}>".strip()
+
+    @property
+    def author_key(self) -> str:
+        """Give the text in which an author is looked for, case folded."""
+        return self.author_text.casefold()
+
+    @property
+    def subject_key(self) -> str:
+        """Give the text in which a subject is looked for, case folded."""
+        return self.subject.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a test wants of a mail: its links, the one to click, its codes (best first)."""
+
+    links: tuple[str, ...]
+    best_link: str | None
+    codes: tuple[str, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class MessageContent:
@@ -66,3 +90,8 @@ class MessageContent:
     codes: tuple[str, ...]
     candidates: tuple[Candidate, ...] = field(repr=False)
     problems: tuple[str, ...]
+
+    @property
+    def extracted(self) -> Extracted:
+        """Give what was extracted, for lists."""
+        return Extracted(self.links, self.best_link, self.codes)

@@ -86,8 +86,11 @@ class KeyNotFound(ExpectedFailure):
 
 
 class WaitInterrupted(ExpectedFailure):
-    """A wait was cut short by a shutdown or a store failure; ``cursor`` goes on from here."""
+    """A wait was cut short by a shutdown or a store failure.
 
-    def __init__(self, problem: str, cursor: str) -> None:
+    ``cursor`` goes on from here; ``None`` when the inbox could not be read at all.
+    """
+
+    def __init__(self, problem: str, cursor: str | None) -> None:
         super().__init__(problem)
         self.cursor = cursor

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from mailcheck.core.content import HeaderSummary, MessageContent
+from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
@@ -77,6 +77,15 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class TagCount:
+    """How many messages of an inbox carry a tag, and when the newest came."""
+
+    tag: str
+    message_count: int
+    latest_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSummary:
     """What filters and lists need of a stored message."""
 
@@ -94,8 +103,20 @@ class MessageSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class ListedMessage:
+    """A message in a list: its summary, and what was extracted from it."""
+
+    summary: MessageSummary
+    extracted: Extracted
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class StoredMessage:
-    """A whole message: its summary, how it came in, and what was derived from its bytes."""
+    """A whole message: its summary, how it came in, and what was derived from its bytes.
+
+    Compared by identity: all who are woken by one mail get the same object,
+    and what is rendered from it is rendered once.
+    """
 
     summary: MessageSummary
     envelope_sender: str

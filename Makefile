@@ -1,0 +1,32 @@
+# Two commands do everything on a fresh machine: `make run` and `make test`.
+# Needed beforehand: Python 3.11 or newer, and for its packages a network.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+HOST ?= 127.0.0.1
+SMTP_PORT ?= 2525
+SUBMISSION_PORT ?= 2587
+HTTP_PORT ?= 8080
+
+export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
+export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
+export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
+
+.PHONY: run test lint types format clean
+
+## run: start the daemon, ready to receive mail, and say what to do next
+run: $(VENV)/installed
+	MAILCHECK_ACCOUNTS_BOOTSTRAP="$${MAILCHECK_ACCOUNTS_BOOTSTRAP:-true}" \
+	exec $(BIN)/twistd --nodaemon --pidfile= mailcheck
+
+$(VENV)/installed: setup.cfg pyproject.toml
+	@bash scripts/make-environment "$(PYTHON)" "$(VENV)"
+	$(BIN)/pip install --quiet --editable .
+	@$(BIN)/twistd --help > /dev/null
+	@touch $@

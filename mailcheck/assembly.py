@@ -1,0 +1,298 @@
+"""Builds the daemon from a configuration: the only file that knows every class."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, TextIO
+
+from twisted.application.service import MultiService
+
+from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
+from mailcheck.config_options import Config
+from mailcheck.core.accounts import Quota, RequestLimits
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.instants import HOUR, Instant, instant_of
+from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.daemon.derivation import Derivation
+from mailcheck.daemon.first_start import FirstStart
+from mailcheck.daemon.first_steps import FirstSteps
+from mailcheck.daemon.listening import ListeningService
+from mailcheck.daemon.ordered_services import OrderedServices
+from mailcheck.daemon.parked_waits import ParkedWaits
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.retention import INTERVAL, Retention
+from mailcheck.daemon.store_service import StoreService
+from mailcheck.operations.authenticate import Authenticator
+from mailcheck.operations.contents import Contents
+from mailcheck.operations.count_requests import RequestMeter
+from mailcheck.operations.delete_messages import DeleteMessages
+from mailcheck.operations.inbox_feeds import InboxFeeds
+from mailcheck.operations.keep_accounts import KeepAccounts
+from mailcheck.operations.load_message import MessageLoader
+from mailcheck.operations.ports import Now
+from mailcheck.operations.read_inbox import ReadInbox
+from mailcheck.operations.receive_mail import ReceiveMail, ReceiveSettings
+from mailcheck.operations.share_message import ShareMessage
+from mailcheck.operations.wait_for_message import WaitForMessage
+from mailcheck.operations.wait_slots import WaitSlots
+from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
+from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.limits import Limits
+from mailcheck.smtp.settings import (
+    AuthWithoutTls,
+    SmtpSettings,
+    TlsPolicy,
+    offer_to_all,
+    offer_to_public,
+)
+from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.content_store import SqlContentStore
+from mailcheck.storage.expiry_store import SqlExpiryStore
+from mailcheck.storage.lanes import Lane, ThreadLane
+from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.web.api.admission import Gate
+from mailcheck.web.api.application import Api
+from mailcheck.web.api.inbox_routes import InboxOperations, InboxRoutes
+from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.open_pages import OpenPages
+from mailcheck.web.site import build_site
+from mailcheck.wire.urls import PublicUrls
+
+READER_THREADS = 4
+"""Reads at a time; each is short, and the disk cache serves most."""
+
+CONTENT_THREADS = 1
+"""Mails taken apart at a time: the work holds the interpreter's lock, more would not be faster."""
+
+KEY_USE_INTERVAL = 30.0
+"""Seconds between writes of when keys were last used."""
+
+DRAIN_GRACE = 20.0
+"""Seconds that mails on their way get when the daemon stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Where blocking work runs."""
+
+    writer: Lane
+    reader: Lane
+    content: Lane
+
+
+def thread_lanes(reactor: Any) -> Lanes:
+    """Give the lanes of a daemon: threads."""
+    return Lanes(
+        ThreadLane(reactor, "writer", 1),
+        ThreadLane(reactor, "reader", READER_THREADS),
+        ThreadLane(reactor, "content", CONTENT_THREADS),
+    )
+
+
+class Assembly:
+    """Everything that one process needs, built once and put together."""
+
+    def __init__(
+        self, config: Config, reactor: Any, lanes: Lanes, random_bytes: RandomBytes
+    ) -> None:
+        self.config = config
+        self._reactor = reactor
+        self._lanes = lanes
+        self._random_bytes = random_bytes
+        self.now: Now = lambda: instant_of(reactor.seconds())
+        self.retention = int(config.inbox.retention_hours * HOUR)
+        self.urls = PublicUrls(public_url(config))
+        self._build_storage()
+        self._build_operations()
+
+    def _build_storage(self) -> None:
+        inbox = self.config.inbox
+        self.engine = SqliteEngine(
+            database_path(self.config), self._lanes.writer, self._lanes.reader
+        )
+        self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
+        self._content_store = SqlContentStore(self.engine)
+        self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
+        self._account_store = SqlAccountStore(self.engine)
+
+    def _build_operations(self) -> None:
+        limits = self.config.limits
+        store, now, random_bytes = self._mail_store, self.now, self._random_bytes
+        self.wake_ups = LocalWakeUps()
+        self.feeds = InboxFeeds(store, now)
+        self.wake_ups.listen(self.feeds.hear)
+        self.accounts = KeepAccounts(self._account_store, now, random_bytes)
+        self.authenticator = Authenticator(
+            self._account_store,
+            RequestLimits(limits.requests_per_minute, limits.requests_per_day),
+            now,
+        )
+        contents = Contents(self._content_store, self._lanes.content)
+        self.derivation = Derivation(contents, self._content_store, self._reactor)
+        loader = MessageLoader(store, contents, now)
+        self.inbox = InboxOperations(
+            read=ReadInbox(store, self._content_store, contents, loader, self._lanes.content, now),
+            wait=WaitForMessage(
+                store, self.feeds, loader, WaitSlots(limits.waits_per_key), self._reactor
+            ),
+            delete=DeleteMessages(store, now),
+            share=ShareMessage(store, loader, now, random_bytes),
+        )
+        self.receiver = ReceiveMail(
+            store,
+            self.authenticator,
+            self.wake_ups,
+            self.derivation.want,
+            ReceiveSettings(
+                domains=frozenset(
+                    domain.lower()
+                    for domain in (self.config.inbox.domain, *self.config.inbox.aliases)
+                ),
+                retention=self.retention,
+                min_free=self.config.storage.min_free,
+            ),
+            now,
+            random_bytes,
+        )
+
+    def site(self) -> Any:
+        """Build the HTTP site."""
+        limits = self.config.limits
+        gate = Gate(
+            self.authenticator,
+            RequestMeter(LocalRateCounters(), self.now),
+            ClientAddresses([ip_network(text) for text in self.config.web.trusted_proxies]),
+            limits.requests_per_day,
+        )
+        routes = InboxRoutes(
+            self.inbox,
+            self.urls,
+            self.config.inbox.domain,
+            self.retention,
+            self.now,
+            self._random_bytes,
+        )
+        pages = OpenPages(self.inbox.share, self.urls, self.is_ready)
+        return build_site(Api(gate, routes.routes()).resource(), pages.resource(), self._reactor)
+
+    async def is_ready(self) -> bool:
+        """Tell whether the store answers."""
+        try:
+            await self._mail_store.find_operator_inbox()
+        except ExpectedFailure:
+            return False
+        return True
+
+    def mail_factory(self, tls_for: TlsPolicy, *, is_submission: bool) -> MailFactory:
+        """Build the factory for SMTP connections of one port."""
+        smtp = self.config.smtp
+        settings = SmtpSettings(
+            host_name=smtp.host_name or self.config.inbox.domain,
+            limits=Limits(
+                message_size=smtp.max_message_size,
+                recipients=smtp.max_recipients,
+                connections=smtp.max_connections,
+                connections_per_address=smtp.max_connections_per_address,
+                idle=smtp.idle_timeout,
+            ),
+            is_submission=is_submission,
+            tls_for=tls_for,
+            auth_without_tls=AuthWithoutTls(smtp.auth_without_tls),
+            proxy_protocol_from=tuple(ip_network(text) for text in smtp.proxy_protocol_from),
+            xclient_from=tuple(ip_network(text) for text in smtp.xclient_from),
+        )
+        return MailFactory(self.receiver, settings, self._reactor)
+
+    def services(self, output: TextIO) -> MultiService:
+        """Put the services of the daemon into the order in which they start.
+
+        ``output`` gets the first steps, where the first account is made.
+        """
+        tree = OrderedServices()
+        config = self.config
+        tls_for = tls_policy(config, self.now())
+        retention = Retention(self._expiry_store, self.now)
+        mail = self.mail_factory(tls_for, is_submission=False)
+        submission = self.mail_factory(tls_for, is_submission=True)
+        for service in (
+            StoreService(self.engine, [self._lanes.content]),
+            self.derivation,
+            PeriodicService("retention", INTERVAL, retention.sweep, self._reactor),
+            PeriodicService(
+                "noting key uses",
+                KEY_USE_INTERVAL,
+                self.authenticator.save_key_uses,
+                self._reactor,
+            ),
+            self._listening("HTTP", config.web.listen, self.site()),
+            self._listening("mail", config.smtp.listen, mail, mail.drain),
+            self._listening(
+                "submission", config.smtp.submission_listen, submission, submission.drain
+            ),
+            ParkedWaits(self.feeds),
+        ):
+            service.setServiceParent(tree)
+        if config.accounts.bootstrap:
+            self._first_start(output).setServiceParent(tree)
+        return tree
+
+    def _first_start(self, output: TextIO) -> FirstStart:
+        config = self.config
+        return FirstStart(
+            self.accounts,
+            config.accounts.bootstrap_key,
+            Path(config.storage.state_directory),
+            config.inbox.domain,
+            FirstSteps(
+                mail=config.smtp.listen,
+                submission=config.smtp.submission_listen,
+                base_url=self.urls.base_url,
+                per_minute=config.limits.requests_per_minute,
+                per_day=config.limits.requests_per_day,
+                retention_hours=config.inbox.retention_hours,
+            ),
+            self._reactor,
+            output,
+        )
+
+    def _listening(
+        self,
+        purpose: str,
+        addresses: tuple[str, ...],
+        factory: Any,
+        drain: Callable[[float], Any] | None = None,
+    ) -> ListeningService:
+        return ListeningService(
+            self._reactor,
+            purpose,
+            [parse_listen_address(address) for address in addresses],
+            factory,
+            None if drain is None else lambda: drain(DRAIN_GRACE),
+        )
+
+
+def database_path(config: Config) -> str:
+    """Give the path of the SQLite file, and make its folder."""
+    path = config.storage.url.partition(":")[2]
+    if path != ":memory:":
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def public_url(config: Config) -> str:
+    """Give the address under which people reach the daemon."""
+    first = parse_listen_address(config.web.listen[0])
+    return config.web.public_url or first.url or "http://127.0.0.1"
+
+
+def tls_policy(config: Config, now: Instant) -> TlsPolicy:
+    """Choose the certificate of STARTTLS, and who is offered it (DECISIONS.md section 6)."""
+    smtp = config.smtp
+    if smtp.certificate:
+        return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
+    folder = Path(config.storage.state_directory)
+    name = smtp.host_name or config.inbox.domain
+    return offer_to_public(ensure_self_signed(folder, name, now))

@@ -1,0 +1,1 @@
+"""The ``mailcheck`` command: a thin skin over the operations."""

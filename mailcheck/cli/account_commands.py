@@ -1,0 +1,145 @@
+"""``mailcheck account ...`` and ``mailcheck key ...``."""
+
+import argparse
+from typing import Any
+
+from mailcheck.assembly import Assembly
+from mailcheck.cli.commands import EXIT_FINE, Console
+from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.subaddresses import join_subaddress
+
+
+def add_account_commands(groups: Any) -> None:
+    """Add the commands to the parser."""
+    _add_accounts(groups)
+    _add_keys(groups)
+
+
+def _add_accounts(groups: Any) -> None:
+    account = groups.add_parser("account", help="accounts: add, list")
+    commands = account.add_subparsers(required=True, metavar="COMMAND")
+    add = commands.add_parser("add", help="add an account with an inbox of its own")
+    add.add_argument("name", help="how you call it")
+    add.add_argument(
+        "--operator", action="store_true", help="let it read the mail to postmaster and abuse"
+    )
+    add.add_argument("--max-messages", type=_positive, help="messages its inbox may hold")
+    add.add_argument("--max-bytes", type=_positive, help="bytes of mail its inbox may hold")
+    add.set_defaults(command=add_account)
+    listing = commands.add_parser("list", help="list all accounts")
+    listing.set_defaults(command=list_accounts)
+
+
+def _add_keys(groups: Any) -> None:
+    key = groups.add_parser("key", help="API keys: issue, list, revoke")
+    commands = key.add_subparsers(required=True, metavar="COMMAND")
+    issue = commands.add_parser("issue", help="issue a key; it is printed once and kept nowhere")
+    issue.add_argument("account", help="name of the account")
+    issue.add_argument("--name", default="", help="what the key is for")
+    issue.add_argument("--per-minute", type=_positive, help="requests a minute, if not the default")
+    issue.add_argument("--per-day", type=_positive, help="requests a day, if not the default")
+    issue.set_defaults(command=issue_key)
+    listing = commands.add_parser("list", help="list keys: never the keys themselves")
+    listing.add_argument("account", nargs="?", help="of this account only")
+    listing.set_defaults(command=list_keys)
+    revoke = commands.add_parser("revoke", help="revoke a key for good")
+    revoke.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
+    revoke.set_defaults(command=revoke_key)
+
+
+def add_account(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account add NAME``: prints the inbox address."""
+
+    async def add(assembly: Assembly) -> Account:
+        return await assembly.accounts.add(
+            options.name,
+            is_operator=options.operator,
+            max_messages=options.max_messages,
+            max_bytes=options.max_bytes,
+        )
+
+    account = console.with_store(add)
+    console.say(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
+    if account.is_operator:
+        console.remark("it reads the mail to postmaster and abuse")
+    console.remark(f"next: mailcheck key issue {options.name!r}")
+    return EXIT_FINE
+
+
+def list_accounts(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account list``: name, address, when it was added."""
+
+    async def read(assembly: Assembly) -> list[Account]:
+        return await assembly.accounts.accounts()
+
+    for account in console.with_store(read):
+        address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
+        role = "  operator" if account.is_operator else ""
+        console.say(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
+    return EXIT_FINE
+
+
+def issue_key(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck key issue ACCOUNT``: prints the key, and nothing else, to standard output."""
+
+    async def issue(assembly: Assembly) -> str:
+        issued = await assembly.accounts.issue_key(
+            await assembly.accounts.find(options.account),
+            options.name,
+            per_minute=options.per_minute,
+            per_day=options.per_day,
+        )
+        return issued.secret
+
+    console.say(console.with_store(issue))
+    console.remark("keep it: it is shown this once")
+    return EXIT_FINE
+
+
+def list_keys(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck key list [ACCOUNT]``: a line for each key."""
+
+    async def read(assembly: Assembly) -> list[tuple[Account, ApiKey]]:
+        keep = assembly.accounts
+        accounts = (
+            await keep.accounts() if options.account is None else [await keep.find(options.account)]
+        )
+        return [(account, key) for account in accounts for key in await keep.list_keys(account)]
+
+    for account, key in console.with_store(read):
+        console.say(_describe_key(account, key, console))
+    return EXIT_FINE
+
+
+def revoke_key(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck key revoke ID``: requests with it get 401 from now on."""
+
+    async def revoke(assembly: Assembly) -> None:
+        await assembly.accounts.revoke_key(options.id)
+
+    console.with_store(revoke)
+    console.remark("revoked")
+    return EXIT_FINE
+
+
+def _describe_key(account: Account, key: ApiKey, console: Console) -> str:
+    defaults = console.config.limits
+    per_minute = key.per_minute or defaults.requests_per_minute
+    per_day = key.per_day or defaults.requests_per_day
+    state = f"revoked {_moment(key.revoked_at)}" if key.revoked_at else "valid"
+    return (
+        f"{key.id}  {account.name}  {key.hint}...  {per_minute}/min {per_day}/day  {state}  "
+        f"last used {_moment(key.last_used_at)}  {key.name}".rstrip()
+    )
+
+
+def _moment(instant: Instant | None) -> str:
+    return "never" if instant is None else format_instant(instant)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return number

@@ -1,0 +1,1 @@
+"""Counters and wake-ups: in this process, or shared by many."""

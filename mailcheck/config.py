@@ -1,0 +1,190 @@
+"""Reads the configuration: one TOML file, and the environment over it.
+
+What is unknown, of a wrong type or out of range is an error that names the
+line or the variable; nothing is guessed.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from mailcheck.config_options import Config, OptionField
+from mailcheck.config_rules import check_together
+
+ENVIRONMENT_PREFIX = "MAILCHECK_"
+FILE_SUFFIX = "_file"
+
+
+class ConfigError(Exception):
+    """The configuration can't be used; the message says where and why."""
+
+
+def load_config(path: Path | None, environment: Mapping[str, str]) -> Config:
+    """Read the file, if there is one, and the environment.
+
+    :raises ConfigError: names the line or variable that is wrong.
+    """
+    source = _TomlFile(path) if path is not None else _TomlFile(None)
+    config = Config()
+    sections = {section.name: getattr(config, section.name) for section in fields(Config)}
+    source.require_known(sections)
+    for name, section in sections.items():
+        values = {
+            option.name: value
+            for option in fields(section)
+            for value in _values_of(name, option, source, environment)
+        }
+        config = replace(config, **{name: replace(section, **values)})
+    _require_known_variables(environment, sections)
+    problem = check_together(config)
+    if problem is not None:
+        raise ConfigError(f"{path or 'configuration'}: {problem}")
+    return config
+
+
+def _values_of(
+    section: str, option: OptionField, source: "_TomlFile", environment: Mapping[str, str]
+) -> list[Any]:
+    """Give the option's value where one is set: none or one, the environment's first."""
+    for name in (option.name, option.name + FILE_SUFFIX):
+        is_file = name != option.name
+        if is_file and not option.metadata["is_secret"]:
+            continue
+        variable = variable_name(section, name)
+        found: Any = None
+        where = variable
+        if variable in environment:
+            found = _from_text(environment[variable], option)
+        elif source.has(section, name):
+            found, where = source.get(section, name), source.where(section, name)
+        if found is None:
+            continue
+        if is_file:
+            found = _read_secret(str(found), where)
+        return [_checked(found, option, where)]
+    return []
+
+
+def variable_name(section: str, option: str) -> str:
+    """Name the environment variable of an option."""
+    return f"{ENVIRONMENT_PREFIX}{section}_{option}".upper()
+
+
+def _require_known_variables(environment: Mapping[str, str], sections: Mapping[str, Any]) -> None:
+    known = {
+        variable_name(section, option.name + suffix)
+        for section, options in sections.items()
+        for option in fields(options)
+        for suffix in ("", FILE_SUFFIX if option.metadata["is_secret"] else "")
+    }
+    for variable in environment:
+        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known:
+            raise ConfigError(f"{variable} is the variable of no option")
+
+
+def _from_text(text: str, option: OptionField) -> Any:
+    """Read a variable: a TOML value, a bare word, or comma-separated words for a list."""
+    if isinstance(option.default, str):
+        quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+        return tomllib.loads(f"value = {text}")["value"] if quoted else text
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        if isinstance(option.default, tuple):
+            return [word.strip() for word in text.split(",") if word.strip()]
+        return text
+
+
+def _read_secret(path: str, where: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{where}: the file {path} can't be read: {error}") from None
+
+
+def _checked(value: Any, option: OptionField, where: str) -> Any:
+    """Give the value in the option's type.
+
+    :raises ConfigError: it has another type, or is out of range.
+    """
+    default = option.default
+    if isinstance(default, tuple):
+        words = [value] if isinstance(value, str) else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ConfigError(f"{where}: {option.name} is a list of strings, not {value!r}")
+        return tuple(words)
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    if type(value) is not type(default):
+        kind = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+        raise ConfigError(f"{where}: {option.name} is {kind[type(default)]}, not {value!r}")
+    lowest, highest = option.metadata["lowest"], option.metadata["highest"]
+    if lowest is not None and value < lowest:
+        raise ConfigError(f"{where}: {option.name} is at least {lowest:g}, not {value!r}")
+    if highest is not None and value > highest:
+        raise ConfigError(f"{where}: {option.name} is at most {highest:g}, not {value!r}")
+    choices = option.metadata["choices"]
+    if choices and value not in choices:
+        raise ConfigError(f"{where}: {option.name} is one of {', '.join(choices)}, not {value!r}")
+    return value
+
+
+class _TomlFile:
+    """The values of a TOML file, and the lines that they stand in."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._text = ""
+        if path is not None:
+            try:
+                self._text = path.read_text("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigError(f"{path} can't be read: {error}") from None
+        try:
+            self._values: dict[str, Any] = tomllib.loads(self._text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{path}: {error}") from None
+
+    def has(self, section: str, name: str) -> bool:
+        return name in self._values.get(section, {})
+
+    def get(self, section: str, name: str) -> Any:
+        return self._values[section][name]
+
+    def require_known(self, sections: Mapping[str, Any]) -> None:
+        for section, values in self._values.items():
+            if section not in sections or not isinstance(values, dict):
+                known = ", ".join(sections)
+                raise ConfigError(
+                    f"{self.where(section, None)}: there is no section [{section}]; "
+                    f"there are {known}"
+                )
+            options = {option.name: option for option in fields(sections[section])}
+            for name in values:
+                base = options.get(name.removesuffix(FILE_SUFFIX))
+                is_secret_file = base is not None and base.metadata["is_secret"]
+                if name not in options and not is_secret_file:
+                    raise ConfigError(
+                        f"{self.where(section, name)}: [{section}] has no option {name}"
+                    )
+
+    def where(self, section: str, name: str | None) -> str:
+        """Name the line of a section or an option: tomllib does not tell."""
+        current: str | None = None
+        for number, line in enumerate(self._text.splitlines(), 1):
+            header = re.match(r"\s*\[+\s*[\"']?([\w-]+)", line)
+            if header is not None:
+                current = header[1]
+            is_section = name is None and (
+                (header is not None and current == section) or _names(line, section)
+            )
+            if is_section or (name is not None and current == section and _names(line, name)):
+                return f"{self._path}, line {number}"
+        return str(self._path)
+
+
+def _names(line: str, name: str) -> bool:
+    return re.match(rf"\s*[\"']?{re.escape(name)}[\"']?\s*[.=]", line) is not None

@@ -1,0 +1,157 @@
+"""Every option with its default and what it means; `etc/mailcheck.toml` is printed from here."""
+
+from dataclasses import Field, dataclass, field
+from typing import Any
+
+MEBIBYTE = 1024 * 1024
+GIBIBYTE = 1024 * MEBIBYTE
+
+
+def option(
+    default: Any,
+    text: str,
+    *,
+    lowest: float | None = None,
+    highest: float | None = None,
+    choices: tuple[str, ...] = (),
+    is_secret: bool = False,
+) -> Any:
+    """Describe an option; a secret one can also come from a file, ``<name>_file``."""
+    return field(
+        default=default,
+        metadata={
+            "text": text,
+            "lowest": lowest,
+            "highest": highest,
+            "choices": choices,
+            "is_secret": is_secret,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class InboxOptions:
+    """The developer inboxes."""
+
+    domain: str = option(
+        "mailcheck.example", "Domain of the inbox addresses. Its MX must lead to this server."
+    )
+    aliases: tuple[str, ...] = option((), "Further domains of the same inboxes.")
+    retention_hours: float = option(
+        24.0, "Hours until a message expires.", lowest=0.01, highest=24 * 365
+    )
+    max_messages: int = option(
+        10_000, "Messages an inbox may hold; over it senders are told to try later.", lowest=1
+    )
+    max_bytes: int = option(GIBIBYTE, "Bytes of raw mail an inbox may hold.", lowest=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpOptions:
+    """The mail receiver."""
+
+    listen: tuple[str, ...] = option(
+        ("127.0.0.1:2525",),
+        "Where mail is received: host:port, or a Twisted endpoint (systemd:domain=INET:name=smtp).",
+    )
+    submission_listen: tuple[str, ...] = option(
+        ("127.0.0.1:2587",),
+        "Where programs under test hand mail in with an API key as the password.",
+    )
+    host_name: str = option("", "Name in the greeting; empty: the inbox domain.")
+    max_message_size: int = option(
+        25 * MEBIBYTE, "Largest message in bytes.", lowest=65_536, highest=GIBIBYTE
+    )
+    max_recipients: int = option(
+        100, "Recipients of one message (RFC 5321 asks for at least 100).", lowest=100
+    )
+    max_connections: int = option(5_000, "Connections at a time, of all clients.", lowest=1)
+    max_connections_per_address: int = option(
+        100, "Connections at a time of one public client address.", lowest=1
+    )
+    idle_timeout: float = option(
+        300.0, "Seconds until a silent client is disconnected.", lowest=1, highest=3_600
+    )
+    certificate: str = option(
+        "",
+        "PEM file with the certificate chain offered by STARTTLS to everyone. "
+        "Empty: a self-signed one, offered to public client addresses only.",
+    )
+    private_key: str = option("", "PEM file with the key of the certificate.")
+    auth_without_tls: str = option(
+        "private",
+        "Who may log in over an unencrypted connection: private (loopback and private networks), "
+        "never, always.",
+        choices=("private", "never", "always"),
+    )
+    proxy_protocol_from: tuple[str, ...] = option(
+        (), "Networks whose hosts must send a PROXY protocol header (v1 or v2) first."
+    )
+    xclient_from: tuple[str, ...] = option(
+        (), "Networks whose hosts may speak for other clients by XCLIENT and XFORWARD."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WebOptions:
+    """The HTTP side."""
+
+    listen: tuple[str, ...] = option(
+        ("127.0.0.1:8080",), "Where HTTP is served: host:port or a Twisted endpoint."
+    )
+    public_url: str = option(
+        "",
+        "Address under which people reach it, without a slash at the end. Empty: the first listen.",
+    )
+    trusted_proxies: tuple[str, ...] = option(
+        (), "Networks whose X-Forwarded-For and X-Forwarded-Proto are believed."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """Where mail is kept."""
+
+    url: str = option("sqlite:var/mailcheck.db", "The database: sqlite:<path>.")
+    min_free: int = option(
+        GIBIBYTE, "Bytes of disk that stay free; below it senders are told to try later.", lowest=0
+    )
+    state_directory: str = option(
+        "var", "Folder for what is not in the database: the self-signed certificate, the first key."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsOptions:
+    """What an API key may do; `mailcheck key issue` can give a key limits of its own."""
+
+    requests_per_minute: int = option(60, "Requests in a clock minute.", lowest=1)
+    requests_per_day: int = option(1_000, "Requests in a UTC day.", lowest=1)
+    waits_per_key: int = option(100, "Waits parked at a time.", lowest=1)
+
+
+@dataclass(frozen=True, slots=True)
+class AccountsOptions:
+    """How accounts come about."""
+
+    bootstrap: bool = option(
+        False, "Create an account with a key on the first start (`make run` does)."
+    )
+    bootstrap_key: str = option(
+        "", "The API key of that account, chosen by you: for CI services.", is_secret=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration; a section of the file for each field."""
+
+    inbox: InboxOptions = field(default_factory=InboxOptions)
+    smtp: SmtpOptions = field(default_factory=SmtpOptions)
+    web: WebOptions = field(default_factory=WebOptions)
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    limits: LimitsOptions = field(default_factory=LimitsOptions)
+    accounts: AccountsOptions = field(default_factory=AccountsOptions)
+
+
+OptionField = Field[Any]

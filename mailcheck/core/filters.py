@@ -1,0 +1,51 @@
+"""Which messages a reader asks for; the same rule for a list and for a parked wait."""
+
+from dataclasses import dataclass
+
+from mailcheck.core.cursors import START, Position
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import MessageSummary
+from mailcheck.core.subaddresses import fold_tag
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """What a message must satisfy; what is ``None`` is not asked.
+
+    ``tag`` and ``recipient`` are compared whole and without case, ``author``
+    (name and address), ``subject`` and ``text`` by containing, without case.
+    ``since`` includes its own moment, ``after`` excludes its own position.
+    """
+
+    tag: str | None = None
+    recipient: str | None = None
+    author: str | None = None
+    subject: str | None = None
+    text: str | None = None
+    since: Instant | None = None
+    after: Position = START
+
+    def mismatches(self, message: MessageSummary) -> list[str]:
+        """Say in words why a message does not match; empty when it does.
+
+        ``text`` is not judged: it is searched in the store only.
+        """
+        reasons = []
+        if self.tag is not None and fold_tag(message.tag) != fold_tag(self.tag):
+            reasons.append(f"its tag is {message.tag!r}, not {self.tag!r}")
+        if self.recipient is not None and message.recipient.casefold() != self.recipient.casefold():
+            reasons.append(f"it was sent to {message.recipient}, not to {self.recipient}")
+        if self.author is not None and self.author.casefold() not in message.header.author_key:
+            reasons.append(f"its author is {message.header.author_text!r}")
+        if self.subject is not None and self.subject.casefold() not in message.header.subject_key:
+            reasons.append(f"its subject is {message.header.subject!r}")
+        if message.position <= self.after:
+            reasons.append("it had arrived before the cursor given as after")
+        if self.since is not None and message.received_at < self.since:
+            early = (self.since - message.received_at) / 1000
+            reasons.append(f"it arrived {early:.1f} s before since")
+        return reasons
+
+    def matches(self, message: MessageSummary) -> bool:
+        """Tell whether a message is one of those asked for."""
+        return not self.mismatches(message)

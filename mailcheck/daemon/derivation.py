@@ -1,0 +1,92 @@
+"""Derives text, links and codes of new mail in the background, for lists and searches.
+
+Nobody waits for it: who reads a mail earlier has it derived at once. So it
+takes at most a share of the time and leaves the rest to mail coming in.
+"""
+
+from collections import deque
+
+from twisted.application.service import Service
+from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.operations.contents import Contents
+from mailcheck.operations.ports import ContentStore
+
+REST_SHARE = 3.0
+"""Seconds of rest for each second of work: a quarter of one core at most."""
+
+MAX_QUEUE = 50_000
+"""Deliveries remembered; what is beyond is derived when somebody reads it, or after a restart."""
+
+
+class Derivation(Service):
+    """Works through new deliveries, the oldest first."""
+
+    _log = Logger()
+
+    def __init__(self, contents: Contents, store: ContentStore, clock: IReactorTime) -> None:
+        self._contents = contents
+        self._store = store
+        self._clock = clock
+        self._queue: deque[DeliveryId] = deque()
+        self._is_working = False
+        self._work: Deferred[None] = succeed(None)
+
+    def want(self, delivery_id: DeliveryId) -> None:
+        """Take note of a delivery that has just been stored."""
+        if len(self._queue) < MAX_QUEUE:
+            self._queue.append(delivery_id)
+        self._start_work()
+
+    def startService(self) -> None:
+        """Begin with what an earlier run left behind."""
+        super().startService()
+        self._is_working = True
+        self._work = Deferred.fromCoroutine(self._catch_up())
+
+    def stopService(self) -> Deferred[None]:
+        """Stop; what is left is done after the next start."""
+        super().stopService()
+        self._work.cancel()
+        return self._work
+
+    def _start_work(self) -> None:
+        if self.running and not self._is_working:
+            self._is_working = True
+            self._work = Deferred.fromCoroutine(self._derive_all())
+
+    async def _catch_up(self) -> None:
+        try:
+            self._queue.extendleft(reversed(await self._store.underived(MAX_QUEUE)))
+        except ExpectedFailure as failure:
+            self._log.warn("mail of an earlier run waits to be read: {reason}", reason=failure)
+        except CancelledError:
+            return  # stopped
+        await self._derive_all()
+
+    async def _derive_all(self) -> None:
+        try:
+            while self._queue and self.running:
+                began = self._clock.seconds()
+                await self._derive(self._queue.popleft())
+                rest = REST_SHARE * (self._clock.seconds() - began)
+                await deferLater(self._clock, rest)
+        except CancelledError:
+            return  # stopped
+        finally:
+            self._is_working = False
+
+    async def _derive(self, delivery_id: DeliveryId) -> None:
+        try:
+            await self._contents.of(delivery_id)
+        except CancelledError:
+            raise
+        except ExpectedFailure:
+            return  # deleted meanwhile, or the store is away: a reader tries again
+        except Exception:
+            self._log.failure("{delivery} could not be derived", delivery=delivery_id)

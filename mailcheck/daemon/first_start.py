@@ -1,0 +1,98 @@
+"""The first start on a laptop: an account, a key, and what to do next."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TextIO
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.operations.keep_accounts import KeepAccounts
+
+ACCOUNT_NAME = "developer"
+KEY_FILE = "api-key"
+
+
+class Starter(Protocol):
+    """The part of a reactor that says when it runs."""
+
+    def callWhenRunning(self, call: Callable[[], object]) -> object:
+        """Call as soon as the reactor runs."""
+
+
+class FirstSteps(Protocol):
+    """Writes what a newcomer can do next."""
+
+    def __call__(self, address: str, key_path: Path, secret: str | None) -> str:
+        """Write it; ``secret`` only where it may be shown."""
+
+
+class FirstStart(Service):
+    """Makes the first account where that is wanted, and greets whoever watches."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        accounts: KeepAccounts,
+        preset_key: str,
+        state_directory: Path,
+        domain: str,
+        first_steps: FirstSteps,
+        starter: Starter,
+        output: TextIO,
+    ) -> None:
+        self._accounts = accounts
+        self._preset_key = preset_key
+        self._state_directory = state_directory
+        self._domain = domain
+        self._first_steps = first_steps
+        self._starter = starter
+        self._output = output
+
+    def startService(self) -> None:
+        """Greet once the reactor runs."""
+        super().startService()
+        self._starter.callWhenRunning(self._greet)
+
+    def _greet(self) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._prepare()).addErrback(self._log_failure)
+
+    async def _prepare(self) -> None:
+        accounts = await self._accounts.accounts()
+        account = accounts[0] if accounts else await self._accounts.add(ACCOUNT_NAME)
+        key_path = self._state_directory / KEY_FILE
+        secret = await self._ensure_key(account, key_path)
+        address = join_subaddress(account.mailbox_name, "", self._domain)
+        shown = secret if self._output.isatty() else None
+        self._output.write(self._first_steps(address, key_path, shown))
+        self._output.flush()
+
+    async def _ensure_key(self, account: Account, key_path: Path) -> str | None:
+        """Give the key of the first account where it is new; it lies in a file of mode 0600."""
+        if self._preset_key:
+            if not await self._accounts.knows_key(self._preset_key):
+                await self._accounts.issue_key(account, "preset", preset=self._preset_key)
+            _write_secret(key_path, self._preset_key)
+            return None
+        if key_path.exists() and await self._accounts.knows_key(key_path.read_text().strip()):
+            return None
+        issued = await self._accounts.issue_key(account, "first start")
+        _write_secret(key_path, issued.secret)
+        return issued.secret
+
+    def _log_failure(self, failure: Failure) -> None:
+        self._log.failure("the first account could not be made", failure)
+
+
+def _write_secret(path: Path, secret: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secret + "\n")

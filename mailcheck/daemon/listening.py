@@ -1,0 +1,65 @@
+"""Ports: bound before privileges are dropped; a busy one is named."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
+from twisted.internet.endpoints import serverFromString
+from twisted.internet.error import CannotListenError
+from twisted.internet.interfaces import IListeningPort, IProtocolFactory
+from twisted.python.failure import Failure
+
+from mailcheck.core.listen_addresses import ListenAddress
+
+
+class CannotStart(SystemExit):
+    """The daemon can't start; the message tells the operator what to change."""
+
+
+class ListeningService(Service):
+    """Accepts connections of one kind on some addresses."""
+
+    def __init__(
+        self,
+        reactor: object,
+        purpose: str,
+        addresses: Sequence[ListenAddress],
+        factory: IProtocolFactory,
+        drain: Callable[[], Deferred[None]] | None = None,
+    ) -> None:
+        self._purpose = purpose
+        self._listen = [
+            (address, partial(serverFromString(reactor, address.endpoint).listen, factory))
+            for address in addresses
+        ]
+        self._drain = drain
+        self.ports: list[IListeningPort] = []
+
+    def privilegedStartService(self) -> None:
+        """Bind the ports.
+
+        :raises CannotStart: names the address that is taken.
+        """
+        for address, listen in self._listen:
+            problems: list[Failure] = []
+            maybeDeferred(listen).addCallbacks(self.ports.append, problems.append)
+            if problems:
+                raise self._name_port(address, problems[0])
+
+    def stopService(self) -> Deferred[None]:
+        """Take no more connections; end those there are."""
+        super().stopService()
+        closed = gatherResults(
+            [maybeDeferred(port.stopListening) for port in self.ports], consumeErrors=True
+        )
+        self.ports = []
+        return closed.addCallback(lambda _: self._drain() if self._drain else None)
+
+    def _name_port(self, address: ListenAddress, failure: Failure) -> CannotStart:
+        error: object = failure.value
+        if isinstance(error, CannotListenError):
+            error = error.socketError
+        reason = getattr(error, "strerror", None) or str(error)
+        where = address.endpoint if address.host is None else f"{address.host}:{address.port}"
+        return CannotStart(f"mailcheck: can't listen for {self._purpose} on {where}: {reason}")

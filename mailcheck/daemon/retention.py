@@ -1,0 +1,33 @@
+"""Forgets mail that has expired and refusals nobody will ask for any more."""
+
+from mailcheck.core.instants import HOUR, Instant
+from mailcheck.operations.ports import ExpiryStore, Now
+
+INTERVAL = 10.0
+"""Seconds between rounds; what has expired is hidden at once, this only frees its space."""
+
+BATCH = 200
+"""Messages deleted in one transaction, so that mail coming in waits a moment at most."""
+
+REFUSALS_KEPT = 1 * HOUR
+
+
+class Retention:
+    """One round of forgetting."""
+
+    def __init__(self, store: ExpiryStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def sweep(self) -> None:
+        """Delete all that has expired by now, and give the space back."""
+        now = self._now()
+        freed = 0
+        while True:
+            count = await self._store.expire(now, BATCH)
+            freed += count
+            if count < BATCH:
+                break
+        await self._store.forget_refusals(Instant(now - REFUSALS_KEPT))
+        if freed:
+            await self._store.give_back_space()

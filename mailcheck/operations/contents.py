@@ -1,0 +1,79 @@
+"""What a mail contains: derived once, in a worker's thread, and kept."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.core.content import MessageContent
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.operations.ports import ContentStore
+from mailcheck.operations.sharing_calls import SharedCalls
+
+RECENT_CONTENTS = 64
+"""Contents kept in memory: those who wait for a mail come right after it."""
+
+RECENT_SIZE = 262_144
+"""Characters over which a content is not kept in memory."""
+
+Result = TypeVar("Result")
+
+
+class Worker(Protocol):
+    """Runs a call away from the reactor."""
+
+    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+        """Run the call; the Deferred fires in the reactor's thread."""
+
+
+class Contents:
+    """Gives the content of a delivery; whoever comes first has it derived."""
+
+    _log = Logger()
+
+    def __init__(self, store: ContentStore, worker: Worker) -> None:
+        self._store = store
+        self._worker = worker
+        self._recent: OrderedDict[DeliveryId, MessageContent] = OrderedDict()
+        self._loading: SharedCalls[DeliveryId, MessageContent] = SharedCalls(self._load)
+
+    async def of(self, delivery_id: DeliveryId) -> MessageContent:
+        """Give what a delivery contains.
+
+        :raises MessageNotFound: the delivery has gone meanwhile.
+        """
+        content = self._recent.get(delivery_id)
+        if content is None:
+            content = await self._loading.call(delivery_id)
+        return content
+
+    async def _load(self, delivery_id: DeliveryId) -> MessageContent:
+        content = await self._store.find_content(delivery_id)
+        if content is None:
+            content = await self._derive(delivery_id)
+        self._remember(delivery_id, content)
+        return content
+
+    async def _derive(self, delivery_id: DeliveryId) -> MessageContent:
+        raw_message = await self._store.raw_message(delivery_id)
+        if raw_message is None:
+            raise MessageNotFound("the message has been deleted")
+        content = await self._worker.run(lambda: derive_content(raw_message))
+        self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
+        return content
+
+    def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
+        if len(content.text) + len(content.html) > RECENT_SIZE:
+            return
+        self._recent[delivery_id] = content
+        if len(self._recent) > RECENT_CONTENTS:
+            self._recent.popitem(last=False)
+
+    def _log_unsaved(self, failure: Failure) -> None:
+        # Nothing is lost: it can be derived again from the bytes.
+        self._log.warn("derived content was not saved: {reason}", reason=failure.getErrorMessage())

@@ -1,0 +1,35 @@
+"""Deleting mail for good."""
+
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.operations.ports import MessageStore, Now
+
+BATCH = 500
+"""Messages deleted in one transaction, so that mail coming in waits a moment at most."""
+
+
+class DeleteMessages:
+    """The deleting operations of one daemon."""
+
+    def __init__(self, store: MessageStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def one(self, account_id: AccountId, message_id: MessageId) -> None:
+        """Delete a message.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        if not await self._store.delete_message(account_id, message_id):
+            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+
+    async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
+        """Delete all messages that match when it begins; gives how many."""
+        now = self._now()
+        deleted = 0
+        while True:
+            count = await self._store.delete_matches(account_id, wanted, now, BATCH)
+            deleted += count
+            if count < BATCH:
+                return deleted

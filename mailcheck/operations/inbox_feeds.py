@@ -1,0 +1,173 @@
+"""Parked waits: who waits for what, and one look into the store for all of them.
+
+A wake-up is a hint. On a hint the feed of the inbox reads the store once and
+offers what is new to its waiters; those that wait for a tag are found by it,
+so a mail costs the same however many wait for other tags.
+"""
+
+from dataclasses import dataclass, field
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import ExpectedFailure, ShuttingDown
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.messages import MessageSummary
+from mailcheck.core.subaddresses import fold_tag
+from mailcheck.operations.ports import MessageStore, Now
+
+LOOK_SIZE = 200
+"""Messages read at a time; more are read in a next look."""
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """One parked wait; ``when_matched`` fires with the oldest match that comes in."""
+
+    account_id: AccountId
+    wanted: MessageFilter
+    when_matched: "Deferred[MessageSummary]" = field(default_factory=Deferred)
+
+    @property
+    def tag_key(self) -> str | None:
+        """Give the tag it waits for, nothing for any."""
+        return None if self.wanted.tag is None else fold_tag(self.wanted.tag)
+
+    def offer(self, message: MessageSummary) -> None:
+        """Take the message when it matches and none was taken before."""
+        if not self.when_matched.called and self.wanted.matches(message):
+            self.when_matched.callback(message)
+
+    def rearm(self) -> None:
+        """Wait for the next match: the one it got has been deleted."""
+        self.when_matched = Deferred()
+
+    def fail(self, failure: Failure | ExpectedFailure) -> None:
+        """End the wait without a message."""
+        if not self.when_matched.called:
+            self.when_matched.errback(failure)
+
+
+class _Feed:
+    """The waiters of one inbox, and how far the inbox was read for them."""
+
+    def __init__(self, account_id: AccountId, store: MessageStore, now: Now) -> None:
+        self._account_id = account_id
+        self._store = store
+        self._now = now
+        self._position: Position | None = None
+        self._is_looking = False
+        self._must_look = False
+        self._by_tag: dict[str | None, dict[Waiter, None]] = {}
+
+    def add(self, waiter: Waiter) -> None:
+        self._by_tag.setdefault(waiter.tag_key, {})[waiter] = None
+
+    def remove(self, waiter: Waiter) -> bool:
+        """Remove a waiter; tells whether it was the last."""
+        group = self._by_tag.get(waiter.tag_key, {})
+        group.pop(waiter, None)
+        if not group:
+            self._by_tag.pop(waiter.tag_key, None)
+        return not self._by_tag
+
+    def waiters(self) -> list[Waiter]:
+        return [waiter for group in self._by_tag.values() for waiter in group]
+
+    def start_from(self, position: Position) -> None:
+        """Say up to where a waiter has looked for itself; the first one counts."""
+        if self._position is None:
+            self._position = position
+            if self._must_look:
+                self.look()
+
+    def look(self) -> None:
+        """Read what is new since the last look, now or right after the look under way."""
+        self._must_look = True
+        if self._is_looking or self._position is None:
+            return
+        self._must_look = False
+        self._is_looking = True
+        wanted = MessageFilter(after=self._position)
+        found = self._store.oldest_matches(self._account_id, wanted, self._now(), LOOK_SIZE)
+        found.addCallbacks(self._offer, self._fail).addCallback(self._look_again)
+
+    def _offer(self, found: tuple[tuple[MessageSummary, ...], Position]) -> None:
+        messages, last_position = found
+        if len(messages) == LOOK_SIZE:
+            last_position = messages[-1].position
+            self._must_look = True
+        self._position = last_position
+        for message in messages:
+            for tag_key in (fold_tag(message.tag), None):
+                for waiter in tuple(self._by_tag.get(tag_key, ())):
+                    waiter.offer(message)
+
+    def _fail(self, failure: Failure) -> None:
+        for waiter in self.waiters():
+            waiter.fail(failure)
+
+    def _look_again(self, _: None) -> None:
+        self._is_looking = False
+        if self._must_look and self._by_tag:
+            self.look()
+
+
+class InboxFeeds:
+    """All parked waits of this daemon, by inbox."""
+
+    def __init__(self, store: MessageStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+        self._feeds: dict[AccountId, _Feed] = {}
+        self._is_closed = False
+
+    def join(self, account_id: AccountId, wanted: MessageFilter) -> Waiter:
+        """Register a wait; the caller must `leave` whatever happens.
+
+        :raises ShuttingDown: no more waits are taken.
+        """
+        if self._is_closed:
+            raise ShuttingDown("the service is restarting")
+        feed = self._feeds.get(account_id)
+        if feed is None:
+            feed = self._feeds[account_id] = _Feed(account_id, self._store, self._now)
+        waiter = Waiter(account_id, wanted)
+        feed.add(waiter)
+        return waiter
+
+    def has_looked(self, waiter: Waiter, position: Position) -> None:
+        """Say up to where a waiter has looked into the store by itself."""
+        feed = self._feeds.get(waiter.account_id)
+        if feed is not None:
+            feed.start_from(position)
+
+    def leave(self, waiter: Waiter) -> None:
+        """Forget a wait."""
+        feed = self._feeds.get(waiter.account_id)
+        if feed is not None and feed.remove(waiter):
+            del self._feeds[waiter.account_id]
+
+    def hear(self, account_id: AccountId) -> None:
+        """Take the hint that an inbox has new mail."""
+        feed = self._feeds.get(account_id)
+        if feed is not None:
+            feed.look()
+
+    def look_everywhere(self) -> None:
+        """Look into every inbox waited for: hints may have been lost."""
+        for feed in list(self._feeds.values()):
+            feed.look()
+
+    def count(self) -> int:
+        """Say how many waits are parked."""
+        return sum(len(feed.waiters()) for feed in self._feeds.values())
+
+    def close(self) -> None:
+        """End all waits: the daemon stops."""
+        self._is_closed = True
+        for feed in list(self._feeds.values()):
+            for waiter in feed.waiters():
+                waiter.fail(ShuttingDown("the service is restarting"))

@@ -1,0 +1,129 @@
+"""Accounts and API keys: made, listed, revoked."""
+
+from dataclasses import dataclass
+
+from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.errors import AccountNotFound, InvalidParameter, KeyNotFound
+from mailcheck.core.identifiers import (
+    API_KEY_PREFIX,
+    AccountId,
+    KeyId,
+    RandomBytes,
+    digest_secret,
+    new_api_key,
+    new_short_id,
+)
+from mailcheck.core.subaddresses import new_mailbox_name
+from mailcheck.operations.ports import AccountStore, Now
+
+HINT_LENGTH = len(API_KEY_PREFIX) + 4
+"""Characters of a key that lists show: enough to tell it from others, too few to help guess."""
+
+MIN_PRESET_KEY = 16
+"""Characters of a key that the operator chooses (for CI services)."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A new key with its secret, which is shown once and kept nowhere."""
+
+    key: ApiKey
+    secret: str
+
+
+class KeepAccounts:
+    """The operations on accounts."""
+
+    def __init__(self, store: AccountStore, now: Now, random_bytes: RandomBytes) -> None:
+        self._store = store
+        self._now = now
+        self._random_bytes = random_bytes
+
+    async def add(
+        self,
+        name: str,
+        *,
+        is_operator: bool = False,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Account:
+        """Add an account with an inbox; the first one of all is the operator's.
+
+        :raises InvalidParameter: the name is empty.
+        :raises AccountNameTaken: there is one of this name.
+        """
+        if not name.strip():
+            raise InvalidParameter("name", "an account needs a name")
+        account = Account(
+            id=AccountId(new_short_id(self._random_bytes)),
+            name=name.strip(),
+            mailbox_name=new_mailbox_name(self._random_bytes),
+            is_operator=is_operator or not await self._store.list_accounts(),
+            created_at=self._now(),
+            max_messages=max_messages,
+            max_bytes=max_bytes,
+        )
+        await self._store.add_account(account)
+        return account
+
+    async def find(self, name: str) -> Account:
+        """Find an account.
+
+        :raises AccountNotFound: there is none of this name.
+        """
+        account = await self._store.find_account(name)
+        if account is None:
+            raise AccountNotFound(f"there is no account named {name!r}")
+        return account
+
+    async def accounts(self) -> list[Account]:
+        """List all accounts, oldest first."""
+        return await self._store.list_accounts()
+
+    async def issue_key(
+        self,
+        account: Account,
+        key_name: str,
+        *,
+        per_minute: int | None = None,
+        per_day: int | None = None,
+        preset: str | None = None,
+    ) -> IssuedKey:
+        """Issue an API key; ``preset`` is a secret that the operator chose.
+
+        :raises InvalidParameter: the preset key is too short to be one.
+        """
+        if preset is not None and (len(preset) < MIN_PRESET_KEY or not preset.isascii()):
+            raise InvalidParameter(
+                "bootstrap_key", f"a preset key has at least {MIN_PRESET_KEY} ASCII characters"
+            )
+        secret = preset or new_api_key(self._random_bytes)
+        key = ApiKey(
+            id=KeyId(new_short_id(self._random_bytes)),
+            account_id=account.id,
+            name=key_name,
+            hint=secret[:HINT_LENGTH],
+            created_at=self._now(),
+            last_used_at=None,
+            revoked_at=None,
+            per_minute=per_minute,
+            per_day=per_day,
+        )
+        await self._store.add_key(key, digest_secret(secret))
+        return IssuedKey(key, secret)
+
+    async def knows_key(self, secret: str) -> bool:
+        """Tell whether a key was issued before, revoked or not."""
+        return await self._store.find_key(digest_secret(secret)) is not None
+
+    async def list_keys(self, account: Account) -> list[ApiKey]:
+        """List the keys of an account, oldest first."""
+        return await self._store.list_keys(account.id)
+
+    async def revoke_key(self, key_id: str) -> None:
+        """Revoke a key for good.
+
+        :raises KeyNotFound: no key has this id, or it was revoked before.
+        """
+        if not await self._store.revoke_key(KeyId(key_id), self._now()):
+            raise KeyNotFound(f"no key that could be revoked has the id {key_id!r}")

@@ -1,0 +1,211 @@
+"""What the operations need of the outside. Each port has one contract suite for all that fill it.
+
+Any method may fail with `StoreUnavailable`; ``now`` hides what has expired.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.accounts import Account, ApiKey, InboxState
+from mailcheck.core.content import Extracted, MessageContent
+from mailcheck.core.cursors import Position
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import (
+    Delivery,
+    MessageSummary,
+    Refusal,
+    Session,
+    TagCount,
+)
+
+Now = Callable[[], Instant]
+"""``now()`` reads the injected clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """A page of a list; what is not derived yet is missing from an entry.
+
+    ``total`` counts all that match; ``last_position`` is the inbox's newest
+    cursor in the same snapshot.
+    """
+
+    entries: tuple[tuple[MessageSummary, Extracted | None], ...]
+    total: int
+    last_position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class InboxOverview:
+    """An inbox with its newest tags; expired mail is not counted."""
+
+    state: InboxState
+    tags: tuple[TagCount, ...]
+    tag_total: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """A stored message without its content."""
+
+    summary: MessageSummary
+    envelope_sender: str
+    session: Session
+
+
+class DeliveryStore(Protocol):
+    """Takes mails in."""
+
+    def find_inbox(self, mailbox_name: str) -> Deferred[InboxState | None]:
+        """Find an inbox by its mailbox name (lower case)."""
+
+    def find_account_inbox(self, account_id: AccountId) -> Deferred[InboxState | None]:
+        """Find the inbox of an account."""
+
+    def find_operator_inbox(self) -> Deferred[InboxState | None]:
+        """Find the inbox that postmaster's mail goes to."""
+
+    def deliver(self, delivery: Delivery) -> Deferred[tuple[Position, ...]]:
+        """Store a mail; fires when it is on disk, with the position for each recipient.
+
+        :raises RecipientUnknown: an inbox has gone; nothing was stored.
+        :raises InboxFull: an inbox has no room; nothing was stored.
+        """
+
+    def note_refusal(self, refusal: Refusal) -> Deferred[None]:
+        """Keep a refusal for those who wait for the mail."""
+
+    def free_bytes(self) -> int | None:
+        """Say how much more can be stored; nothing when that is not ours to know."""
+
+
+class MessageStore(Protocol):
+    """Reads and removes stored messages of one account."""
+
+    def find_account_inbox(self, account_id: AccountId) -> Deferred[InboxState | None]:
+        """Find the inbox of an account."""
+
+    def oldest_matches(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
+    ) -> Deferred[tuple[tuple[MessageSummary, ...], Position]]:
+        """List the oldest messages that match, and the inbox's newest position."""
+
+    def page(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int, offset: int
+    ) -> Deferred[MessagePage]:
+        """List messages that match, newest first."""
+
+    def overview(self, account_id: AccountId, now: Instant, tags: int) -> Deferred[InboxOverview]:
+        """Sum an inbox up, with at most ``tags`` of its tags, newest first."""
+
+    def find_message(
+        self, account_id: AccountId, message_id: MessageId, now: Instant
+    ) -> Deferred[MessageRow | None]:
+        """Find a message of the account."""
+
+    def find_any_message(self, message_id: MessageId, now: Instant) -> Deferred[MessageRow | None]:
+        """Find a message whosever it is: for share links, which prove their right themselves."""
+
+    def replace_share_token(
+        self, account_id: AccountId, message_id: MessageId, token: str, now: Instant
+    ) -> Deferred[bool]:
+        """Give a message a new share token; false when there is no such message."""
+
+    def delete_message(self, account_id: AccountId, message_id: MessageId) -> Deferred[bool]:
+        """Delete a message; false when there is none."""
+
+    def delete_matches(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
+    ) -> Deferred[int]:
+        """Delete at most ``limit`` messages that match; gives how many."""
+
+    def recent_refusals(
+        self, account_id: AccountId, since: Instant, limit: int
+    ) -> Deferred[list[Refusal]]:
+        """List the newest refusals since a moment, newest first."""
+
+
+class ContentStore(Protocol):
+    """Keeps what was derived from a delivery's bytes."""
+
+    def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
+        """Read the bytes of a delivery."""
+
+    def find_content(self, delivery_id: DeliveryId) -> Deferred[MessageContent | None]:
+        """Read what was derived earlier."""
+
+    def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
+        """Keep what was derived; nothing happens when the delivery has gone."""
+
+    def underived(self, limit: int) -> Deferred[list[DeliveryId]]:
+        """List deliveries nothing was derived of yet, oldest first."""
+
+
+class ExpiryStore(Protocol):
+    """Forgets what is too old."""
+
+    def expire(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete at most ``limit`` messages that have expired; gives how many."""
+
+    def forget_refusals(self, before: Instant) -> Deferred[int]:
+        """Delete refusals older than a moment."""
+
+    def give_back_space(self) -> Deferred[None]:
+        """Return freed space to the disk, where the engine can."""
+
+
+class AccountStore(Protocol):
+    """Accounts and their API keys."""
+
+    def add_account(self, account: Account) -> Deferred[None]:
+        """Add an account and its empty inbox; the operator's role moves to it where it has it.
+
+        :raises AccountNameTaken: there is one of this name.
+        """
+
+    def find_account(self, name: str) -> Deferred[Account | None]:
+        """Find an account by name."""
+
+    def list_accounts(self) -> Deferred[list[Account]]:
+        """List all accounts, oldest first."""
+
+    def add_key(self, key: ApiKey, digest: bytes) -> Deferred[None]:
+        """Add an API key by its digest."""
+
+    def find_key(self, digest: bytes) -> Deferred[ApiKey | None]:
+        """Find a key by the digest of its secret, a revoked one too."""
+
+    def list_keys(self, account_id: AccountId) -> Deferred[list[ApiKey]]:
+        """List the keys of an account, oldest first."""
+
+    def revoke_key(self, key_id: KeyId, now: Instant) -> Deferred[bool]:
+        """Revoke a key for good; false when there is none (left) to revoke."""
+
+    def note_key_use(self, uses: Sequence[tuple[KeyId, Instant]]) -> Deferred[None]:
+        """Remember when keys were last used."""
+
+
+class RateCounters(Protocol):
+    """Counts requests in fixed windows, in this process or in a shared store."""
+
+    def hit(self, subject: str, windows: Sequence[tuple[str, int, int]]) -> Deferred[list[int]]:
+        """Count a request of a subject in windows given as (name, index, limit).
+
+        Gives what each count would be with this request; it is really counted
+        in all of them only where none goes over its limit.
+        """
+
+
+class WakeUps(Protocol):
+    """Tells all daemons that an inbox has new mail: a hint, never data."""
+
+    def publish(self, account_id: AccountId) -> None:
+        """Say that mail has come in and is on disk."""
+
+    def listen(self, heard: Callable[[AccountId], None]) -> None:
+        """Call ``heard`` for every hint from now on."""

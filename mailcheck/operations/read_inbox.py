@@ -1,0 +1,119 @@
+"""Reading an inbox: overview, address, lists, single messages, raw bytes, attachments."""
+
+from dataclasses import dataclass
+
+from mailcheck.checks.content.attachments import Attachment, find_attachment
+from mailcheck.core.accounts import InboxState
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageNotFound
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.messages import ListedMessage, StoredMessage
+from mailcheck.operations.contents import Contents, Worker
+from mailcheck.operations.load_message import MessageLoader
+from mailcheck.operations.ports import ContentStore, InboxOverview, MessageStore, Now
+
+OVERVIEW_TAGS = 1_000
+"""Tags that an overview names: the newest ones; each test of a suite may make one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageList:
+    """A page of messages, newest first. ``next_page`` is ``None`` on the last one."""
+
+    messages: tuple[ListedMessage, ...]
+    next_page: int | None
+    total: int
+    cursor: Position
+
+
+class ReadInbox:
+    """The reading operations of one daemon."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        content_store: ContentStore,
+        contents: Contents,
+        loader: MessageLoader,
+        worker: Worker,
+        now: Now,
+    ) -> None:
+        self._store = store
+        self._content_store = content_store
+        self._contents = contents
+        self._loader = loader
+        self._worker = worker
+        self._now = now
+
+    async def state(self, account_id: AccountId) -> InboxState:
+        """Give the inbox of an account with its newest cursor."""
+        inbox = await self._store.find_account_inbox(account_id)
+        if inbox is None:
+            raise MessageNotFound("the account has been removed")
+        return inbox
+
+    async def overview(self, account_id: AccountId) -> InboxOverview:
+        """Sum the inbox up."""
+        return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS)
+
+    async def require_cursor(self, account_id: AccountId, after: Position) -> None:
+        """Refuse a cursor that the inbox has not reached: it is another inbox's.
+
+        :raises InvalidParameter: names ``after``.
+        """
+        if after > (await self.state(account_id)).last_position:
+            raise InvalidParameter("after", "after is a cursor of another inbox")
+
+    async def page(
+        self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int
+    ) -> MessageList:
+        """List messages that match, newest first; pages count from 1."""
+        offset = (page - 1) * limit
+        found = await self._store.page(account_id, wanted, self._now(), limit, offset)
+        messages = []
+        for summary, extracted in found.entries:
+            if extracted is None:
+                try:
+                    extracted = (await self._contents.of(summary.delivery_id)).extracted
+                except MessageNotFound:
+                    continue  # deleted since the page was read
+            messages.append(ListedMessage(summary, extracted))
+        has_more = offset + len(found.entries) < found.total and bool(found.entries)
+        return MessageList(
+            tuple(messages), page + 1 if has_more else None, found.total, found.last_position
+        )
+
+    async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Give a whole message.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        return await self._loader.load(account_id, message_id)
+
+    async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
+        """Give the exact bytes that came after DATA.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        row = await self._store.find_message(account_id, message_id, self._now())
+        raw = (
+            None if row is None else await self._content_store.raw_message(row.summary.delivery_id)
+        )
+        if raw is None:
+            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+        return raw
+
+    async def attachment(
+        self, account_id: AccountId, message_id: MessageId, attachment_id: str
+    ) -> Attachment:
+        """Give an attachment, decoded.
+
+        :raises MessageNotFound: the account has no such message.
+        :raises AttachmentNotFound: the message has no such attachment.
+        """
+        raw = await self.raw_message(account_id, message_id)
+        attachment = await self._worker.run(lambda: find_attachment(raw, attachment_id))
+        if attachment is None:
+            raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
+        return attachment

@@ -1,0 +1,159 @@
+"""Waiting for a mail: register, look, only then wait; and say what did arrive if it did not."""
+
+from dataclasses import dataclass, replace
+
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.cursors import START, Position, format_cursor
+from mailcheck.core.errors import (
+    MessageNotFound,
+    ShuttingDown,
+    StoreUnavailable,
+    WaitInterrupted,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import MINUTE, Instant, instant_of
+from mailcheck.core.messages import MessageSummary, Refusal, StoredMessage
+from mailcheck.operations.inbox_feeds import InboxFeeds, Waiter
+from mailcheck.operations.load_message import MessageLoader
+from mailcheck.operations.ports import MessageStore
+from mailcheck.operations.wait_slots import WaitSlots
+
+LOOK_BACK = 10 * MINUTE
+"""A mail that came this long before the wait may be the one meant: people send first."""
+
+SEEN_LIMIT = 20
+"""Messages, and refusals, that a wait in vain is told about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A message that did arrive, and why it is not the one that was waited for."""
+
+    message: MessageSummary
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """Nothing that matches came in time.
+
+    ``waited`` is in seconds. ``missed`` is a message that would have matched
+    had the wait begun earlier; ``missed_by`` milliseconds before the request.
+    """
+
+    cursor: Position
+    waited: float
+    seen: tuple[Seen, ...]
+    rejected: tuple[Refusal, ...]
+    missed: MessageSummary | None
+    missed_by: int
+
+
+class WaitForMessage:
+    """The operation behind the long poll of REST and the wait tool of MCP."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        feeds: InboxFeeds,
+        loader: MessageLoader,
+        slots: WaitSlots,
+        clock: IReactorTime,
+    ) -> None:
+        self._store = store
+        self._feeds = feeds
+        self._loader = loader
+        self._slots = slots
+        self._clock = clock
+
+    async def wait(
+        self, caller: Caller, wanted: MessageFilter, timeout: float
+    ) -> StoredMessage | TimedOut:
+        """Give the oldest message that matches, at once or as soon as it arrives.
+
+        ``timeout`` is in seconds. A broadcast: every wait that matches gets
+        the message, nothing is consumed. Cancelling it leaves no trace.
+
+        :raises TooManyWaits: the key holds as many waits as it may.
+        :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
+        """
+        began = self._clock.seconds()
+        with self._slots.taken_by(caller):
+            waiter = self._join(caller, wanted)
+            try:
+                return await self._find_or_wait(waiter, began, timeout)
+            finally:
+                self._feeds.leave(waiter)
+
+    def _join(self, caller: Caller, wanted: MessageFilter) -> Waiter:
+        try:
+            return self._feeds.join(caller.account_id, wanted)
+        except ShuttingDown as failure:
+            raise _interrupted(failure, wanted.after or None) from failure
+
+    async def _find_or_wait(
+        self, waiter: Waiter, began: float, timeout: float
+    ) -> StoredMessage | TimedOut:
+        position: Position | None = waiter.wanted.after or None
+        try:
+            while True:
+                matches, last_position = await self._look(waiter)
+                position = position or last_position
+                if not matches:
+                    self._feeds.has_looked(waiter, last_position)
+                    message = await self._next_match(waiter, began + timeout)
+                    # The last look and the cursor it ends with are one snapshot:
+                    # who goes on from the cursor misses nothing.
+                    matches, last_position = (
+                        ((message,), last_position) if message else await self._look(waiter)
+                    )
+                if not matches:
+                    return await self._explain(waiter, began, last_position)
+                try:
+                    return await self._loader.load(waiter.account_id, matches[0].id)
+                except MessageNotFound:
+                    waiter.rearm()
+        except (ShuttingDown, StoreUnavailable) as failure:
+            raise _interrupted(failure, position) from failure
+
+    async def _look(self, waiter: Waiter) -> tuple[tuple[MessageSummary, ...], Position]:
+        return await self._store.oldest_matches(waiter.account_id, waiter.wanted, self._now(), 1)
+
+    async def _next_match(self, waiter: Waiter, deadline: float) -> MessageSummary | None:
+        left = max(0.0, deadline - self._clock.seconds())
+        try:
+            return await waiter.when_matched.addTimeout(left, self._clock)
+        except DeferredTimeout:
+            return None
+
+    async def _explain(self, waiter: Waiter, began: float, cursor: Position) -> TimedOut:
+        wanted = waiter.wanted
+        since = Instant(instant_of(began) - LOOK_BACK)
+        page = await self._store.page(
+            waiter.account_id, MessageFilter(since=since), self._now(), SEEN_LIMIT, 0
+        )
+        rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
+        messages = [summary for summary, _ in page.entries]
+        any_time = replace(wanted, since=None, after=START)
+        missed = next((message for message in messages if any_time.matches(message)), None)
+        return TimedOut(
+            cursor=cursor,
+            waited=round(self._clock.seconds() - began, 3),
+            seen=tuple(Seen(message, tuple(wanted.mismatches(message))) for message in messages),
+            rejected=tuple(rejected),
+            missed=missed,
+            missed_by=instant_of(began) - missed.received_at if missed else 0,
+        )
+
+    def _now(self) -> Instant:
+        return instant_of(self._clock.seconds())
+
+
+def _interrupted(
+    failure: ShuttingDown | StoreUnavailable, position: Position | None
+) -> WaitInterrupted:
+    cursor = None if position is None else format_cursor(position)
+    return WaitInterrupted(f"the wait was cut short: {failure}", cursor)

@@ -1,0 +1,157 @@
+"""Accounts and API keys."""
+
+from collections.abc import Sequence
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.errors import AccountNameTaken
+from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.instants import Instant
+from mailcheck.storage.engine import Engine, Row, Transaction, for_each
+
+_ACCOUNT = """
+    SELECT account.id, account.name, inbox.mailbox_name, account.is_operator,
+        account.created_at, account.max_messages, account.max_bytes
+    FROM account JOIN inbox ON inbox.account_id = account.id
+"""
+
+_KEY_COLUMNS = """
+    id, account_id, name, hint, created_at, last_used_at, revoked_at, per_minute, per_day
+"""
+
+
+class SqlAccountStore:
+    """Fills the port `AccountStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def add_account(self, account: Account) -> Deferred[None]:
+        """Add an account and its empty inbox; the operator's role moves to it where it has it.
+
+        :raises AccountNameTaken: there is one of this name.
+        """
+        return self._engine.write(_add_account, account)
+
+    def find_account(self, name: str) -> Deferred[Account | None]:
+        """Find an account by name."""
+
+        def query(transaction: Transaction) -> Account | None:
+            row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
+            return None if row is None else _account(row)
+
+        return self._engine.read(query)
+
+    def list_accounts(self) -> Deferred[list[Account]]:
+        """List all accounts, oldest first."""
+        return self._engine.read(
+            lambda t: [
+                _account(row)
+                for row in t.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
+            ]
+        )
+
+    def add_key(self, key: ApiKey, digest: bytes) -> Deferred[None]:
+        """Add an API key by its digest."""
+        return self._engine.write(_add_key, (key, digest))
+
+    def find_key(self, digest: bytes) -> Deferred[ApiKey | None]:
+        """Find a key by the digest of its secret, a revoked one too."""
+
+        def query(transaction: Transaction) -> ApiKey | None:
+            row = transaction.row(
+                f"SELECT {_KEY_COLUMNS} FROM api_key WHERE digest = ?",
+                (digest,),
+            )
+            return None if row is None else ApiKey(*row)
+
+        return self._engine.read(query)
+
+    def list_keys(self, account_id: AccountId) -> Deferred[list[ApiKey]]:
+        """List the keys of an account, oldest first."""
+        return self._engine.read(
+            lambda t: [
+                ApiKey(*row)
+                for row in t.rows(
+                    f"SELECT {_KEY_COLUMNS} FROM api_key WHERE account_id = ? "
+                    "ORDER BY created_at, id",
+                    (account_id,),
+                )
+            ]
+        )
+
+    def revoke_key(self, key_id: KeyId, now: Instant) -> Deferred[bool]:
+        """Revoke a key for good; false when there is none (left) to revoke."""
+        return self._engine.write(_revoke_key, (now, key_id))
+
+    def note_key_use(self, uses: Sequence[tuple[KeyId, Instant]]) -> Deferred[None]:
+        """Remember when keys were last used."""
+        return self._engine.write(_note_key_use, uses)
+
+
+def _account(row: Row) -> Account:
+    account_id, name, mailbox_name, is_operator, *rest = row
+    return Account(account_id, name, mailbox_name, bool(is_operator), *rest)
+
+
+@for_each
+def _add_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
+    if transaction.row("SELECT 1 FROM account WHERE name = ?", (account.name,)) is not None:
+        return AccountNameTaken(f"there is an account named {account.name!r} already")
+    if account.is_operator:
+        transaction.execute("UPDATE account SET is_operator = 0 WHERE is_operator = 1")
+    transaction.execute(
+        "INSERT INTO account (id, name, is_operator, created_at, max_messages, max_bytes) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            account.id,
+            account.name,
+            int(account.is_operator),
+            account.created_at,
+            account.max_messages,
+            account.max_bytes,
+        ),
+    )
+    transaction.execute(
+        "INSERT INTO inbox (account_id, mailbox_name, last_position, message_count, byte_count) "
+        "VALUES (?, ?, 0, 0, 0)",
+        (account.id, account.mailbox_name),
+    )
+    return None
+
+
+@for_each
+def _add_key(transaction: Transaction, item: tuple[ApiKey, bytes]) -> None:
+    key, digest = item
+    transaction.execute(
+        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key.id,
+            key.account_id,
+            key.name,
+            key.hint,
+            key.created_at,
+            key.last_used_at,
+            key.revoked_at,
+            key.per_minute,
+            key.per_day,
+            digest,
+        ),
+    )
+
+
+@for_each
+def _revoke_key(transaction: Transaction, item: tuple[Instant, KeyId]) -> bool:
+    return bool(
+        transaction.execute(
+            "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", item
+        )
+    )
+
+
+@for_each
+def _note_key_use(transaction: Transaction, uses: Sequence[tuple[KeyId, Instant]]) -> None:
+    transaction.execute_many(
+        "UPDATE api_key SET last_used_at = ? WHERE id = ?", [(moment, key) for key, moment in uses]
+    )

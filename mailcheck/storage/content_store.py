@@ -1,0 +1,68 @@
+"""The store of derived content, and the bytes it is derived from."""
+
+from collections.abc import Sequence
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.content import MessageContent
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.storage.content_rows import dump_content, load_content
+from mailcheck.storage.engine import Engine, Transaction
+
+
+class SqlContentStore:
+    """Fills the port `ContentStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
+        """Read the bytes of a delivery."""
+
+        def query(transaction: Transaction) -> bytes | None:
+            row = transaction.row("SELECT raw_message FROM delivery WHERE id = ?", (delivery_id,))
+            return None if row is None else bytes(row[0])
+
+        return self._engine.read(query)
+
+    def find_content(self, delivery_id: DeliveryId) -> Deferred[MessageContent | None]:
+        """Read what was derived earlier."""
+
+        def query(transaction: Transaction) -> MessageContent | None:
+            row = transaction.row(
+                "SELECT links, codes, best_link, document FROM content WHERE delivery_id = ?",
+                (delivery_id,),
+            )
+            return None if row is None else load_content(*row)
+
+        return self._engine.read(query)
+
+    def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
+        """Keep what was derived; nothing happens when the delivery has gone."""
+        return self._engine.write(_save_contents, (delivery_id, content))
+
+    def underived(self, limit: int) -> Deferred[list[DeliveryId]]:
+        """List deliveries nothing was derived of yet, oldest first."""
+        return self._engine.read(
+            lambda t: [
+                DeliveryId(row[0])
+                for row in t.rows(
+                    "SELECT id FROM delivery WHERE NOT EXISTS "
+                    "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id) "
+                    "ORDER BY id LIMIT ?",
+                    (limit,),
+                )
+            ]
+        )
+
+
+def _save_contents(
+    transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent]]
+) -> list[None]:
+    transaction.execute_many(
+        "INSERT INTO content (delivery_id, text_key, links, codes, best_link, document) "
+        "SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
+        "ON CONFLICT (delivery_id) DO NOTHING",
+        [(delivery_id, *dump_content(content), delivery_id) for delivery_id, content in items],
+    )
+    return [None] * len(items)

@@ -1,0 +1,204 @@
+"""The transaction that everything waits for: mails in, positions handed out, quotas kept."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mailcheck.checks.content.header import summarize_header
+from mailcheck.core.accounts import InboxState, Quota
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import InboxFull, RecipientUnknown
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.subaddresses import fold_tag
+from mailcheck.storage.engine import Transaction
+from mailcheck.storage.inbox_rows import read_inboxes
+
+_INSERT_DELIVERY = """
+    INSERT INTO delivery (
+        id, received_at, envelope_sender, client_ip, helo_name, is_extended,
+        tls_version, tls_cipher, author_address, author_name, subject,
+        author_key, subject_key, size, raw_message
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_INSERT_MESSAGE = """
+    INSERT INTO message (
+        id, account_id, position, delivery_id, recipient, recipient_key,
+        tag, tag_key, received_at, expires_at, size, share_token
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_ADVANCE_INBOX = """
+    UPDATE inbox SET last_position = ?, message_count = ?, byte_count = ? WHERE account_id = ?
+"""
+
+_COUNT_TAG = """
+    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at)
+    VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (account_id, tag_key) DO UPDATE SET
+        tag = excluded.tag,
+        message_count = inbox_tag.message_count + excluded.message_count,
+        latest_at = excluded.latest_at
+"""
+
+
+@dataclass(slots=True)
+class _TagCount:
+    tag: str
+    count: int
+    latest_at: int
+
+
+@dataclass(slots=True)
+class _Counters:
+    """An inbox's counters as the mails of one group advance them."""
+
+    quota: Quota
+    last_position: int
+    message_count: int
+    byte_count: int
+
+    @classmethod
+    def of(cls, inbox: InboxState) -> "_Counters":
+        return cls(inbox.quota, inbox.last_position, inbox.message_count, inbox.byte_count)
+
+    def has_room_for(self, messages: int, size: int) -> bool:
+        return (
+            self.message_count + messages <= self.quota.max_messages
+            and self.byte_count + messages * size <= self.quota.max_bytes
+        )
+
+    def add(self, size: int) -> Position:
+        self.last_position += 1
+        self.message_count += 1
+        self.byte_count += size
+        return Position(self.last_position)
+
+
+class DeliverMails:
+    """Writes a group of deliveries; the outcome of each is its positions or why not.
+
+    A delivery is stored for all its recipients or for none, so that a sender
+    who tries again does not make copies.
+    """
+
+    def __init__(self, default_quota: Quota) -> None:
+        self._default_quota = default_quota
+
+    def __call__(
+        self, transaction: Transaction, deliveries: Sequence[Delivery]
+    ) -> list[tuple[Position, ...] | RecipientUnknown | InboxFull]:
+        """Write all that there is room for, in the order in which they came."""
+        accounts = {
+            recipient.account_id
+            for delivery in deliveries
+            for recipient in delivery.envelope.recipients
+        }
+        inboxes = read_inboxes(transaction, accounts, self._default_quota)
+        group = _Group({account: _Counters.of(inbox) for account, inbox in inboxes.items()})
+        outcomes = [group.add(delivery) for delivery in deliveries]
+        group.write(transaction)
+        return outcomes
+
+
+class _Group:
+    def __init__(self, counters: dict[AccountId, _Counters]) -> None:
+        self._counters = counters
+        self._deliveries: list[tuple[str | int | bytes | None, ...]] = []
+        self._messages: list[tuple[str | int, ...]] = []
+        self._tags: dict[tuple[AccountId, str], _TagCount] = {}
+        self._advanced: set[AccountId] = set()
+
+    def add(self, delivery: Delivery) -> tuple[Position, ...] | RecipientUnknown | InboxFull:
+        size = len(delivery.raw_message)
+        refusal = self._refuse(delivery.envelope.recipients, size)
+        if refusal is not None:
+            return refusal
+        self._deliveries.append(_delivery_row(delivery, size))
+        return tuple(
+            self._add_message(delivery, number, recipient, size)
+            for number, recipient in enumerate(delivery.envelope.recipients)
+        )
+
+    def _refuse(
+        self, recipients: Sequence[Recipient], size: int
+    ) -> RecipientUnknown | InboxFull | None:
+        messages: dict[AccountId, int] = {}
+        for recipient in recipients:
+            messages[recipient.account_id] = messages.get(recipient.account_id, 0) + 1
+        for account_id, count in messages.items():
+            counters = self._counters.get(account_id)
+            if counters is None:
+                return RecipientUnknown("the inbox has been removed")
+            if not counters.has_room_for(count, size):
+                return InboxFull("the inbox is full; mail older than its retention makes room")
+        return None
+
+    def _add_message(
+        self, delivery: Delivery, number: int, recipient: Recipient, size: int
+    ) -> Position:
+        position = self._counters[recipient.account_id].add(size)
+        self._advanced.add(recipient.account_id)
+        tag_key = fold_tag(recipient.tag)
+        self._messages.append(
+            (
+                delivery.message_ids[number],
+                recipient.account_id,
+                position,
+                delivery.id,
+                recipient.address,
+                recipient.address.casefold(),
+                recipient.tag,
+                tag_key,
+                delivery.received_at,
+                delivery.expires_at,
+                size,
+                delivery.share_tokens[number],
+            )
+        )
+        tag = self._tags.setdefault((recipient.account_id, tag_key), _TagCount("", 0, 0))
+        tag.tag, tag.latest_at = recipient.tag, delivery.received_at
+        tag.count += 1
+        return position
+
+    def write(self, transaction: Transaction) -> None:
+        transaction.execute_many(_INSERT_DELIVERY, self._deliveries)
+        # Position order of an inbox is insertion order; the counters follow.
+        transaction.execute_many(_INSERT_MESSAGE, self._messages)
+        transaction.execute_many(
+            _ADVANCE_INBOX,
+            [
+                (counters.last_position, counters.message_count, counters.byte_count, account)
+                for account, counters in self._counters.items()
+                if account in self._advanced
+            ],
+        )
+        transaction.execute_many(
+            _COUNT_TAG,
+            [
+                (account, key, tag.tag, tag.count, tag.latest_at)
+                for (account, key), tag in self._tags.items()
+            ],
+        )
+
+
+def _delivery_row(delivery: Delivery, size: int) -> tuple[str | int | bytes | None, ...]:
+    header = summarize_header(delivery.raw_message)
+    session = delivery.session
+    return (
+        delivery.id,
+        delivery.received_at,
+        delivery.envelope.envelope_sender,
+        session.client_ip,
+        session.helo_name,
+        int(session.is_extended),
+        session.tls.version if session.tls else None,
+        session.tls.cipher if session.tls else None,
+        header.author_address,
+        header.author_name,
+        header.subject,
+        header.author_key,
+        header.subject_key,
+        size,
+        delivery.raw_message,
+    )

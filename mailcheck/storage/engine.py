@@ -1,0 +1,65 @@
+"""The engine seam: what a store needs of a database, whichever it is.
+
+A store writes SQL once, with ``?`` for parameters, in the dialect that SQLite
+and PostgreSQL share. One store method is one named transaction.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.errors import ExpectedFailure
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Value = str | int | bytes | None
+Row = tuple[Any, ...]
+
+
+class Transaction(Protocol):
+    """A transaction under way, used in a worker's thread."""
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run a statement; gives the number of rows it changed."""
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
+        """Run a statement once for each set of parameters."""
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run a query and give all its rows."""
+
+    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """Run a query and give its first row."""
+
+
+Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure]]
+"""A write over all the items that wait for it: one result, or expected failure, for each.
+
+It may be run again, item by item, when the run over all of them failed.
+"""
+
+
+class Engine(Protocol):
+    """A database. Any failure of its own arrives as `StoreUnavailable`."""
+
+    def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
+        """Run ``work`` for the item in the next group commit; fires when that is on disk.
+
+        Items given while a commit runs are committed together in the next one.
+        """
+
+    def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
+        """Run a query on one consistent snapshot; never waits for a writer."""
+
+    def free_bytes(self) -> int | None:
+        """Say how much more the disk can hold; nothing when that is not ours to know."""
+
+
+def for_each(work: Callable[[Transaction, Item], Result]) -> Work[Item, Result]:
+    """Turn a write of one item into one over many: each runs by itself."""
+
+    def run(transaction: Transaction, items: Sequence[Item]) -> list[Result]:
+        return [work(transaction, item) for item in items]
+
+    return run

@@ -1,0 +1,41 @@
+"""Forgetting what is too old, a bounded piece at a time so that no mail waits behind it."""
+
+from collections.abc import Callable
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.instants import Instant
+from mailcheck.storage.engine import Engine, Transaction, for_each
+from mailcheck.storage.removing import REMOVABLE_COLUMNS, Removable, remove_messages
+
+
+class SqlExpiryStore:
+    """Fills the port `ExpiryStore` on any engine."""
+
+    def __init__(self, engine: Engine, give_back_space: Callable[[], Deferred[None]]) -> None:
+        self._engine = engine
+        self.give_back_space = give_back_space
+
+    def expire(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete at most ``limit`` messages that have expired; gives how many."""
+        return self._engine.write(_expire, (now, limit))
+
+    def forget_refusals(self, before: Instant) -> Deferred[int]:
+        """Delete refusals older than a moment."""
+        return self._engine.write(_forget_refusals, before)
+
+
+@for_each
+def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    rows = transaction.rows(
+        f"SELECT {REMOVABLE_COLUMNS} FROM message WHERE expires_at <= ? "
+        f"ORDER BY expires_at LIMIT ?",
+        item,
+    )
+    remove_messages(transaction, [Removable(*row) for row in rows])
+    return len(rows)
+
+
+@for_each
+def _forget_refusals(transaction: Transaction, before: Instant) -> int:
+    return transaction.execute("DELETE FROM refusal WHERE refused_at < ?", (before,))

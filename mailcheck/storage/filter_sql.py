@@ -1,0 +1,66 @@
+"""A `MessageFilter` as SQL; the same rule as `MessageFilter.mismatches`, in the store."""
+
+from mailcheck.core.cursors import START
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.subaddresses import fold_tag
+from mailcheck.storage.engine import Value
+
+# The inbox's messages come in the order of its positions, so the first one
+# received at or after a moment is a position, and every filter an index range.
+_SINCE = """
+    message.position >= (
+        SELECT first.position FROM message AS first
+        WHERE first.account_id = ? AND first.received_at >= ?
+        ORDER BY first.received_at, first.position LIMIT 1
+    ) AND message.received_at >= ?
+"""
+
+_TEXT = """
+    (delivery.subject_key LIKE ? ESCAPE '!' OR delivery.author_key LIKE ? ESCAPE '!'
+    OR message.recipient_key LIKE ? ESCAPE '!'
+    OR EXISTS (SELECT 1 FROM content WHERE content.delivery_id = message.delivery_id
+               AND content.text_key LIKE ? ESCAPE '!'))
+"""
+
+
+def filter_sql(
+    account_id: AccountId, wanted: MessageFilter, now: Instant
+) -> tuple[str, list[Value]]:
+    """Write the condition over ``message`` joined with ``delivery``, and its parameters."""
+    # The plus keeps the planner from walking all accounts' mail by expiry.
+    parts = ["message.account_id = ?", "+message.expires_at > ?"]
+    values: list[Value] = [account_id, now]
+
+    def also(part: str, *more: Value) -> None:
+        parts.append(part)
+        values.extend(more)
+
+    if wanted.tag is not None:
+        also("message.tag_key = ?", fold_tag(wanted.tag))
+    if wanted.recipient is not None:
+        also("message.recipient_key = ?", wanted.recipient.casefold())
+    if wanted.after > START:
+        also("message.position > ?", wanted.after)
+    if wanted.since is not None:
+        also(_SINCE, account_id, wanted.since, wanted.since)
+    if wanted.author is not None:
+        also("delivery.author_key LIKE ? ESCAPE '!'", _containing(wanted.author))
+    if wanted.subject is not None:
+        also("delivery.subject_key LIKE ? ESCAPE '!'", _containing(wanted.subject))
+    if wanted.text is not None:
+        also(_TEXT, *[_containing(wanted.text)] * 4)
+    return " AND ".join(parts), values
+
+
+def is_counted_by_tag(wanted: MessageFilter) -> bool:
+    """Tell whether the counters of the inbox and its tags can answer "how many"."""
+    return wanted == MessageFilter(tag=wanted.tag)
+
+
+def _containing(text: str) -> str:
+    key = text.casefold()
+    for special in "!%_":
+        key = key.replace(special, "!" + special)
+    return f"%{key}%"

@@ -1,0 +1,36 @@
+"""``twistd mailcheck``: options, and the service that they ask for."""
+
+import os
+import sys
+from pathlib import Path
+
+from twisted.application.service import IService
+from twisted.python import usage
+
+from mailcheck.assembly import Assembly, thread_lanes
+from mailcheck.config import ConfigError, load_config
+from mailcheck.daemon.file_limit import raise_file_limit
+
+
+class Options(usage.Options):
+    """The options of the daemon; all else is in the configuration file."""
+
+    synopsis = "[--config FILE]"
+    optParameters = (("config", "c", None, "The configuration file (TOML)."),)
+
+
+def makeService(options: Options) -> IService:
+    """Build the daemon.
+
+    :raises usage.UsageError: the configuration can't be used.
+    """
+    from twisted.internet import reactor
+
+    path = options["config"]
+    try:
+        config = load_config(Path(path) if path else None, os.environ)
+    except ConfigError as error:
+        raise usage.UsageError(str(error)) from error
+    raise_file_limit()
+    assembly = Assembly(config, reactor, thread_lanes(reactor), os.urandom)
+    return assembly.services(sys.stdout)

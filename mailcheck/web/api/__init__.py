@@ -1,0 +1,1 @@
+"""The REST API: routes, admission, and how a request becomes a reply."""

@@ -1,0 +1,71 @@
+"""The routes of the API behind one gate."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
+
+from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+from werkzeug.exceptions import HTTPException
+
+from mailcheck.core.accounts import Caller
+from mailcheck.web.answering import MoreHeaders, answer, reply_to_wrong_path
+from mailcheck.web.api.admission import Gate, Refused, usage_headers
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.errors import reply_to_failure
+from mailcheck.web.replies import Reply, error_reply
+from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.wire.parameters import parse_query
+
+
+class Api:
+    """Admits every request, counts it, and hands it to its route."""
+
+    def __init__(self, gate: Gate, routes: Sequence[Route]) -> None:
+        self._gate = gate
+        self._klein = Klein()
+        for route in routes:
+            self._add(route)
+        self._klein.handle_errors(HTTPException)(self._refuse_path)
+
+    def resource(self) -> IResource:
+        """Give what is mounted at the base URL."""
+        resource: IResource = self._klein.resource()
+        return resource
+
+    def _add(self, route: Route) -> None:
+        def endpoint(request: Request, **path: str) -> Deferred[bytes]:
+            async def handle(caller: Caller) -> Reply:
+                query = parse_query(request.uri.partition(b"?")[2])
+                accept = request.getHeader("Accept") or ""
+                return await route.handle(Call(caller, query, path, accept))
+
+            return self._serve(request, handle)
+
+        name = f"{route.method} {route.path}"
+        self._klein.route(route.path, methods=[route.method], endpoint=name)(endpoint)
+
+    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Answer a path or method that no route has; it is counted like any request."""
+
+        async def handle(caller: Caller) -> Reply:
+            return reply_to_wrong_path(cast(Request, request), failure.value)
+
+        return self._serve(cast(Request, request), handle)
+
+    def _serve(
+        self, request: Request, handle: Callable[[Caller], Awaitable[Reply]]
+    ) -> Deferred[bytes]:
+        async def admit(headers: MoreHeaders) -> Reply:
+            admission = await self._gate.admit(request)
+            headers.update(usage_headers(admission.usage))
+            if isinstance(admission, Refused):
+                return reply_to_failure(admission.failure)
+            if isinstance(request, BoundedRequest) and request.is_too_large:
+                return error_reply(413, f"a request body has at most {MAX_BODY} bytes")
+            return await handle(admission.caller)
+
+        return Deferred.fromCoroutine(answer(request, admit))

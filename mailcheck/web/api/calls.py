@@ -1,0 +1,33 @@
+"""A request as the handlers see it, and the table of routes."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.identifiers import MessageId
+from mailcheck.web.replies import Reply
+from mailcheck.wire.parameters import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One admitted request: who calls, and with what."""
+
+    caller: Caller
+    query: Query
+    path: Mapping[str, str]
+    accept: str
+
+    @property
+    def message_id(self) -> MessageId:
+        """Give the message that the path names."""
+        return MessageId(self.path["message_id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method and a path below the base URL, and what answers it."""
+
+    method: str
+    path: str
+    handle: Callable[[Call], Awaitable[Reply]]

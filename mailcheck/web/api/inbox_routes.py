@@ -1,0 +1,176 @@
+"""The routes of the developer inbox (SPEC.md section 4, DECISIONS.md section 4)."""
+
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+from mailcheck.core.cursors import START
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import RandomBytes, new_short_id
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.delete_messages import DeleteMessages
+from mailcheck.operations.ports import Now
+from mailcheck.operations.read_inbox import ReadInbox
+from mailcheck.operations.share_message import ShareMessage
+from mailcheck.operations.wait_for_message import TimedOut, WaitForMessage
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.downloads import download_reply
+from mailcheck.web.replies import Reply, json_reply
+from mailcheck.wire.inbox import (
+    render_address,
+    render_list,
+    render_overview,
+    render_raw_message,
+    render_share,
+    render_timed_out,
+)
+from mailcheck.wire.messages import render_message
+from mailcheck.wire.urls import PublicUrls
+
+SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT = 1.0, 60.0, 30.0
+"""Seconds (SPEC.md section 8)."""
+
+LARGEST_PAGE, DEFAULT_PAGE = 100, 50
+"""Messages of a list at a time."""
+
+LAST_PAGE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class InboxOperations:
+    """What the routes are skins of."""
+
+    read: ReadInbox
+    wait: WaitForMessage
+    delete: DeleteMessages
+    share: ShareMessage
+
+
+class InboxRoutes:
+    """Parameters in, operation, shape out; no rule of its own."""
+
+    def __init__(
+        self,
+        operations: InboxOperations,
+        urls: PublicUrls,
+        domain: str,
+        retention: int,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._read = operations.read
+        self._wait = operations.wait
+        self._delete = operations.delete
+        self._share = operations.share
+        self._urls = urls
+        self._domain = domain
+        self._retention = retention
+        self._now = now
+        self._random_bytes = random_bytes
+        self._rendered: WeakKeyDictionary[StoredMessage, Reply] = WeakKeyDictionary()
+
+    def routes(self) -> list[Route]:
+        """List the routes."""
+        message = "/inbox/messages/<message_id>"
+        return [
+            Route("GET", "/inbox", self.overview),
+            Route("GET", "/inbox/address", self.address),
+            Route("GET", "/inbox/wait", self.wait),
+            Route("GET", "/inbox/messages", self.messages),
+            Route("DELETE", "/inbox/messages", self.delete_messages),
+            Route("GET", message, self.message),
+            Route("DELETE", message, self.delete_message),
+            Route("GET", f"{message}/raw", self.raw_message),
+            Route("GET", f"{message}/html", self.html_part),
+            Route("GET", f"{message}/attachments/<attachment_id>", self.attachment),
+            Route("POST", f"{message}/share", self.renew_share),
+        ]
+
+    async def overview(self, call: Call) -> Reply:
+        """GET /inbox."""
+        overview = await self._read.overview(call.caller.account_id)
+        return json_reply(render_overview(overview, self._domain, self._retention))
+
+    async def address(self, call: Call) -> Reply:
+        """GET /inbox/address."""
+        tag = call.query.tag() or ""
+        if call.query.flag("unique"):
+            tag = (
+                f"{tag}-{new_short_id(self._random_bytes)}"
+                if tag
+                else new_short_id(self._random_bytes)
+            )
+        inbox = await self._read.state(call.caller.account_id)
+        return json_reply(render_address(inbox, tag, self._domain))
+
+    async def wait(self, call: Call) -> Reply:
+        """GET /inbox/wait."""
+        wanted = replace(await self._filter(call), text=None)
+        timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
+        if wanted.since is None and call.query.text("after") is None:
+            wanted = replace(wanted, since=self._now())
+        outcome = await self._wait.wait(call.caller, wanted, timeout)
+        if isinstance(outcome, TimedOut):
+            return json_reply(render_timed_out(outcome), 408)
+        return self._message_reply(outcome)
+
+    async def messages(self, call: Call) -> Reply:
+        """GET /inbox/messages."""
+        wanted = await self._filter(call)
+        limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
+        page = call.query.whole_number("page", 1, LAST_PAGE, 1)
+        messages = await self._read.page(call.caller.account_id, wanted, limit, page)
+        return json_reply(render_list(messages, self._urls))
+
+    async def message(self, call: Call) -> Reply:
+        """GET /inbox/messages/{id}."""
+        return self._message_reply(
+            await self._read.message(call.caller.account_id, call.message_id)
+        )
+
+    async def raw_message(self, call: Call) -> Reply:
+        """GET /inbox/messages/{id}/raw."""
+        raw = await self._read.raw_message(call.caller.account_id, call.message_id)
+        if "message/rfc822" in call.accept.lower():
+            return download_reply(raw, "message/rfc822", f"{call.message_id}.eml")
+        return json_reply(render_raw_message(call.message_id, raw))
+
+    async def html_part(self, call: Call) -> Reply:
+        """GET /inbox/messages/{id}/html."""
+        message = await self._read.message(call.caller.account_id, call.message_id)
+        html = message.content.html.encode("utf-8", "replace")
+        return download_reply(html, "text/html; charset=utf-8", f"{call.message_id}.html")
+
+    async def attachment(self, call: Call) -> Reply:
+        """GET /inbox/messages/{id}/attachments/{attachmentId}."""
+        attachment = await self._read.attachment(
+            call.caller.account_id, call.message_id, call.path["attachment_id"]
+        )
+        return download_reply(attachment.data, attachment.content_type, attachment.filename)
+
+    async def delete_message(self, call: Call) -> Reply:
+        """DELETE /inbox/messages/{id}."""
+        await self._delete.one(call.caller.account_id, call.message_id)
+        return json_reply({"success": True, "id": call.message_id})
+
+    async def delete_messages(self, call: Call) -> Reply:
+        """DELETE /inbox/messages."""
+        deleted = await self._delete.matching(call.caller.account_id, await self._filter(call))
+        return json_reply({"success": True, "deleted": deleted})
+
+    async def renew_share(self, call: Call) -> Reply:
+        """POST /inbox/messages/{id}/share."""
+        message = await self._share.renew(call.caller.account_id, call.message_id)
+        return json_reply(render_share(message, self._urls))
+
+    async def _filter(self, call: Call) -> MessageFilter:
+        wanted = call.query.message_filter()
+        if wanted.after > START:
+            await self._read.require_cursor(call.caller.account_id, wanted.after)
+        return wanted
+
+    def _message_reply(self, message: StoredMessage) -> Reply:
+        """Render a message once for all who get it at the same time."""
+        reply = self._rendered.get(message)
+        if reply is None:
+            reply = self._rendered[message] = json_reply(render_message(message, self._urls))
+        return reply

@@ -1,0 +1,67 @@
+"""What needs no key: health, readiness, and mail that somebody shared."""
+
+from collections.abc import Awaitable, Callable
+from typing import cast
+
+from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+from werkzeug.exceptions import HTTPException
+
+from mailcheck.operations.share_message import ShareMessage
+from mailcheck.web.answering import answer, reply_to_wrong_path
+from mailcheck.web.replies import Reply, error_reply, json_reply
+from mailcheck.wire.messages import render_message
+from mailcheck.wire.urls import PublicUrls
+
+
+class OpenPages:
+    """The pages beside the API; they are not metered."""
+
+    def __init__(
+        self, share: ShareMessage, urls: PublicUrls, is_ready: Callable[[], Awaitable[bool]]
+    ) -> None:
+        self._share = share
+        self._urls = urls
+        self._is_ready = is_ready
+        self._klein = Klein()
+        self._add("/healthz", self._health)
+        self._add("/readyz", self._readiness)
+        self._add("/share/<token>", self._shared)
+        self._klein.handle_errors(HTTPException)(self._refuse_path)
+
+    def resource(self) -> IResource:
+        """Give what is mounted at the root."""
+        resource: IResource = self._klein.resource()
+        return resource
+
+    def _add(self, path: str, handle: Callable[..., Awaitable[Reply]]) -> None:
+        def endpoint(request: Request, **values: str) -> Deferred[bytes]:
+            return Deferred.fromCoroutine(answer(request, lambda _: handle(**values)))
+
+        self._klein.route(path, methods=["GET"], endpoint=path)(endpoint)
+
+    async def _health(self) -> Reply:
+        """GET /healthz: the process runs and answers."""
+        return json_reply({"status": "ok"})
+
+    async def _readiness(self) -> Reply:
+        """GET /readyz: mail can be stored and read now."""
+        if await self._is_ready():
+            return json_reply({"status": "ready"})
+        return error_reply(503, "the store does not answer", {"Retry-After": "1"})
+
+    async def _shared(self, token: str) -> Reply:
+        """GET /share/<token>: a message for those who have its link."""
+        message = await self._share.open(token)
+        headers = {"X-Robots-Tag": "noindex, nofollow"}
+        return json_reply(render_message(message, self._urls), headers=headers)
+
+    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        async def refuse(_: object) -> Reply:
+            return reply_to_wrong_path(cast(Request, request), failure.value)
+
+        return Deferred.fromCoroutine(answer(cast(Request, request), refuse))

@@ -1,0 +1,50 @@
+"""Replies as values, and the one place that writes them to a request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from twisted.web.server import Request
+
+from mailcheck.wire.json_values import JsonValue, dump_json
+
+COMMON_HEADERS = {
+    # Nothing here is for a browser to guess at, to frame or to keep.
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One HTTP response; it always has a content type."""
+
+    status: int
+    body: bytes
+    content_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def json_reply(
+    value: JsonValue, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """Make a JSON response."""
+    return Reply(status, dump_json(value), "application/json; charset=utf-8", headers or {})
+
+
+def error_reply(status: int, error: str, headers: Mapping[str, str] | None = None) -> Reply:
+    """Make an error response (SPEC.md section 7)."""
+    return json_reply({"error": error}, status, headers)
+
+
+def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
+    """Set status and headers of a request, and give the body to send."""
+    request.setResponseCode(reply.status)
+    set_header = request.responseHeaders.setRawHeaders
+    for headers in (COMMON_HEADERS, reply.headers, more_headers):
+        for name, value in headers.items():
+            set_header(name, [value])
+    set_header("Content-Type", [reply.content_type])
+    set_header("Content-Length", [str(len(reply.body))])
+    return reply.body

@@ -1,0 +1,31 @@
+"""Request bodies: bounded while they come in, on every door."""
+
+from twisted.web.server import Request
+
+MAX_BODY = 65_536
+"""Bytes: no request here needs more."""
+
+MAX_DRAINED = 16 * 1024 * 1024
+"""Bytes of a body too large that are read, unkept, to answer it properly; then we hang up."""
+
+
+class BoundedRequest(Request):
+    """A request that never keeps more than `MAX_BODY` bytes; the handler answers 413."""
+
+    is_too_large = False
+    _received = 0
+
+    def gotLength(self, length: int | None) -> None:
+        """Refuse early what says itself that it is too large."""
+        self.is_too_large = length is not None and length > MAX_BODY
+        super().gotLength(0 if self.is_too_large else length)
+
+    def handleContentChunk(self, data: bytes) -> None:
+        """Keep a piece of the body while it is within the limit."""
+        self._received += len(data)
+        if self._received > MAX_DRAINED:
+            self.loseConnection()
+        if self._received > MAX_BODY:
+            self.is_too_large = True
+        else:
+            super().handleContentChunk(data)

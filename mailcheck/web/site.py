@@ -1,0 +1,40 @@
+"""The HTTP site: the API below its versioned path, and the open pages."""
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.web.resource import IResource, Resource
+from twisted.web.server import Request, Site
+
+from mailcheck.web.request_bodies import BoundedRequest
+from mailcheck.wire.urls import API_PATH
+
+IDLE_TIMEOUT = 75
+"""Seconds until a connection that sends nothing is closed; a parked wait is not idle."""
+
+
+class _Root(Resource):
+    """Sends what lies below the API's path there, and all else to the open pages."""
+
+    def __init__(self, api: IResource, pages: IResource) -> None:
+        super().__init__()
+        self._api = api
+        self._pages = pages
+        self._api_segments = [segment.encode() for segment in API_PATH.strip("/").split("/")]
+
+    def getChild(self, path: bytes, request: Request) -> IResource:
+        """Find what answers; called with the first segment taken off the path."""
+        segments = [path, *(request.postpath or [])]
+        depth = len(self._api_segments)
+        if segments[:depth] == self._api_segments:
+            request.prepath, request.postpath = segments[:depth], segments[depth:]
+            return self._api
+        request.prepath, request.postpath = [], segments
+        return self._pages
+
+
+def build_site(api: IResource, pages: IResource, clock: IReactorTime) -> Site:
+    """Build the factory for HTTP connections."""
+    site = Site(
+        _Root(api, pages), requestFactory=BoundedRequest, timeout=IDLE_TIMEOUT, reactor=clock
+    )
+    site.displayTracebacks = False
+    return site

@@ -1,0 +1,28 @@
+"""The addresses under which the service is reached from outside."""
+
+from dataclasses import dataclass
+
+from mailcheck.core.identifiers import MessageId
+from mailcheck.core.share_links import format_share_token
+
+API_PATH = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class PublicUrls:
+    """``public_url`` has no slash at its end."""
+
+    public_url: str
+
+    @property
+    def base_url(self) -> str:
+        """Give the base of the REST API."""
+        return self.public_url + API_PATH
+
+    def share_url(self, message_id: MessageId, secret: str) -> str:
+        """Give the share link of a message."""
+        return f"{self.public_url}/share/{format_share_token(message_id, secret)}"
+
+    def attachment_url(self, message_id: MessageId, attachment_id: str) -> str:
+        """Give the address of an attachment (it needs the key, like all of the API)."""
+        return f"{self.base_url}/inbox/messages/{message_id}/attachments/{attachment_id}"

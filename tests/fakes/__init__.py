@@ -1,0 +1,1 @@
+"""Doubles of what lies outside the process."""

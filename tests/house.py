@@ -1,0 +1,207 @@
+"""The whole house in memory: every room but the sockets, on a clock that tests turn."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+import pytest
+from treq.testing import StubTreq
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.web.resource import IResource
+
+from mailcheck.assembly import Assembly, Lanes
+from mailcheck.config_options import Config, StorageOptions
+from mailcheck.core.accounts import Account
+from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.messages import Envelope, Session
+from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.storage.lanes import DirectLane
+from tests.spec.judge import judge_response
+
+START_OF_TIME = 1_795_262_400.0
+"""Seconds since the epoch at which tests begin: 2026-11-21T12:00:00Z."""
+
+
+def result_of(deferred: Deferred[Any]) -> Any:
+    """Give the result of a Deferred that must have one by now; raise its failure."""
+    results: list[Any] = []
+    deferred.addBoth(results.append)
+    assert results, "there is no result yet"
+    if hasattr(results[0], "raiseException"):
+        results[0].raiseException()
+    return results[0]
+
+
+def run(coroutine: Any) -> Any:
+    """Run a coroutine that needs no waiting, and give its result."""
+    return result_of(Deferred.fromCoroutine(coroutine))
+
+
+def counted_bytes() -> Any:
+    """Make a source of randomness that repeats itself from test to test."""
+    numbers = count(1)
+    return lambda length: next(numbers).to_bytes(length, "big")
+
+
+@dataclass
+class Answer:
+    """An HTTP response, read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Give the body as JSON."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Pending:
+    """A request that may not be answered yet."""
+
+    stub: StubTreq
+    method: str
+    path: str
+    response: Deferred[Any]
+    answers: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.response.addBoth(self.answers.append)
+
+    @property
+    def is_answered(self) -> bool:
+        """Tell whether a response has come."""
+        self.stub.flush()
+        return bool(self.answers)
+
+    def answer(self) -> Answer:
+        """Give the response that must be there by now; judged by SPEC.md's tables."""
+        assert self.is_answered, f"{self.method} {self.path} has no answer yet"
+        if hasattr(self.answers[0], "raiseException"):
+            self.answers[0].raiseException()
+        response = self.answers[0]
+        body = self.stub.content(response)
+        self.stub.flush()
+        headers = {
+            name.decode().lower(): b", ".join(values).decode()
+            for name, values in response.headers.getAllRawHeaders()
+        }
+        answer = Answer(response.code, headers, result_of(body))
+        judge_response(self.method, self.path, answer)
+        return answer
+
+    def hang_up(self) -> None:
+        """Go away without waiting for the answer."""
+        self.response.cancel()
+        self.stub.flush()
+
+
+class House:
+    """A daemon without sockets, threads or real time."""
+
+    def __init__(self, config: Config) -> None:
+        self.clock = Clock()
+        self.clock.advance(START_OF_TIME)
+        lane = DirectLane()
+        self.assembly = Assembly(config, self.clock, Lanes(lane, lane, lane), counted_bytes())
+        self.assembly.engine.open()
+        self.stub = StubTreq(_root_of(self.assembly.site()))
+        self.account = self.add_account("first")
+        self.key = self.issue_key(self.account)
+
+    def add_account(self, name: str, **limits: Any) -> Account:
+        """Add an account."""
+        account: Account = run(self.assembly.accounts.add(name, **limits))
+        return account
+
+    def issue_key(self, account: Account, **limits: Any) -> str:
+        """Issue a key; with limits that tests do not meet unless they ask for it."""
+        limits = {"per_minute": 1_000_000, "per_day": 1_000_000, **limits}
+        secret: str = run(self.assembly.accounts.issue_key(account, "", **limits)).secret
+        return secret
+
+    def address(self, tag: str = "", account: Account | None = None) -> str:
+        """Give an inbox address."""
+        name = (account or self.account).mailbox_name
+        return join_subaddress(name, tag, self.assembly.config.inbox.domain)
+
+    def receive(
+        self, *recipients: str, raw: bytes | None = None, sender: str = "shop@example.com"
+    ) -> DeliveryId:
+        """Receive a mail as the SMTP side hands it in; fails as that would see it."""
+        session = Session("192.0.2.7", "mx.example.com", True)
+        receiver = self.assembly.receiver
+        accepted = [
+            result_of(receiver.accept_recipient(session, sender, parse_mailbox(recipient)))
+            for recipient in recipients or (self.address(),)
+        ]
+        raw = mail() if raw is None else raw
+        delivery: DeliveryId = result_of(
+            receiver.deliver(session, Envelope(sender, tuple(accepted)), raw)
+        )
+        return delivery
+
+    def ask(self, method: str, path: str, key: str | None = "", **options: Any) -> Pending:
+        """Send a request below the API's base path, with the first account's key."""
+        return self.open("/api/v1" + path, method, key, **options)
+
+    def open(
+        self, path: str, method: str = "GET", key: str | None = None, **options: Any
+    ) -> Pending:
+        """Send a request to any path."""
+        headers = dict(options.pop("headers", {}))
+        if key is not None:
+            headers["X-API-Key"] = key or self.key
+        url = "http://127.0.0.1:8080" + path
+        response = self.stub.request(method, url, headers=headers, **options)
+        self.stub.flush()
+        return Pending(self.stub, method, path, response)
+
+    def get(self, path: str, **options: Any) -> Answer:
+        """Send a GET and give its answer."""
+        return self.ask("GET", path, **options).answer()
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.advance(seconds)
+        self.stub.flush()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.assembly.feeds.close()
+        self.stub.flush()
+        self.assembly.engine.close()
+
+
+def mail(
+    subject: str = "Welcome",
+    body: str = "Your code is 482913: https://example.com/confirm?t=7f3a",
+    author: str = "Shop <shop@example.com>",
+) -> bytes:
+    """Write an ordinary mail."""
+    text = f"From: {author}\r\nTo: you@example.com\r\nSubject: {subject}\r\n\r\n{body}\r\n"
+    return text.encode()
+
+
+def _root_of(site: Any) -> IResource:
+    resource: IResource = site.resource
+    return resource
+
+
+def config_in_memory(**sections: Any) -> Config:
+    """Give a configuration whose store is in memory; sections replace the defaults."""
+    return replace(Config(), storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A house with one account and one key."""
+    house = House(config_in_memory())
+    yield house
+    house.close()
