@@ -1,0 +1,221 @@
+"""The words for what is wrong with an SPF record."""
+
+from collections.abc import Iterator
+
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.spf.parse import VERSION
+from mailcheck.checks.spf.terms import MechanismName, Qualifier, TermProblem
+from mailcheck.checks.spf.verdicts import (
+    MAX_LOOKUPS,
+    MAX_VOIDS,
+    NodeProblem,
+    SpfNode,
+    SpfVerdict,
+)
+
+LONG_RECORD = 450  # octets; beyond, the answer may not fit a datagram, RFC 7208 3.4
+
+_BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
+
+
+def absent(domain: str, proposed: str) -> Finding:
+    """Say that there is no record."""
+    return Finding(
+        "spf.absent",
+        Severity.ERROR,
+        f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
+        " and Microsoft refuse or distrust such mail.",
+        "Publish an SPF record that names every server and service that sends for the domain.",
+        RecordToPublish(domain, "TXT", proposed),
+    )
+
+
+def unreadable(domain: str, text: str) -> Finding:
+    """Say that a record was meant as SPF but isn't."""
+    words = text.replace('"', " ").replace(";", " ").split()
+    rest = [word for word in words if not word.lower().startswith(("v", "spf1", "="))]
+    return Finding(
+        "spf.unreadable",
+        Severity.ERROR,
+        f'{domain} has a TXT record that looks like SPF but does not begin exactly with "v=spf1 "'
+        f' ("{text[:40]}"), so receivers ignore it.',
+        "Replace it with a record that begins with v=spf1 and one space.",
+        RecordToPublish(domain, "TXT", " ".join([VERSION, *rest])),
+    )
+
+
+def misplaced(domain: str, elsewhere: str, text: str) -> Finding:
+    """Say that the record stands at another name."""
+    return Finding(
+        "spf.misplaced",
+        Severity.ERROR,
+        f"The SPF record stands at {elsewhere}, where no receiver looks, instead of {domain}.",
+        f"Move it to {domain}.",
+        RecordToPublish(domain, "TXT", text),
+    )
+
+
+def describe(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    """Give everything there is to say about a record that was found, worst things first."""
+    assert verdict.tree is not None
+    yield from _limits(verdict, proposed)
+    for node in verdict.tree.walk():
+        yield from _node(node, verdict.domain, proposed)
+    yield from _ending(verdict, proposed)
+    yield from _habits(verdict, proposed)
+
+
+def _limits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    broken = _BROKEN.format(domain=verdict.domain)
+    if len(verdict.records) > 1:
+        yield Finding(
+            "spf.several",
+            Severity.ERROR,
+            f"{verdict.domain} has {len(verdict.records)} SPF records but may have one only,"
+            f" {broken}.",
+            "Replace all of them by one record that holds what each of them says.",
+            proposed,
+        )
+    if verdict.lookup_count > MAX_LOOKUPS:
+        count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
+        yield Finding(
+            "spf.too-many-lookups",
+            Severity.ERROR,
+            f"The SPF record needs {count} DNS lookups and {MAX_LOOKUPS} are allowed, {broken}.",
+            "Remove the services that no longer send for the domain, move some to a subdomain of"
+            " their own, or replace a, mx and include by the ip4 and ip6 networks behind them.",
+        )
+    if verdict.void_count > MAX_VOIDS:
+        yield Finding(
+            "spf.too-many-voids",
+            Severity.ERROR,
+            f"{verdict.void_count} names in the SPF record do not exist and {MAX_VOIDS} are"
+            f" allowed, {broken}.",
+            "Remove the terms whose names do not exist.",
+            proposed,
+        )
+
+
+def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
+    is_own = node.domain == domain and not node.term
+    place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
+    if not is_own:
+        yield from _branch(node, domain, proposed)
+    if node.silent_names:
+        yield undetermined("spf", node.silent_names)
+    for problem in node.record.problems if node.record else ():
+        if is_own or problem.is_error:
+            yield _term(problem, place, domain, proposed)
+    absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
+    for term in (void for void in node.voids if void not in absent_terms):
+        yield Finding(
+            "spf.void",
+            Severity.WARNING,
+            f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
+            " counts against a limit of two.",
+            "Remove it.",
+            proposed if is_own else None,
+        )
+    for term in node.crowded:
+        yield Finding(
+            "spf.too-many-mx",
+            Severity.ERROR,
+            f'"{term}" in {place} leads to more than ten mail hosts,'
+            f" {_BROKEN.format(domain=domain)}.",
+            "Replace it by the ip4 and ip6 networks of these hosts.",
+        )
+
+
+def _branch(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
+    broken = _BROKEN.format(domain=domain)
+    meanings = {
+        NodeProblem.ABSENT: f"{node.domain}, which has no SPF record, {broken}.",
+        NodeProblem.LOOP: f"{node.domain}, which leads back to itself, {broken}.",
+        NodeProblem.SEVERAL: f"{node.domain}, which has more than one SPF record, {broken}.",
+    }
+    if node.problem in meanings:
+        yield Finding(
+            f"spf.include-{node.problem.value}",
+            Severity.ERROR,
+            f'"{node.term}" leads to {meanings[node.problem]}',
+            f'Remove "{node.term}", or ask the owner of {node.domain} to mend the record there.',
+            proposed if f" {node.term}" not in proposed.value else None,
+        )
+
+
+def _term(problem: TermProblem, place: str, domain: str, proposed: RecordToPublish) -> Finding:
+    hint = f'Write "{problem.replacement}".' if problem.replacement else "Remove or correct it."
+    if problem.is_error:
+        return Finding(
+            "spf.syntax",
+            Severity.ERROR,
+            f'"{problem.term}" in {place} {problem.reason}, {_BROKEN.format(domain=domain)}.',
+            hint,
+            proposed if place == "the SPF record" else None,
+        )
+    return Finding(
+        "spf.ignored-term",
+        Severity.WARNING,
+        f'"{problem.term}" in {place} {problem.reason}; the record may not mean what was intended.',
+        hint,
+        proposed,
+    )
+
+
+def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    if verdict.open_term:
+        yield Finding(
+            "spf.open",
+            Severity.ERROR,
+            f'"{verdict.open_term}" in the SPF record lets everybody in the world send mail as'
+            f" {verdict.domain}.",
+            "End the record with ~all or -all, behind the servers that really send.",
+            proposed if verdict.open_term not in proposed.value else None,
+        )
+    elif verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
+        yield Finding(
+            "spf.no-end",
+            Severity.WARNING,
+            "The SPF record does not say what to do with mail from other servers, so forged mail"
+            " is not marked.",
+            "End the record with ~all, or -all once you are sure that it names every sender.",
+            proposed,
+        )
+    elif verdict.all_qualifier is Qualifier.NEUTRAL:
+        yield Finding(
+            "spf.neutral",
+            Severity.WARNING,
+            'The SPF record ends in "?all", which says nothing about mail from other servers.',
+            "End it with ~all, or -all once you are sure that it names every sender.",
+            proposed,
+        )
+
+
+def _habits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    assert verdict.tree is not None
+    record = verdict.tree.record
+    if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
+        yield Finding(
+            "spf.ptr",
+            Severity.WARNING,
+            'The SPF record uses "ptr", which is slow and which many receivers no longer follow'
+            " (RFC 7208 5.5).",
+            "Name the sending servers with a, mx, ip4 or ip6 instead.",
+            proposed,
+        )
+    if record is not None and len(record.text) > LONG_RECORD:
+        yield Finding(
+            "spf.long",
+            Severity.NOTE,
+            f"The SPF record has {len(record.text)} characters; above {LONG_RECORD} some"
+            " receivers do not get the whole answer.",
+            "Move a part of it to another name and include that.",
+        )
+    if any(node.problem is NodeProblem.MACRO for node in verdict.tree.walk()):
+        yield Finding(
+            "spf.macro",
+            Severity.NOTE,
+            "A part of the SPF record depends on each single mail (macros), so it could not be"
+            " looked at here.",
+            "Nothing to do; a test mail shows what receivers make of it.",
+        )

@@ -1,0 +1,60 @@
+"""Reading an SPF record (RFC 7208 4.5, 4.6)."""
+
+from mailcheck.checks.spf.mechanisms import MAX_SHOWN, parse_term
+from mailcheck.checks.spf.terms import (
+    Mechanism,
+    MechanismName,
+    Modifier,
+    SpfRecord,
+    TermProblem,
+)
+
+VERSION = "v=spf1"
+
+MAX_PROBLEMS = 20  # the first ones say it all
+
+
+def is_spf_record(text: str) -> bool:
+    """Tell whether a TXT record is an SPF record: ``v=spf1``, then a space or the end."""
+    return text[: len(VERSION)].lower() == VERSION and text[len(VERSION) :][:1] in ("", " ")
+
+
+def looks_like_spf(text: str) -> bool:
+    """Tell whether a TXT record was meant as an SPF record, though it isn't one."""
+    start = "".join(text[:MAX_SHOWN].lower().split()).lstrip("\"'")
+    return start.startswith(("v=spf", "v:spf", "spf1", "v-spf")) and not is_spf_record(text)
+
+
+def parse_spf_record(text: str) -> SpfRecord:
+    """Read a record for which `is_spf_record` holds.
+
+    What stands behind ``all`` is no mechanism of the record but a problem,
+    since receivers never come to it.
+    """
+    mechanisms: list[Mechanism] = []
+    modifiers: dict[str, str] = {}
+    problems: list[TermProblem] = []
+    for word in text[len(VERSION) :].split(" "):
+        term = parse_term(word) if word else None
+        if isinstance(term, Modifier) and term.name not in modifiers:
+            modifiers[term.name] = term.value
+        elif isinstance(term, Modifier) and term.name in ("redirect", "exp"):
+            problems.append(TermProblem(word[:MAX_SHOWN], "stands twice"))
+        elif isinstance(term, TermProblem):
+            problems.append(term)
+        elif isinstance(term, Mechanism):
+            if mechanisms and mechanisms[-1].name is MechanismName.ALL:
+                problems.append(_unread(word, mechanisms[-1]))
+            else:
+                mechanisms.append(term)
+    redirect = modifiers.get("redirect", "").lower().removesuffix(".")
+    if redirect and mechanisms and mechanisms[-1].name is MechanismName.ALL:
+        problems.append(_unread(f"redirect={redirect}", mechanisms[-1]))
+        redirect = ""
+    problems.sort(key=lambda problem: not problem.is_error)
+    return SpfRecord(text, tuple(mechanisms), redirect, tuple(problems[:MAX_PROBLEMS]))
+
+
+def _unread(word: str, all_mechanism: Mechanism) -> TermProblem:
+    reason = f"is never read, because {all_mechanism.text!r} is for everybody"
+    return TermProblem(word[:MAX_SHOWN], reason, is_error=False)

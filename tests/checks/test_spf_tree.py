@@ -1,0 +1,282 @@
+"""The tree that an SPF record forms, and what is wrong with it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.spf.evaluate import evaluate_spf
+from mailcheck.checks.spf.tree import MAX_FOLLOWED
+from mailcheck.checks.spf.verdicts import SpfVerdict
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+HOSTS = {
+    "d.example": {"A": ["8.8.8.8"], "MX": ["10 mx.d.example."]},
+    "ok.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]},
+    "two.example": {"TXT": ["v=spf1 include:ok.example a:d.example -all"]},
+    "txt-only.example": {"TXT": ["hello"]},
+    "several.example": {"TXT": ["v=spf1 -all", "v=spf1 mx -all"]},
+    "broken.example": {"TXT": ["v=spf1 ipv4:192.0.2.1 -all"]},
+    "open.example": {"TXT": ["v=spf1 +all"]},
+    "loop.example": {"TXT": ["v=spf1 include:back.example -all"]},
+    "back.example": {"TXT": ["v=spf1 include:loop.example -all"]},
+    "mx11.example": {"MX": [f"10 m{number}.example." for number in range(11)]},
+    "soft.example": {"TXT": ["v=spf1 mx:d.example ~all"]},
+}
+
+
+def judge(*texts: str, failing: dict[str | tuple[str, str], DnsStatus] | None = None) -> SpfVerdict:
+    """Evaluate d.example with these TXT records."""
+    zone = MemoryZone(HOSTS, failing=failing)
+    zone.publish("d.example", "TXT", *texts)
+    return settle(zone, lambda answers: evaluate_spf("d.example", answers))
+
+
+def ids(verdict: SpfVerdict) -> list[str]:
+    """Give the ids of the findings."""
+    return [finding.id for finding in verdict.findings]
+
+
+@pytest.mark.parametrize(
+    ("text", "lookups", "voids"),
+    [
+        ("v=spf1 -all", 0, 0),
+        ("v=spf1 ip4:192.0.2.1 ip6:2001:db8::1 -all", 0, 0),
+        ("v=spf1 a mx -all", 2, 0),
+        ("v=spf1 include:ok.example -all", 1, 0),
+        ("v=spf1 include:two.example -all", 3, 0),
+        ("v=spf1 include:two.example include:two.example -all", 6, 0),
+        ("v=spf1 redirect=two.example", 3, 0),
+        ("v=spf1 ptr exists:%{i}.x.example -all", 2, 0),
+        ("v=spf1 a:gone.example mx:txt-only.example -all", 2, 2),
+        ("v=spf1 exists:d.example exists:gone.example -all", 2, 1),
+        ("v=spf1 mx -all include:two.example", 1, 0),
+    ],
+)
+def test_lookups_and_voids_are_counted_as_receivers_do(text: str, lookups: int, voids: int) -> None:
+    """Every term that asks DNS counts, in includes too; those that find nothing count apart."""
+    verdict = judge(text)
+    assert (verdict.lookup_count, verdict.void_count) == (lookups, voids)
+    assert verdict.presence is Presence.FOUND
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("v=spf1 mx -all", []),
+        ("v=spf1 include:ok.example ~all", []),
+        ("v=spf1 redirect=soft.example", []),
+        ("v=spf1 mx", ["spf.no-end"]),
+        ("v=spf1 mx ?all", ["spf.neutral"]),
+        ("v=spf1 mx +all", ["spf.open"]),
+        ("v=spf1 mx all", ["spf.open"]),
+        ("v=spf1 ip4:0.0.0.0/0 -all", ["spf.open"]),
+        ("v=spf1 include:open.example -all", ["spf.open"]),
+        ("v=spf1 ?include:open.example -all", []),
+        ("v=spf1 redirect=open.example", ["spf.open"]),
+        ("v=spf1 ipv4:192.0.2.1 -all", ["spf.syntax"]),
+        ("v=spf1 ip4=192.0.2.1 -all", ["spf.ignored-term"]),
+        ("v=spf1 include:gone.example -all", ["spf.include-absent"]),
+        ("v=spf1 include:txt-only.example -all", ["spf.include-absent"]),
+        ("v=spf1 include:several.example -all", ["spf.include-several"]),
+        ("v=spf1 include:broken.example -all", ["spf.syntax"]),
+        ("v=spf1 include:loop.example -all", ["spf.include-loop"]),
+        ("v=spf1 include:d.example -all", ["spf.include-loop"]),
+        ("v=spf1 mx:mx11.example -all", ["spf.too-many-mx"]),
+        ("v=spf1 ptr -all", ["spf.ptr"]),
+        ("v=spf1 include:%{i}.x.example -all", ["spf.macro"]),
+        ("v=spf1 a:gone.example -all", ["spf.void"]),
+        (
+            "v=spf1 a:g1.example a:g2.example a:g3.example -all",
+            ["spf.too-many-voids", "spf.void", "spf.void", "spf.void"],
+        ),
+        ("v=spf1 " + "a:d.example " * 11 + "-all", ["spf.too-many-lookups"]),
+        ("v=spf1 " + "ip4:192.0.2.1 " * 40 + "-all", ["spf.long"]),
+    ],
+)
+def test_what_is_wrong_is_named(text: str, expected: list[str]) -> None:
+    """Each kind of fault has its own finding, and a good record has none."""
+    assert ids(judge(text)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v=spf1 include:gone.example -all",
+        "v=spf1 include:several.example -all",
+        "v=spf1 include:broken.example -all",
+        "v=spf1 include:loop.example -all",
+        "v=spf1 ipv4:192.0.2.1 -all",
+        "v=spf1 mx:mx11.example -all",
+        "v=spf1 a:g1.example a:g2.example a:g3.example -all",
+        "v=spf1 " + "a:d.example " * 11 + "-all",
+        "v=spf1 redirect=gone.example",
+    ],
+)
+def test_what_makes_receivers_give_up_is_broken(text: str) -> None:
+    """Whatever gives permerror anywhere in the tree breaks the domain's SPF."""
+    verdict = judge(text)
+    assert verdict.is_broken
+    assert any(finding.severity is Severity.ERROR for finding in verdict.findings)
+
+
+def test_limits_themselves_are_allowed() -> None:
+    """Ten lookups and two voids are fine (RFC 7208 4.6.4)."""
+    verdict = judge("v=spf1 " + "a:d.example " * 8 + "a:g1.example a:g2.example -all")
+    assert (verdict.lookup_count, verdict.void_count) == (10, 2)
+    assert not verdict.is_broken
+
+
+@pytest.mark.parametrize(
+    ("text", "proposed"),
+    [
+        ("v=spf1 mx", "v=spf1 mx ~all"),
+        ("v=spf1 mx +all", "v=spf1 mx ~all"),
+        ("v=spf1 mx ?all", "v=spf1 mx ~all"),
+        ("v=spf1 ipv4:192.0.2.1 -all", "v=spf1 ip4:192.0.2.1 -all"),
+        ("v=spf1 mx -all;", "v=spf1 mx -all"),
+        ("v=spf1 hello mx -all", "v=spf1 mx -all"),
+        ("v=spf1 ip4=192.0.2.1 -all", "v=spf1 ip4:192.0.2.1 -all"),
+        ("v=spf1 mx a:gone.example -all", "v=spf1 mx -all"),
+        ("v=spf1 mx include:txt-only.example -all", "v=spf1 mx -all"),
+        ("v=spf1 mx ptr exp=why.example ~all", "v=spf1 mx exp=why.example ~all"),
+        ("v=spf1 mx ptr redirect=ok.example", "v=spf1 mx redirect=ok.example"),
+        ("v=spf1 mx redirect=gone.example", "v=spf1 mx ~all"),
+    ],
+)
+def test_the_record_to_publish_mends_what_can_be_mended(text: str, proposed: str) -> None:
+    """A finding carries the whole corrected record, which itself has no such fault."""
+    verdict = judge(text)
+    record = next(finding.record for finding in verdict.findings if finding.record is not None)
+    assert (record.name, record.rdtype, record.value) == ("d.example", "TXT", proposed)
+    assert judge(proposed).findings == ()
+
+
+def test_several_records_are_merged_into_one() -> None:
+    """Two records are an error, and the proposal says what both of them say, once."""
+    verdict = judge("v=spf1 mx include:ok.example -all", "other", "v=spf1 mx ip4:192.0.2.9 ~all")
+    assert verdict.records == ("v=spf1 mx include:ok.example -all", "v=spf1 mx ip4:192.0.2.9 ~all")
+    assert verdict.is_broken
+    assert ids(verdict) == ["spf.several"]
+    assert verdict.findings[0].record is not None
+    assert verdict.findings[0].record.value == "v=spf1 mx include:ok.example ip4:192.0.2.9 ~all"
+
+
+@pytest.mark.parametrize(
+    ("texts", "finding", "value"),
+    [
+        (["hello"], "spf.absent", "v=spf1 mx ~all"),
+        ([" v=spf1 mx -all"], "spf.unreadable", "v=spf1 mx -all"),
+        (['"\\"v=spf1 mx -all\\""'], "spf.unreadable", "v=spf1 mx -all"),
+        (["v=spf1;mx;-all"], "spf.unreadable", "v=spf1 mx -all"),
+    ],
+)
+def test_no_record_is_told_apart_from_a_spoilt_one(
+    texts: list[str], finding: str, value: str
+) -> None:
+    """A record that was meant as SPF is shown corrected; where there is none, a first one."""
+    verdict = judge(*texts)
+    assert (verdict.presence, verdict.record, ids(verdict)) == (Presence.ABSENT, None, [finding])
+    assert verdict.findings[0].record is not None
+    assert verdict.findings[0].record.value == value
+
+
+def test_a_record_at_the_wrong_name_is_found() -> None:
+    """A zone editor that appended the zone's name is the commonest way to lose a record."""
+    zone = MemoryZone(HOSTS | {"d.example.d.example": {"TXT": ["v=spf1 mx -all"]}})
+    verdict = settle(zone, lambda answers: evaluate_spf("d.example", answers))
+    assert ids(verdict) == ["spf.misplaced"]
+    assert "d.example.d.example" in verdict.findings[0].meaning
+
+
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
+    """A failure of DNS is undetermined, whichever failure it is."""
+    verdict = judge("v=spf1 -all", failing={("d.example", "TXT"): status})
+    assert (verdict.presence, verdict.is_complete) == (Presence.UNDETERMINED, False)
+    assert ids(verdict) == ["spf.undetermined"]
+
+
+@pytest.mark.parametrize("text", ["v=spf1 include:two.example -all", "v=spf1 a:two.example -all"])
+def test_no_answer_below_is_never_a_fault(text: str) -> None:
+    """An include or a host that could not be looked up is neither void nor permerror."""
+    verdict = judge(text, failing={"two.example": DnsStatus.TIMEOUT})
+    assert (verdict.presence, verdict.is_complete) == (Presence.FOUND, False)
+    assert (verdict.is_broken, verdict.void_count) == (False, 0)
+    assert [f.severity for f in verdict.findings] == [Severity.UNDETERMINED]
+
+
+def test_only_a_bare_refusal_says_that_no_mail_is_sent() -> None:
+    """A parked domain publishes ``v=spf1 -all`` and nothing else."""
+    assert judge("v=spf1 -all").sends_no_mail
+    assert not judge("v=spf1 mx -all").sends_no_mail
+    assert not judge("v=spf1 ~all").sends_no_mail
+    assert not judge("v=spf1 -all", "v=spf1 -all").sends_no_mail
+
+
+def test_an_amplifier_is_not_followed() -> None:
+    """A tree of hundreds of includes costs a bounded number of questions and still is counted."""
+    zone = MemoryZone({})
+    zone.publish(
+        "d.example", "TXT", "v=spf1 " + " ".join(f"include:i{n}.example" for n in range(20))
+    )
+    for number in range(20):
+        below = " ".join(f"include:j{number}-{n}.example" for n in range(20))
+        zone.publish(f"i{number}.example", "TXT", f"v=spf1 {below} -all")
+    verdict = settle(zone, lambda answers: evaluate_spf("d.example", answers))
+    assert verdict.is_truncated
+    assert verdict.lookup_count > MAX_FOLLOWED
+    assert len(zone.asked) < 3 * MAX_FOLLOWED
+    assert "spf.too-many-lookups" in ids(verdict)
+
+
+def test_independent_terms_are_asked_at_once() -> None:
+    """The tree is read level by level, not term by term."""
+    zone = MemoryZone(HOSTS)
+    zone.publish("d.example", "TXT", "v=spf1 include:two.example include:soft.example mx -all")
+    rounds: list[int] = []
+
+    def evaluate(answers: Answers) -> SpfVerdict:
+        rounds.append(len(zone.asked))
+        return evaluate_spf("d.example", answers)
+
+    settle(zone, evaluate)
+    assert rounds == [0, 1, 4, 7]
+
+
+def test_a_hundred_kilobytes_of_txt_records_are_no_problem() -> None:
+    """The record is found among hundreds of others."""
+    others = [f"verification-{number}=" + "x" * 200 for number in range(500)]
+    verdict = judge(*others[:250], "v=spf1 mx -all", *others[250:])
+    assert (verdict.record, verdict.findings) == ("v=spf1 mx -all", ())
+
+
+TERMS = st.lists(
+    st.sampled_from(
+        [
+            "a",
+            "mx",
+            "ptr",
+            "ip4:192.0.2.1",
+            "include:ok.example",
+            "include:two.example",
+            "a:gone.example",
+            "exists:%{i}.x.example",
+            "include:gone.example",
+        ]
+    ),
+    max_size=8,
+)
+
+
+@given(terms=TERMS, more=TERMS)
+def test_more_terms_never_need_fewer_lookups(terms: list[str], more: list[str]) -> None:
+    """Adding to a record lowers neither count, and never mends it."""
+    less = judge(" ".join(["v=spf1", *terms, "-all"]))
+    full = judge(" ".join(["v=spf1", *terms, *more, "-all"]))
+    assert full.lookup_count >= less.lookup_count
+    assert full.void_count >= less.void_count
+    assert full.is_broken >= less.is_broken
