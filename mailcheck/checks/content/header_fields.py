@@ -42,7 +42,9 @@ class HeaderSection:
         return next((field for field in self.fields if field.name.lower() == name), None)
 
 
-def split_header(raw_message: bytes, start: int, end: int) -> HeaderSection:
+def split_header(
+    raw_message: bytes, start: int, end: int, max_fields: int = MAX_HEADER_FIELDS
+) -> HeaderSection:
     """Read the header section that begins at ``start``; a line that is no field ends it."""
     fields: list[HeaderField] = []
     problems: list[str] = []
@@ -54,8 +56,8 @@ def split_header(raw_message: bytes, start: int, end: int) -> HeaderSection:
         if blank:
             position = blank.end()
             break
-        if len(fields) == MAX_HEADER_FIELDS or position >= limit:
-            problems.append(_describe_excess(len(fields)))
+        if len(fields) == max_fields or position >= limit:
+            problems.append(_describe_excess(len(fields) == max_fields, max_fields))
             position = _skip_section(raw_message, position, end)
             break
         match = _FIELD.match(raw_message, position, limit)
@@ -74,9 +76,9 @@ def unfold(body: bytes) -> bytes:
     return body.strip()
 
 
-def _describe_excess(field_count: int) -> str:
-    if field_count == MAX_HEADER_FIELDS:
-        return f"a header section has more than {MAX_HEADER_FIELDS} fields: the rest is left out"
+def _describe_excess(has_many: bool, max_fields: int) -> str:
+    if has_many:
+        return f"a header section has more than {max_fields} fields: the rest is left out"
     return f"a header section has more than {MAX_HEADER_BYTES} bytes: the rest is left out"
 
 

@@ -11,6 +11,9 @@ MAX_DEPTH = 50
 MAX_HEADER_FIELDS = 1_000
 """Header fields of one entity. Mail through many lists with ARC sets reaches about 150."""
 
+MAX_PART_FIELDS = 100
+"""Header fields of one part; RFC 2045 and its kin define about 12 that mean anything there."""
+
 MAX_HEADER_BYTES = 256 * KIB
 """Header section of one entity. Postfix cuts at 100 KiB (header_size_limit)."""
 
@@ -25,6 +28,9 @@ MAX_BOUNDARY = 256
 
 MAX_PARAMETERS = 64
 """Parameters of one Content-Type or Content-Disposition; RFC 2231 pieces count one by one."""
+
+MAX_BASE64_PIECES = 1_000
+"""Separately padded pieces of one base64 body; some encoders pad each line."""
 
 MAX_FILENAME = 255
 """Characters of an attachment's name: what common file systems take."""

@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 
 from mailcheck.checks.content.charsets import decode_header_bytes
 from mailcheck.checks.content.header_fields import HeaderField, HeaderSection, split_header
-from mailcheck.checks.content.limits import MAX_BOUNDARY, MAX_DEPTH, MAX_PARTS
+from mailcheck.checks.content.limits import (
+    MAX_BOUNDARY,
+    MAX_DEPTH,
+    MAX_PART_FIELDS,
+    MAX_PARTS,
+)
 from mailcheck.checks.content.parameters import parse_value
 
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
@@ -103,7 +108,7 @@ class _Scan:
                 self.problems.append(f"the mail has more than {MAX_PARTS} parts: not looked into")
                 break
             self.part_count += 1
-            section = split_header(self.raw_message, start, end)
+            section = split_header(self.raw_message, start, end, MAX_PART_FIELDS)
             self.problems.extend(section.problems)
             parts.append(self.read_entity(section, end, default_type, depth + 1))
         if not parts:

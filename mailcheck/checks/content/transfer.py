@@ -2,6 +2,8 @@
 
 import binascii
 
+from mailcheck.checks.content.limits import MAX_BASE64_PIECES
+
 _IDENTITY = frozenset(("", "7bit", "8bit", "binary"))
 _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=-_")
@@ -36,7 +38,8 @@ def _decode_base64(data: bytes) -> tuple[bytes, str | None]:
 
 def _decode_padded_pieces(digits: bytes) -> tuple[bytes, str | None]:
     decoded = []
-    for piece in digits.split(b"="):
+    for piece in digits.split(b"=", MAX_BASE64_PIECES):
+        piece = piece.replace(b"=", b"")
         whole = piece[:-1] if len(piece) % 4 == 1 else piece
         decoded.append(binascii.a2b_base64(whole + b"=" * (-len(whole) % 4)))
     return b"".join(decoded), "a base64 body has padding in the middle"

@@ -1,0 +1,229 @@
+"""Mails built to cost time or memory while they are taken apart.
+
+No test measures time: each would run for minutes if a step were quadratic.
+"""
+
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+
+from mailcheck.checks.content.attachments import find_attachment
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.header import summarize_header
+from mailcheck.checks.content.limits import (
+    MAX_DEPTH,
+    MAX_HEADER_BYTES,
+    MAX_HEADER_FIELDS,
+    MAX_PARTS,
+)
+from mailcheck.core.content import MessageContent
+
+pytestmark = pytest.mark.attack
+
+MIB = 1024 * 1024
+MESSAGE_LIMIT = 25 * MIB
+
+
+def _derive_within(raw: bytes, budget: int) -> MessageContent:
+    """Derive a mail and check the memory it took beside the mail itself."""
+    tracemalloc.start()
+    try:
+        content = derive_content(raw)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < budget, f"{peak / MIB:.0f} MiB"
+    return content
+
+
+def _multipart(body: bytes, boundary: bytes = b"b") -> bytes:
+    header = b"Subject: s\r\nContent-Type: multipart/mixed; boundary=" + boundary
+    return header + b"\r\n\r\n" + body
+
+
+def test_a_million_parts_stop_at_the_cap() -> None:
+    """The first thousand are read, the rest is named, memory stays small."""
+    content = _derive_within(_multipart(b"--b\r\n\r\nx\r\n" * 1_000_000), 20 * MIB)
+    assert content.text.count("x") == MAX_PARTS
+    assert any(f"more than {MAX_PARTS} parts" in problem for problem in content.problems)
+
+
+def test_a_million_empty_attachments_stop_at_the_cap() -> None:
+    """Attachments are parts too, and one of them is found as fast."""
+    raw = _multipart(b"--b\r\nContent-Type: a/b\r\n\r\n\r\n" * 900_000)
+    content = _derive_within(raw, 20 * MIB)
+    assert len(content.attachments) == MAX_PARTS
+    assert find_attachment(raw, str(MAX_PARTS)) is not None
+    assert find_attachment(raw, str(MAX_PARTS + 1)) is None
+
+
+def test_nesting_stops_at_the_cap() -> None:
+    """Ten thousand multiparts inside each other neither overflow the stack nor take long."""
+    opened = b"".join(
+        b"--b%d\r\nContent-Type: multipart/mixed; boundary=b%d\r\n\r\n" % (level, level + 1)
+        for level in range(10_000)
+    )
+    content = _derive_within(_multipart(opened + b"--b10000\r\n\r\ndeep", b"b0"), 40 * MIB)
+    assert any(f"deeper than {MAX_DEPTH}" in problem for problem in content.problems)
+    assert content.header_list[0] == ("Subject", "s")
+
+
+def test_a_boundary_used_again_inside_itself_does_not_nest() -> None:
+    """Parts that declare their parent's boundary are its siblings, and are counted."""
+    part = b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+    content = _derive_within(_multipart(part * 300_000), 40 * MIB)
+    assert any(f"more than {MAX_PARTS} parts" in problem for problem in content.problems)
+
+
+def test_forwarded_mails_inside_each_other_are_not_followed() -> None:
+    """message/rfc822 is a leaf, however many there are inside."""
+    part = b"Content-Type: message/rfc822\r\n\r\n"
+    content = _derive_within(part * 500_000, 60 * MIB)
+    assert len(content.attachments) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"--\r\n",
+        b"--b",
+        b"--bX\r\n",
+        b"--b \t \t x\r\n",
+        b"\n",
+        b"\r\n--b" + b" " * 5000 + b"x",
+        b"-",
+        b"--b--x\r\n",
+    ],
+)
+def test_lines_that_almost_divide_cost_nothing(line: bytes) -> None:
+    """25 MiB of near delimiters at the full depth are read once per level at most."""
+    levels = b"".join(
+        b"--b%s\r\nContent-Type: multipart/mixed; boundary=b%s\r\n\r\n"
+        % (b"b" * level, b"b" * (level + 1))
+        for level in range(MAX_DEPTH - 1)
+    )
+    filler = line * (8 * MIB // len(line))
+    content = derive_content(_multipart(levels + filler))
+    assert content.header_list[0] == ("Subject", "s")
+
+
+def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
+    """The first thousand fields are listed and the body is still found."""
+    raw = b"Subject: s\r\n" + b"X-A: b\r\n" * 100_000 + b"\r\nbody"
+    content = _derive_within(raw, 10 * MIB)
+    assert len(content.header_list) == MAX_HEADER_FIELDS
+    assert content.text == "body"
+    assert content.problems
+    assert summarize_header(raw).subject == "s"
+
+
+def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
+    """A thousand parts with ten thousand fields each cost no more than their bytes."""
+    raw = _multipart((b"--b\r\n" + b"A:\r\n" * 6_000 + b"\r\n") * MAX_PARTS)
+    assert _derive_within(raw, 60 * MIB).problems
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"X: ", b"a"),
+        (b"X: ", b"a\r\n "),
+        (b"", b"a"),
+        (b"", b" "),
+        (b"X", b" "),
+        (b"Subject: ", b"=?utf-8?q?x?= "),
+        (b"From: ", b'"'),
+        (b"From: ", b"(<,"),
+        (b"Content-Type: ", b';a="'),
+        (b"Content-Type: text/plain", b";a=b"),
+        (b"Content-Type: multipart/mixed; boundary=", b"b"),
+    ],
+)
+def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
+    """A field of 25 MiB costs its first 256 KiB."""
+    field = start + piece * (MESSAGE_LIMIT // len(piece))
+    content = _derive_within(field + b"\r\nSubject: late\r\n\r\nbody", 160 * MIB)
+    assert all(len(body) <= MAX_HEADER_BYTES for _, body in content.header_list)
+    summarize_header(field + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"=?utf-8?q?",
+        b"=?",
+        b"=?a?b?",
+        b"?=",
+        b"=?utf-8?b?/w==?=",
+        b"=?utf-8?q?=?=",
+        b"=?utf-7?q?+?=",
+        b"=?a?q?x?= =?b?q?x?= ",
+        b"<",
+        b"(",
+        b'"\\',
+        b",:;",
+        b"a@",
+        b"\xff",
+    ],
+)
+def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
+    """Whatever repeats in From, Subject or a file name is read in one pass."""
+    body = piece * (MAX_HEADER_BYTES // len(piece) // 2)
+    raw = (
+        b"From: " + body + b"\r\nSubject: " + body + b"\r\n"
+        b"Content-Disposition: attachment; filename=" + body + b"\r\n\r\n"
+    )
+    derive_content(raw)
+    for field in (b"From: ", b"Subject: "):
+        summarize_header(field + body + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "filler"),
+    [
+        ("base64", b"="),
+        ("base64", b"A"),
+        ("base64", b"A="),
+        ("base64", b"!"),
+        ("base64", b"QUFB=\r\n"),
+        ("quoted-printable", b"="),
+        ("quoted-printable", b"=\r\n"),
+        ("quoted-printable", b" "),
+        ("quoted-printable", b"=4"),
+        ("8bit", b"\xc3"),
+        ("8bit", b">"),
+    ],
+)
+def test_bodies_in_broken_encodings_take_linear_time(encoding: str, filler: bytes) -> None:
+    """25 MiB of a damaged body decode in one pass and bounded memory."""
+    body = filler * (MESSAGE_LIMIT // len(filler))
+    header = f"Content-Type: text/plain; format=flowed\r\nContent-Transfer-Encoding: {encoding}"
+    content = derive_content(header.encode() + b"\r\n\r\n" + body)
+    assert len(content.text) <= MESSAGE_LIMIT
+
+
+def test_a_line_of_25_mib_is_a_text_like_any_other() -> None:
+    """A body without a line break is kept whole."""
+    content = _derive_within(b"Subject: s\r\n\r\n" + b"a" * MESSAGE_LIMIT, 400 * MIB)
+    assert len(content.text) == MESSAGE_LIMIT
+
+
+CHARSETS = ["utf-7", "utf-16", "utf-32", "iso-2022-jp", "iso-2022-kr", "hz", "gb18030", "big5"]
+
+
+@pytest.mark.parametrize("charset", CHARSETS)
+@pytest.mark.parametrize("filler", [b"\x1b$B", b"+", b"~{", b"\xff\xfe", b"\xd8\x00", b"\x00"])
+def test_any_bytes_in_any_charset_become_text(charset: str, filler: bytes) -> None:
+    """Stateful and wide charsets decode whatever they are given, without lone surrogates."""
+    raw = f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode() + filler * 50_001
+    content = derive_content(raw)
+    content.text.encode("utf-8")
+    assert "\0" not in content.text
+
+
+@pytest.mark.parametrize("derive", [derive_content, summarize_header])
+@pytest.mark.parametrize("raw", [b"", b"\r\n", b"\n", b"\r", b"\0", b":", b"From", b"From "])
+def test_almost_nothing_is_a_mail_too(derive: Callable[[bytes], object], raw: bytes) -> None:
+    """The smallest inputs give empty values."""
+    derive(raw)
