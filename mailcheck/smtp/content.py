@@ -6,7 +6,7 @@ from functools import partial
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError, parse_bdat
 from mailcheck.smtp.data import ChunkReader, DataReader, MessageBuffer
-from mailcheck.smtp.delivery import finish_mail, turn_away
+from mailcheck.smtp.delivery import finish_mail, turn_away, why_dropped
 from mailcheck.smtp.housekeeping import want_no_argument
 from mailcheck.smtp.limits import SMALL_CHUNK
 from mailcheck.smtp.protocol import MailProtocol
@@ -27,10 +27,10 @@ def data(connection: MailProtocol, argument: bytes) -> None:
         # we say: not one line of it may be taken for a command.
         connection.close(refusal.reply)
         return
-    message = MessageBuffer(connection.limits.message_size)
+    message = _begin_message(connection, transaction)
     connection.read(
         DataReader(message),
-        connection.clock.seconds() + connection.limits.message,
+        transaction.deadline,
         partial(finish_mail, connection, transaction, message),
     )
     connection.reply(replies.GO_AHEAD)
@@ -44,27 +44,31 @@ def bdat(connection: MailProtocol, argument: bytes) -> None:
         # What follows is a chunk of unknown size: no way to find its end.
         connection.close(refusal.reply)
         return
-    now = connection.clock.seconds()
     try:
         transaction = _ready_transaction(connection)
         if transaction.has_failed:
             raise CommandError(replies.BDAT_HAS_FAILED)
     except CommandError as refusal:
-        deadline = now + connection.limits.message
+        deadline = connection.clock.seconds() + connection.limits.message
         _read_chunk(connection, size, None, deadline, partial(connection.refuse, refusal.reply))
         return
-    if transaction.message is None:
-        transaction.message = MessageBuffer(connection.limits.message_size)
-        transaction.deadline = now + connection.limits.message
+    message = transaction.message or _begin_message(connection, transaction)
     if size >= SMALL_CHUNK:
         connection.commands -= 1
     _read_chunk(
         connection,
         size,
-        transaction.message,
+        message,
         transaction.deadline,
-        partial(_finish_chunk, connection, transaction, transaction.message, is_last),
+        partial(_finish_chunk, connection, transaction, message, is_last),
     )
+
+
+def _begin_message(connection: MailProtocol, transaction: Transaction) -> MessageBuffer:
+    message = MessageBuffer(connection.limits.message_size, connection.memory)
+    transaction.message = message
+    transaction.deadline = connection.clock.seconds() + connection.limits.message
+    return message
 
 
 def _read_chunk(
@@ -83,13 +87,15 @@ def _read_chunk(
 def _finish_chunk(
     connection: MailProtocol, transaction: Transaction, message: MessageBuffer, is_last: bool
 ) -> None:
-    if message.is_too_large:
-        transaction.has_failed = True
-        turn_away(connection, transaction, replies.MESSAGE_TOO_LARGE)
-    elif is_last:
+    if is_last:
         finish_mail(connection, transaction, message)
-    else:
+        return
+    refusal = why_dropped(message)
+    if refusal is None:
         connection.reply(replies.OK)
+        return
+    transaction.has_failed = True
+    turn_away(connection, transaction, refusal)
 
 
 def _ready_transaction(connection: MailProtocol) -> Transaction:

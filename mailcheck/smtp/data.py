@@ -11,42 +11,76 @@ FINAL_DOT = b"\r\n.\r\n"
 _OVERLAP = len(FINAL_DOT) - 1
 
 
+class MemoryBudget:
+    """What all messages on their way in together may hold, in octets."""
+
+    __slots__ = ("limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
 class MessageBuffer:
     """Keeps the bytes of one message for as long as it may still be accepted.
 
-    ``size`` counts all of them, kept or not; ``raw_message`` is them.
+    ``size`` counts all of them, kept or not.
     """
 
-    __slots__ = ("_ends_with_cr", "_kept", "_max_size", "_nuls", "_pairs", "_singles", "size")
+    __slots__ = (
+        "_budget",
+        "_ends_with_cr",
+        "_has_nul",
+        "_kept",
+        "_max_size",
+        "_pairs",
+        "_singles",
+        "is_crowded_out",
+        "size",
+    )
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int, budget: MemoryBudget) -> None:
         self._max_size = max_size
+        self._budget = budget
         self._kept: bytes | bytearray = b""
         self._singles = 0
         self._pairs = 0
-        self._nuls = False
+        self._has_nul = False
         self._ends_with_cr = False
+        self.is_crowded_out = False
         self.size = 0
 
     def add(self, block: bytes) -> None:
         """Take in the next bytes (not none), or drop all once there are too many."""
         self.size += len(block)
-        if self.size > self._max_size:
-            self._kept = b""
+        if self.is_crowded_out:
             return
+        if self.size > self._max_size:
+            self.discard()
+            return
+        self._budget.used += len(block)
         # Counted as it comes: at the end of 25 MiB it would hold everyone up.
         self._pairs += block.count(CRLF) + (self._ends_with_cr and block.startswith(b"\n"))
         self._singles += block.count(b"\n") + block.count(b"\r")
-        self._nuls = self._nuls or b"\0" in block
+        self._has_nul = self._has_nul or b"\0" in block
         self._ends_with_cr = block.endswith(b"\r")
         if not self._kept:
             self._kept = block
-            return
-        if isinstance(self._kept, bytes):
+        elif isinstance(self._kept, bytearray):
+            self._kept += block
+        else:
             # Grows in place: a list of pieces would cost an attacker's
             # one-byte packets forty bytes each.
             self._kept = bytearray(self._kept)
-        self._kept += block
+            self._kept += block
+        if self._budget.used > self._budget.limit:
+            self.is_crowded_out = True
+            self.discard()
+
+    def discard(self) -> None:
+        """Let go of what was kept."""
+        self._budget.used -= len(self._kept)
+        self._kept = b""
 
     @property
     def is_too_large(self) -> bool:
@@ -60,12 +94,13 @@ class MessageBuffer:
         Each CRLF has one CR and one LF: any other of them makes the singles
         outnumber the pairs by more than two to one.
         """
-        return self._nuls or self._singles != 2 * self._pairs
+        return self._has_nul or self._singles != 2 * self._pairs
 
-    @property
-    def raw_message(self) -> bytes:
-        """The whole message, byte for byte."""
-        return bytes(self._kept)
+    def take(self) -> bytes:
+        """Give the whole message, byte for byte, and let go of it."""
+        raw_message = bytes(self._kept)
+        self.discard()
+        return raw_message
 
 
 class DataReader:

@@ -14,8 +14,9 @@ from mailcheck.smtp.transaction import Transaction
 
 def finish_mail(connection: MailProtocol, transaction: Transaction, message: MessageBuffer) -> None:
     """Hand over a mail that has come in whole, and reply when it is on disk."""
-    connection.end_transaction()
     refusal = why_refused(message)
+    raw_message = message.take()
+    connection.end_transaction()
     if refusal is not None:
         turn_away(connection, transaction, refusal)
         return
@@ -23,26 +24,34 @@ def finish_mail(connection: MailProtocol, transaction: Transaction, message: Mes
         connection.receiver.deliver,
         transaction.session,
         transaction.envelope(),
-        message.raw_message,
+        raw_message,
     )
     connection.wait_for(
         answer, partial(_delivered, connection), partial(_not_delivered, connection, transaction)
     )
 
 
+def why_dropped(message: MessageBuffer) -> bytes | None:
+    """Give the reply to a message that was too much to be kept."""
+    if message.is_too_large:
+        return replies.MESSAGE_TOO_LARGE
+    if message.is_crowded_out:
+        return replies.TOO_MUCH_AT_ONCE
+    return None
+
+
 def why_refused(message: MessageBuffer) -> bytes | None:
     """Give the reply to a message that can't be accepted.
 
-    After it the connection stays open and in step. Both ends agree that the
-    mail ended at CR LF . CR LF: a sender that lets it through is the only one
-    that could smuggle, and bare line ends do not help it. Whatever stood
-    before the final dot has been content and nothing else.
+    The connection goes on after it, and is in step: both ends agree that a
+    mail ends at CR LF . CR LF, since a sender who writes that inside a mail
+    doubles the dot. One who does not smuggles whatever we do about bare line
+    ends; what stood before the final dot has been content and nothing else.
     """
-    if message.is_too_large:
-        return replies.MESSAGE_TOO_LARGE
-    if message.has_stray_control:
+    dropped = why_dropped(message)
+    if dropped is None and message.has_stray_control:
         return replies.BARE_CONTENT
-    return None
+    return dropped
 
 
 def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:

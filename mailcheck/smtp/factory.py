@@ -8,6 +8,7 @@ from twisted.mail.smtp import SMTPFactory
 
 from mailcheck.smtp import replies
 from mailcheck.smtp.client_addresses import counting_key, is_local_client
+from mailcheck.smtp.data import MemoryBudget
 from mailcheck.smtp.ports import MailReceiver
 from mailcheck.smtp.protocol import MailProtocol
 from mailcheck.smtp.settings import SmtpSettings
@@ -27,6 +28,7 @@ class MailFactory(SMTPFactory):
         self._receiver = receiver
         self._settings = settings
         self._clock = clock
+        self.memory = MemoryBudget(settings.limits.held_bytes)
         self._connections: set[MailProtocol] = set()
         self._admitted: dict[MailProtocol, str] = {}
         self._per_address: Counter[str] = Counter()

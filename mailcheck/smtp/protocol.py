@@ -2,6 +2,7 @@
 
 import typing
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import (
@@ -15,20 +16,23 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mailcheck.core.errors import ExpectedFailure
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import Client
-from mailcheck.smtp.client_addresses import client_ip_of
+from mailcheck.smtp.client_addresses import client_ip_of, is_in_networks
 from mailcheck.smtp.commands import CommandError
+from mailcheck.smtp.data import MemoryBudget
 from mailcheck.smtp.ports import MailReceiver
+from mailcheck.smtp.proxy_header import ProxyHeaderReader
 from mailcheck.smtp.receive_path import ReceivePath
-from mailcheck.smtp.replies import reply_to_failure
+from mailcheck.smtp.replies import FailureTable, reply_to_failure
 from mailcheck.smtp.settings import SmtpSettings
 from mailcheck.smtp.transaction import Transaction
 
 
 class Admission(typing.Protocol):
-    """Keeps count of the connections."""
+    """Keeps count of the connections, and of the memory that all of them use."""
+
+    memory: MemoryBudget
 
     def admit(self, connection: "MailProtocol") -> bytes | None:
         """Count a client, whose address is known now; or give the reply that turns it away."""
@@ -60,6 +64,7 @@ class MailProtocol(ReceivePath):
         self.settings = settings
         self.client = Client("")
         self.transaction: Transaction | None = None
+        self.memory = admission.memory
         self.commands = 0
         self.auth_failures = 0
         self.unknown_recipients = 0
@@ -75,7 +80,16 @@ class MailProtocol(ReceivePath):
         super().connectionMade()
         assert self.transport is not None
         self.client = Client(client_ip_of(getattr(self.transport.getPeer(), "host", "")))
-        self.greet()
+        if is_in_networks(self.client.ip, self.settings.proxy_protocol_from):
+            header = ProxyHeaderReader()
+            self._watchdog.watch(self.limits.proxy_header)
+            self.read(
+                header,
+                self.clock.seconds() + self.limits.proxy_header,
+                partial(self._believe, header),
+            )
+        else:
+            self.greet()
 
     def handshakeCompleted(self) -> None:
         """Take note of what TLS has negotiated."""
@@ -86,8 +100,23 @@ class MailProtocol(ReceivePath):
         super().connectionLost(reason)
         if self._delayed is not None and self._delayed.active():
             self._delayed.cancel()
-        self.transaction = None
+        self.end_transaction()
         self._admission.forget(self)
+
+    def _believe(self, header: ProxyHeaderReader) -> None:
+        """Take the client's address from the proxy; no word to one who sends nonsense."""
+        if header.problem is not None:
+            self.log.warn(
+                "PROXY header from {proxy_ip}: {problem}",
+                proxy_ip=self.client.ip,
+                problem=header.problem,
+            )
+            self.cut_off()
+            return
+        if header.client_ip is not None:
+            self.client = Client(client_ip_of(header.client_ip))
+        self._watchdog.watch(self.limits.idle)
+        self.greet()
 
     # What the verbs use.
 
@@ -100,7 +129,9 @@ class MailProtocol(ReceivePath):
         self.reply(replies.reply(220, f"{self.settings.host_name} ESMTP mailcheck"))
 
     def end_transaction(self) -> None:
-        """Be ready for the next mail."""
+        """Drop the mail that has begun, if any, and be ready for the next."""
+        if self.transaction is not None and self.transaction.message is not None:
+            self.transaction.message.discard()
         self.transaction = None
         self.client.forwarded = None
 
@@ -123,13 +154,17 @@ class MailProtocol(ReceivePath):
         self._delayed = self.clock.callLater(seconds, send)
         return done
 
-    def explain(self, failure: Failure) -> bytes:
-        """Give the reply to a failure; one that nobody expected is ours, and logged."""
-        value = failure.value
-        line = reply_to_failure(value) if isinstance(value, ExpectedFailure) else None
+    def explain(
+        self,
+        failure: Failure,
+        table: FailureTable = replies.FAILURES,
+        fault: bytes = replies.LOCAL_ERROR,
+    ) -> bytes:
+        """Give the reply to a failure; one that is not in the table is ours, and logged."""
+        line = reply_to_failure(failure.value, table)
         if line is None:
             self.log_fault(failure)
-        return line or replies.LOCAL_ERROR
+        return line or fault
 
     def log_fault(self, failure: Failure) -> None:
         """Log a failure that nobody expected."""
@@ -137,7 +172,7 @@ class MailProtocol(ReceivePath):
 
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Encrypt from here on; the client starts anew (RFC 3207 4.2)."""
-        self.transaction = None
+        self.end_transaction()
         self.client.forget()
         self._wire.start_tls(certificate)
 

@@ -4,8 +4,9 @@ Codes are those of RFC 5321 4.2, enhanced codes of RFC 3463; RFC 2034 wants the
 latter in every 2xx, 4xx and 5xx reply but those to EHLO, HELO and the greeting.
 """
 
+from collections.abc import Mapping
+
 from mailcheck.core.errors import (
-    ExpectedFailure,
     InboxFull,
     InvalidCredentials,
     OperatorMissing,
@@ -17,7 +18,9 @@ from mailcheck.core.errors import (
 
 MAX_TEXT = 400  # octets: RFC 5321 4.5.3.1.5 allows 512 for a whole reply line
 
-FAILURES: dict[type[ExpectedFailure], tuple[int, str]] = {
+FailureTable = Mapping[type[BaseException], tuple[int, str]]
+
+FAILURES: FailureTable = {
     RecipientUnknown: (550, "5.1.1"),
     InboxFull: (452, "4.2.2"),
     OutOfSpace: (452, "4.3.1"),
@@ -26,7 +29,7 @@ FAILURES: dict[type[ExpectedFailure], tuple[int, str]] = {
     ShuttingDown: (451, "4.3.2"),
 }
 
-AUTH_FAILURES: dict[type[ExpectedFailure], tuple[int, str]] = {
+AUTH_FAILURES: FailureTable = {
     InvalidCredentials: (535, "5.7.8"),
     StoreUnavailable: (454, "4.7.0"),
     ShuttingDown: (454, "4.3.2"),
@@ -46,20 +49,9 @@ def reply_lines(code: int, lines: list[str]) -> bytes:
     return "".join(f"{code}-{line}\r\n" for line in first).encode() + f"{code} {last}\r\n".encode()
 
 
-def reply_to_failure(failure: ExpectedFailure) -> bytes | None:
-    """Write the reply to an expected failure; nothing when the table has none."""
-    return _reply_by_table(FAILURES, failure)
-
-
-def reply_to_auth_failure(failure: ExpectedFailure) -> bytes | None:
-    """Write the reply to an expected failure of AUTH; nothing when the table has none."""
-    return _reply_by_table(AUTH_FAILURES, failure)
-
-
-def _reply_by_table(
-    table: dict[type[ExpectedFailure], tuple[int, str]], failure: ExpectedFailure
-) -> bytes | None:
-    entry = table.get(type(failure))
+def reply_to_failure(failure: BaseException | None, table: FailureTable) -> bytes | None:
+    """Write the reply to an expected failure; nothing when it is not in the table."""
+    entry = None if failure is None else table.get(type(failure))
     return None if entry is None else reply(entry[0], str(failure), entry[1])
 
 
@@ -76,8 +68,7 @@ TOO_MANY_CONNECTIONS = reply(421, "Too many connections, try again later", "4.7.
 TOO_MANY_COMMANDS = reply(421, "Too many commands without a mail", "4.7.0")
 TOO_MANY_ERRORS = reply(421, "Too many errors", "4.7.0")
 TOO_MANY_AUTH_FAILURES = reply(421, "Too many failed authentications", "4.7.0")
-TOO_SLOW = reply(421, "Nothing heard for too long", "4.4.2")
-MESSAGE_TOO_SLOW = reply(421, "The message took too long to arrive", "4.4.2")
+TOO_SLOW = reply(421, "Waited too long", "4.4.2")
 SHUTTING_DOWN = reply(421, "Shutting down, try again in a moment", "4.3.2")
 
 CRASHED = reply(421, "Failure on our side, try again later", "4.3.0")
@@ -111,6 +102,7 @@ IS_AUTHENTICATED = reply(503, "Authenticated already", "5.5.1")
 
 AUTH_REQUIRED = reply(530, "Authentication required", "5.7.0")
 TLS_REQUIRED = reply(538, "Encryption required for authentication", "5.7.11")
+BAD_ATTRIBUTES = reply(501, "Bad attribute", "5.5.4")
 NOT_AUTHORIZED = reply(550, "Not for this client", "5.7.0")
 BARE_CONTENT = reply(550, "Message has a CR or LF that stands alone, or a NUL", "5.6.0")
 MESSAGE_TOO_LARGE = reply(552, "Message too large", "5.3.4")

@@ -6,7 +6,11 @@ from mailcheck.smtp.data import MessageBuffer
 
 
 class Transaction:
-    """Sender, accepted recipients, and the message as far as BDAT has brought it."""
+    """Sender, accepted recipients, and the message as far as it has come.
+
+    ``deadline`` is when it must be complete; ``has_failed`` says that a chunk
+    of it was refused.
+    """
 
     __slots__ = (
         "_recipients",
@@ -29,7 +33,7 @@ class Transaction:
 
     @property
     def has_chunks(self) -> bool:
-        """Tell whether BDAT has begun: no recipient and no DATA may follow (RFC 3030 2)."""
+        """Tell whether BDAT has begun: no recipient and no DATA may follow (RFC 3030 4.2)."""
         return self.message is not None
 
     @property

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 
+from mailcheck.smtp.authentication import auth
 from mailcheck.smtp.content import bdat, data
 from mailcheck.smtp.envelope import mail, rcpt
+from mailcheck.smtp.extended_client import xclient, xforward
 from mailcheck.smtp.greeting import ehlo, helo
 from mailcheck.smtp.housekeeping import help_, http, noop, not_implemented, quit_, rset, vrfy
 from mailcheck.smtp.protocol import Verb
 from mailcheck.smtp.starttls import starttls
 
 VERBS: Mapping[bytes, Verb] = {
+    b"AUTH": auth,
     b"BDAT": bdat,
     b"DATA": data,
     b"EHLO": ehlo,
@@ -22,8 +25,9 @@ VERBS: Mapping[bytes, Verb] = {
     b"RSET": rset,
     b"STARTTLS": starttls,
     b"VRFY": vrfy,
+    b"XCLIENT": xclient,
+    b"XFORWARD": xforward,
     # Commands that servers know and we do not have.
-    b"AUTH": not_implemented,
     b"ETRN": not_implemented,
     b"EXPN": not_implemented,
     b"SAML": not_implemented,

@@ -26,7 +26,7 @@ class Talk:
         kind: Any = IPv6Address if ":" in client_ip else IPv4Address
         self.transport = StringTransport(peerAddress=kind("TCP", client_ip, 40000))
         self.protocol: MailProtocol = factory.buildProtocol(None)
-        self.protocol.makeConnection(self.transport)  # type: ignore[no-untyped-call]
+        self.protocol.makeConnection(self.transport)
 
     def heard(self) -> bytes:
         """Give what the server has said since the last time."""

@@ -1,0 +1,229 @@
+"""The arguments of commands."""
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.smtp.commands import (
+    CommandError,
+    MailCommand,
+    parse_bdat,
+    parse_helo,
+    parse_mail,
+    parse_rcpt,
+)
+
+
+def mail(argument: bytes) -> MailCommand:
+    """Parse the argument of MAIL on the mail port."""
+    return parse_mail(argument, has_auth=False)
+
+
+def refusal(attempt: Callable[[], object]) -> bytes | None:
+    """Give the reply that an attempt is refused with, or nothing."""
+    try:
+        attempt()
+    except CommandError as error:
+        return error.reply
+    return None
+
+
+def refusal_of_mail(argument: bytes) -> str:
+    """Give the code of the reply to a bad MAIL."""
+    with pytest.raises(CommandError) as caught:
+        mail(argument)
+    return caught.value.reply[:9].decode().strip()
+
+
+def refusal_of_rcpt(argument: bytes, *, is_utf8: bool = False) -> str:
+    """Give the code of the reply to a bad RCPT."""
+    with pytest.raises(CommandError) as caught:
+        parse_rcpt(argument, is_utf8=is_utf8)
+    return caught.value.reply[:9].decode().strip()
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        (b"FROM:<a@b.example>", MailCommand("a@b.example", 0, is_utf8=False)),
+        (b"from:<a@b.example>", MailCommand("a@b.example", 0, is_utf8=False)),
+        (b"FROM: <a@b.example>", MailCommand("a@b.example", 0, is_utf8=False)),
+        (b"FROM:<>", MailCommand("", 0, is_utf8=False)),
+        (b"FROM:<> SIZE=0", MailCommand("", 0, is_utf8=False)),
+        (b"FROM:<a@b.example> SIZE=12 BODY=8BITMIME", MailCommand("a@b.example", 12, False)),
+        (b"FROM:<a@b.example>  body=7bit  size=12", MailCommand("a@b.example", 12, False)),
+        (b"FROM:<@relay.example:a@b.example>", MailCommand("a@b.example", 0, is_utf8=False)),
+        (b'FROM:<"a> b"@b.example> SIZE=3', MailCommand('"a> b"@b.example', 3, is_utf8=False)),
+        (b"FROM:<a@[192.0.2.1]>", MailCommand("a@[192.0.2.1]", 0, is_utf8=False)),
+        (b"FROM:<a@[IPv6:2001:db8::1]>", MailCommand("a@[IPv6:2001:db8::1]", 0, is_utf8=False)),
+        ("FROM:<é@b.example> SMTPUTF8".encode(), MailCommand("é@b.example", 0, is_utf8=True)),
+    ],
+)
+def test_mail_is_read(argument: bytes, expected: MailCommand) -> None:
+    """Sender and parameters are understood in every form that RFC 5321 and its kin allow."""
+    assert mail(argument) == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "code"),
+    [
+        (b"", "501 5.5.4"),
+        (b"FROM:", "501 5.5.4"),
+        (b"FROM:a@b.example", "501 5.5.4"),
+        (b"TO:<a@b.example>", "501 5.5.4"),
+        (b"FROM:<a@b.example", "501 5.5.4"),
+        (b"FROM:<a@b.example>SIZE=1", "501 5.5.4"),
+        (b"FROM:<a@b.example> SIZE=x", "501 5.5.4"),
+        (b"FROM:<a@b.example> SIZE", "501 5.5.4"),
+        (b"FROM:<a@b.example> SIZE=-1", "501 5.5.4"),
+        (b"FROM:<a@b.example> SIZE=123456789012345678901", "501 5.5.4"),
+        (b"FROM:<a@b.example> SIZE=1 SIZE=1", "501 5.5.4"),
+        (b"FROM:<a@b.example> SMTPUTF8=1", "501 5.5.4"),
+        (b"FROM:<a@b.example> BODY=9BIT", "501 5.5.4"),
+        (b"FROM:<a@b.example> BODY", "501 5.5.4"),
+        (b"FROM:<a@b.example> BODY=BINARYMIME", "504 5.5.4"),
+        (b"FROM:<a@b.example> RET=FULL", "555 5.5.4"),
+        (b"FROM:<a@b.example> AUTH=<>", "555 5.5.4"),
+        (b"FROM:<a@b.example> =1", "501 5.5.4"),
+        (b"FROM:<a@b.example> \xff=1", "501 5.5.4"),
+        (b"FROM:<a>", "501 5.1.7"),
+        (b"FROM:<a@>", "501 5.1.7"),
+        (b"FROM:<@b.example>", "501 5.1.7"),
+        (b"FROM:<a b@b.example>", "501 5.1.7"),
+        (b"FROM:<a@-b.example>", "501 5.1.7"),
+        (b"FROM:<a@[300.1.1.1]>", "501 5.1.7"),
+        (b"FROM:<" + b"a" * 65 + b"@b.example>", "501 5.1.7"),
+        (b"FROM:<a@" + b"b." * 127 + b"example>", "501 5.1.7"),
+        ("FROM:<é@b.example>".encode(), "553 5.6.7"),
+        (b"FROM:<\xff@b.example> SMTPUTF8", "501 5.5.2"),
+    ],
+)
+def test_bad_mail_is_refused_by_its_fault(argument: bytes, code: str) -> None:
+    """Every fault has the code that RFC 5321 4.2.2, 6531 3.5 or 3463 gives it."""
+    assert refusal_of_mail(argument) == code
+
+
+def test_the_auth_parameter_goes_with_auth() -> None:
+    """Where AUTH is offered its parameter is taken (RFC 4954 5)."""
+    command = parse_mail(b"FROM:<a@b.example> AUTH=<>", has_auth=True)
+    assert command.envelope_sender == "a@b.example"
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        (b"TO:<dev-a+Tag@inbox.example>", Mailbox("dev-a+Tag", "inbox.example")),
+        (b"to: <a@b.example>", Mailbox("a", "b.example")),
+        (b"TO:<postmaster>", Mailbox("postmaster", "")),
+        (b"TO:<PostMaster>", Mailbox("PostMaster", "")),
+        (b"TO:<postmaster@b.example>", Mailbox("postmaster", "b.example")),
+        (b'TO:<"a\\"b"@b.example>', Mailbox('a"b', "b.example")),
+        (b"TO:<@x.example,@y.example:a@b.example>", Mailbox("a", "b.example")),
+    ],
+)
+def test_rcpt_is_read(argument: bytes, expected: Mailbox) -> None:
+    """Recipients are read in all forms, postmaster without a domain too."""
+    assert parse_rcpt(argument, is_utf8=False) == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "code"),
+    [
+        (b"", "501 5.5.4"),
+        (b"TO:a@b.example", "501 5.5.4"),
+        (b"FROM:<a@b.example>", "501 5.5.4"),
+        (b"TO:<>", "501 5.1.3"),
+        (b"TO:<a>", "501 5.1.3"),
+        (b"TO:<a@b..example>", "501 5.1.3"),
+        (b"TO:<a@b.example> NOTIFY=NEVER", "555 5.5.4"),
+        (b"TO:<\xc3\xa9@b.example>", "553 5.6.7"),
+    ],
+)
+def test_bad_rcpt_is_refused_by_its_fault(argument: bytes, code: str) -> None:
+    """Every fault of a recipient has its code."""
+    assert refusal_of_rcpt(argument) == code
+
+
+def test_rcpt_speaks_utf8_when_mail_said_so() -> None:
+    """After SMTPUTF8 a recipient may be written in any script."""
+    argument = "TO:<почта@пример.example>".encode()
+    assert parse_rcpt(argument, is_utf8=True) == Mailbox("почта", "пример.example")
+    assert refusal_of_rcpt(b"TO:<\xff@b.example>", is_utf8=True) == "501 5.5.2"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "client.example",
+        "localhost",
+        "my_host",
+        "WIN-PC01",
+        "john's-mac.local",
+        "10.0.0.5",
+        "client.example.",
+        "[192.0.2.1]",
+        "[IPv6:2001:db8::1]",
+        "::1",
+    ],
+)
+def test_harmless_names_may_say_hello(name: str) -> None:
+    """Names that programs really use are taken, right or wrong."""
+    assert parse_helo(name.encode()) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [b"", b"two words", b"[300.1.1.1]", b"[", b"<script>", b"a\tb", b"\xff", b"a" * 256, b"a@b"],
+)
+def test_nonsense_may_not_say_hello(name: bytes) -> None:
+    """An empty name, and what could be mistaken for something else, is refused."""
+    with pytest.raises(CommandError) as caught:
+        parse_helo(name)
+    assert caught.value.reply.startswith(b"501 ")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [(b"0", (0, False)), (b"12 LAST", (12, True)), (b"0 last", (0, True)), (b"7  LAST", (7, True))],
+)
+def test_bdat_is_read(argument: bytes, expected: tuple[int, bool]) -> None:
+    """A chunk says its size, and whether it is the last."""
+    assert parse_bdat(argument) == expected
+
+
+@pytest.mark.parametrize(
+    "argument", [b"", b"LAST", b"-1", b"1 FIRST", b"1LAST", b"1 LAST x", b"9" * 21, b"\xb2"]
+)
+def test_bad_bdat_is_refused(argument: bytes) -> None:
+    """A chunk whose size is not certain is none."""
+    with pytest.raises(CommandError) as caught:
+        parse_bdat(argument)
+    assert caught.value.reply.startswith(b"501 5.5.4 ")
+
+
+@given(st.binary(max_size=300))
+def test_any_argument_is_read_or_refused(argument: bytes) -> None:
+    """No argument makes a parser fail in another way, and every refusal is one line of ASCII."""
+    for attempt in (
+        lambda: parse_helo(argument),
+        lambda: mail(b"FROM:<" + argument),
+        lambda: mail(b"FROM:<a@b.example> " + argument),
+        lambda: parse_rcpt(b"TO:<" + argument + b">", is_utf8=True),
+        lambda: parse_bdat(argument),
+    ):
+        reply = refusal(attempt)
+        assert reply is None or (reply.endswith(b"\r\n") and reply.count(b"\n") == 1)
+        assert reply is None or reply.isascii()
+
+
+@pytest.mark.parametrize("part", [b'"', b"<", b'"\\', b'""', b" ", b"a=", b"@a,"])
+def test_a_hostile_line_is_read_in_one_go(part: bytes) -> None:
+    """The patterns look at each octet once: a megabyte of the worst ends at once."""
+    hostile = part * (1_000_000 // len(part))
+    for argument in (b"FROM:<" + hostile, b"FROM:<a@b.example>" + hostile):
+        reply = refusal(partial(mail, argument))
+        assert reply is None or reply.startswith(b"501 ")

@@ -1,0 +1,171 @@
+"""The end of DATA, dot-stuffing, chunks and what is kept of a message: pure, on any cut of it."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.smtp.data import ChunkReader, DataReader, MemoryBudget, MessageBuffer
+
+AMPLE = 1 << 20
+
+# Texts in which every boundary of the scanner matters.
+dotty = st.text("\r\n.a\0", max_size=40).map(str.encode)
+lines = st.lists(st.text(".ab", max_size=4).map(str.encode), max_size=8).map(
+    lambda parts: b"".join(part + b"\r\n" for part in parts)
+)
+
+
+def stuff(raw_message: bytes) -> bytes:
+    """Write a message as a client sends it: RFC 5321 4.5.2 by hand."""
+    stuffed = b"".join(
+        b"." + line if line.startswith(b".") else line
+        for line in raw_message.splitlines(keepends=True)
+    )
+    return stuffed + b".\r\n"
+
+
+def cut(data: bytes, positions: Iterable[int]) -> list[bytes]:
+    """Cut bytes at the positions."""
+    edges = [0, *sorted({p for p in positions if 0 < p < len(data)}), len(data)]
+    return [data[a:b] for a, b in pairwise(edges)]
+
+
+def buffer(max_size: int = AMPLE, limit: int = AMPLE) -> MessageBuffer:
+    """Make a buffer with a budget of its own."""
+    return MessageBuffer(max_size, MemoryBudget(limit))
+
+
+def read(pieces: list[bytes], message: MessageBuffer) -> bytes | None:
+    """Feed a reader of DATA; give what it left for the next command, nothing if it wants more."""
+    reader = DataReader(message)
+    for number, piece in enumerate(pieces):
+        end = reader.feed(piece, 0)
+        if end is not None:
+            return piece[end:] + b"".join(pieces[number + 1 :])
+    return None
+
+
+def expected_end(data: bytes) -> int | None:
+    """Find the end of the final dot by the definition: CRLF.CRLF, the first CRLF being DATA's."""
+    end = (b"\r\n" + data).find(b"\r\n.\r\n")
+    return None if end < 0 else end + 3
+
+
+@given(lines, st.lists(st.integers(0, 60)))
+def test_a_stuffed_message_comes_out_as_it_went_in(raw: bytes, cuts: list[int]) -> None:
+    """However the packets are cut, the bytes are those that were sent; the rest is untouched."""
+    message = buffer()
+    assert read(cut(stuff(raw) + b"QUIT\r\n", cuts), message) == b"QUIT\r\n"
+    assert not message.has_stray_control
+    assert message.size == len(raw)
+    assert message.take() == raw
+
+
+@given(dotty, st.lists(st.integers(0, 40)))
+def test_only_the_final_dot_ends_a_message(data: bytes, cuts: list[int]) -> None:
+    """No other sequence ends DATA, and every cut of it gives the same end and the same bytes."""
+    whole, pieces = buffer(), buffer()
+    left_whole = read([data], whole)
+    left_pieces = read(cut(data, cuts), pieces)
+    end = expected_end(data)
+    assert left_whole == left_pieces == (None if end is None else data[end:])
+    if end is not None:
+        content = data[: end - 3]
+        outer = content.replace(b"\r\n", b"")
+        strays = any(control in outer for control in (b"\r", b"\n", b"\0"))
+        assert whole.has_stray_control == pieces.has_stray_control == strays
+        assert whole.take() == pieces.take()
+
+
+@given(st.binary(max_size=60), st.lists(st.integers(0, 60)), st.integers(0, 60))
+def test_chunks_are_taken_octet_by_octet(data: bytes, cuts: list[int], size: int) -> None:
+    """A chunk is exactly as long as it says, dots and line ends or not."""
+    size = min(size, len(data))
+    message = buffer()
+    reader = ChunkReader(size, message)
+    rest = None
+    pieces = cut(data, cuts)
+    for number, piece in enumerate(pieces):
+        end = reader.feed(piece, 0)
+        if end is not None:
+            rest = piece[end:] + b"".join(pieces[number + 1 :])
+            break
+    assert rest == data[size:]
+    assert message.take() == data[:size]
+
+
+@given(st.lists(st.text("\r\na\0", max_size=5).map(str.encode).filter(bool)))
+def test_strays_are_seen_across_blocks(blocks: list[bytes]) -> None:
+    """A CRLF that two chunks share is one; a CR or LF that stands alone is seen wherever it is."""
+    message = buffer()
+    for block in blocks:
+        message.add(block)
+    outer = b"".join(blocks).replace(b"\r\n", b"")
+    assert message.has_stray_control == any(c in outer for c in (b"\r", b"\n", b"\0"))
+
+
+def test_a_reader_starts_where_it_is_told() -> None:
+    """What stands before the start of the piece belongs to somebody else."""
+    message = buffer()
+    assert DataReader(message).feed(b"DATA\r\nhi\r\n.\r\nQUIT", 6) == 13
+    assert message.take() == b"hi\r\n"
+
+
+def test_an_empty_message_is_one() -> None:
+    """A dot right after 354 is a message without a byte."""
+    message = buffer()
+    assert read([b".\r\nNOOP\r\n"], message) == b"NOOP\r\n"
+    assert (message.take(), message.size) == (b"", 0)
+
+
+@pytest.mark.parametrize(("size", "is_too_large"), [(100, False), (101, True)])
+def test_the_size_limit_is_exact(size: int, *, is_too_large: bool) -> None:
+    """A message of just the limit is kept; one octet more and nothing of it is."""
+    message = buffer(max_size=100)
+    raw = b"x" * (size - 2) + b"\r\n"
+    assert read(cut(stuff(raw), range(0, size, 7)), message) == b""
+    assert message.is_too_large is is_too_large
+    assert message.take() == (b"" if is_too_large else raw)
+
+
+def test_stuffed_dots_do_not_count_as_size() -> None:
+    """The size is that of the message (RFC 1870 3), not of its transport."""
+    message = buffer(max_size=30)
+    assert read([stuff(b".\r\n" * 10)], message) == b""
+    assert (message.is_too_large, message.size) == (False, 30)
+
+
+def test_a_message_that_is_too_large_holds_no_memory() -> None:
+    """As soon as it is known to be too large nothing is kept of it, and nothing more is added."""
+    budget = MemoryBudget(AMPLE)
+    message = MessageBuffer(100, budget)
+    message.add(b"a" * 60)
+    assert budget.used == 60
+    message.add(b"a" * 60)
+    message.add(b"a" * 60)
+    assert (budget.used, message.size, message.is_too_large) == (0, 180, True)
+
+
+def test_messages_share_a_budget() -> None:
+    """The message that would overdraw the budget is dropped, the others stay."""
+    budget = MemoryBudget(100)
+    first, second = MessageBuffer(AMPLE, budget), MessageBuffer(AMPLE, budget)
+    first.add(b"a" * 60)
+    second.add(b"b" * 60)
+    second.add(b"b" * 60)
+    assert (first.is_crowded_out, second.is_crowded_out) == (False, True)
+    assert (budget.used, second.take(), first.take()) == (60, b"", b"a" * 60)
+    assert budget.used == 0
+
+
+def test_discarding_twice_gives_nothing_back_twice() -> None:
+    """The budget is what is held, whatever the order of the ends of a message."""
+    budget = MemoryBudget(100)
+    message = MessageBuffer(AMPLE, budget)
+    message.add(b"a" * 60)
+    message.take()
+    message.discard()
+    assert budget.used == 0

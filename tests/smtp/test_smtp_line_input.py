@@ -1,0 +1,94 @@
+"""Lines out of pieces of any size."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.smtp.data import ChunkReader, MemoryBudget, MessageBuffer
+from mailcheck.smtp.line_input import BareLineEnding, LineInput, LineTooLong
+
+
+def lines_of(pieces: list[bytes], max_line: int = 20) -> list[bytes | str]:
+    """Take all lines; a line that was refused is the name of the refusal."""
+    taken: list[bytes | str] = []
+    source = LineInput(max_line)
+    for piece in pieces:
+        source.add(piece)
+        source.gather()
+        while source.has_more:
+            try:
+                line = source.take_line()
+            except LineTooLong:
+                taken.append("too long")
+                continue
+            except BareLineEnding:
+                return [*taken, "bare"]
+            if line is None:
+                break
+            taken.append(line)
+    return taken
+
+
+@given(
+    st.lists(st.text("ab ", max_size=30).map(str.encode), max_size=6),
+    st.lists(st.integers(1, 9), min_size=1),
+)
+def test_lines_do_not_depend_on_the_cut(lines: list[bytes], steps: list[int]) -> None:
+    """The same lines come out of one packet and of many; each too long one is told once."""
+    data = b"".join(line + b"\r\n" for line in lines)
+    pieces = []
+    position = number = 0
+    while position < len(data):
+        step = steps[number % len(steps)]
+        pieces.append(data[position : position + step])
+        position += step
+        number += 1
+    expected = [line if len(line) <= 18 else "too long" for line in lines]
+    assert lines_of([data]) == lines_of(pieces) == expected
+
+
+@pytest.mark.parametrize("line", [b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\n", b"\n"])
+def test_bare_line_ends_are_no_lines(line: bytes) -> None:
+    """A CR, LF or NUL inside a line is refused, a bare LF as soon as it is there."""
+    assert lines_of([b"ok\r\n" + line]) == [b"ok", "bare"]
+
+
+def test_a_cr_may_wait_for_its_lf() -> None:
+    """A CRLF that two packets share ends the line."""
+    assert lines_of([b"NOOP\r", b"\nQUIT\r\n"]) == [b"NOOP", b"QUIT"]
+
+
+def test_an_endless_line_is_not_kept() -> None:
+    """Of a line that is too long nothing is kept while its end is awaited."""
+    source = LineInput(20)
+    for _ in range(1000):
+        source.add(b"x" * 1000)
+        source.gather()
+        assert source.take_line() is None
+        assert not source.has_more
+
+
+def test_many_pieces_are_gathered_at_once() -> None:
+    """A hundred thousand pieces that arrive while nobody looks are copied once."""
+    source = LineInput(20)
+    for _ in range(100_000):
+        source.add(b"x\r\n")
+    assert source.arrived_size == 300_000
+    source.gather()
+    assert source.arrived_size == 0
+    count = 0
+    while source.take_line() is not None:
+        count += 1
+    assert count == 100_000
+
+
+def test_a_reader_takes_its_part_and_no_more() -> None:
+    """What a reader leaves is there for the next line."""
+    source = LineInput(20)
+    source.add(b"BDAT\r\nabcNOOP\r\n")
+    source.gather()
+    assert source.take_line() == b"BDAT"
+    message = MessageBuffer(10, MemoryBudget(10))
+    assert source.feed(ChunkReader(3, message))
+    assert message.take() == b"abc"
+    assert source.take_line() == b"NOOP"
