@@ -105,7 +105,7 @@ def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Fin
         yield undetermined("spf", node.silent_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
-            yield _term(problem, place, domain, proposed)
+            yield _term(problem, place, domain, proposed if is_own else None)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
         yield Finding(
@@ -143,23 +143,20 @@ def _branch(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[F
         )
 
 
-def _term(problem: TermProblem, place: str, domain: str, proposed: RecordToPublish) -> Finding:
-    hint = f'Write "{problem.replacement}".' if problem.replacement else "Remove or correct it."
+def _term(
+    problem: TermProblem, place: str, domain: str, proposed: RecordToPublish | None
+) -> Finding:
+    fix = f'Write "{problem.replacement}".' if problem.replacement else "Remove or correct it."
+    if proposed is None:
+        fix = "Ask the owner of that record to mend it, or no longer include it."
     if problem.is_error:
-        return Finding(
-            "spf.syntax",
-            Severity.ERROR,
-            f'"{problem.term}" in {place} {problem.reason}, {_BROKEN.format(domain=domain)}.',
-            hint,
-            proposed if place == "the SPF record" else None,
-        )
-    return Finding(
-        "spf.ignored-term",
-        Severity.WARNING,
-        f'"{problem.term}" in {place} {problem.reason}; the record may not mean what was intended.',
-        hint,
-        proposed,
+        consequence = _BROKEN.format(domain=domain)
+        meaning = f'"{problem.term}" in {place} {problem.reason}, {consequence}.'
+        return Finding("spf.syntax", Severity.ERROR, meaning, fix, proposed)
+    meaning = (
+        f'"{problem.term}" in {place} {problem.reason}; the record may not mean what was intended.'
     )
+    return Finding("spf.ignored-term", Severity.WARNING, meaning, fix, proposed)
 
 
 def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
@@ -169,8 +166,9 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             Severity.ERROR,
             f'"{verdict.open_term}" in the SPF record lets everybody in the world send mail as'
             f" {verdict.domain}.",
-            "End the record with ~all or -all, behind the servers that really send.",
-            proposed if verdict.open_term not in proposed.value else None,
+            f'Remove "{verdict.open_term}"; end the record with ~all or -all, behind the servers'
+            " that really send.",
+            proposed if f" {verdict.open_term}" not in proposed.value else None,
         )
     elif verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
         yield Finding(
