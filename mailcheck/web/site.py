@@ -31,9 +31,16 @@ class _Root(Resource):
         return self._pages
 
 
+class _QuietSite(Site):
+    """A site without an access log: its lines would hold share tokens."""
+
+    def log(self, request: Request) -> None:
+        """Write nothing."""
+
+
 def build_site(api: IResource, pages: IResource, clock: IReactorTime) -> Site:
     """Build the factory for HTTP connections."""
-    site = Site(
+    site = _QuietSite(
         _Root(api, pages), requestFactory=BoundedRequest, timeout=IDLE_TIMEOUT, reactor=clock
     )
     site.displayTracebacks = False
