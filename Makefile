@@ -30,3 +30,33 @@ $(VENV)/installed: setup.cfg pyproject.toml
 	$(BIN)/pip install --quiet --editable .
 	@$(BIN)/twistd --help > /dev/null
 	@touch $@
+
+## test: install what the tests need, then check the code and run everything
+test: $(VENV)/installed-test
+	@bash scripts/install-test-needs
+	$(MAKE) --no-print-directory lint types
+	$(BIN)/coverage erase
+	$(BIN)/pytest --cov --cov-report=
+	$(BIN)/coverage report
+
+$(VENV)/installed-test: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable '.[test]'
+	@touch $@
+
+## lint: style, and one spelling of it
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+## types: mypy strict
+types: $(VENV)/installed-test
+	$(BIN)/mypy
+
+## format: put the code into its one spelling
+format: $(VENV)/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+## clean: remove what was made here, but not var/: it holds mail
+clean:
+	rm -rf $(VENV) *.egg-info build .mypy_cache .ruff_cache .hypothesis .coverage*
