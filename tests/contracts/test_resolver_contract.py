@@ -1,6 +1,11 @@
 """What every `Resolver` promises: the double of the tests, and ours in front of a real server."""
 
+import os
+from collections.abc import Iterator
+from typing import cast
+
 import pytest
+import pytest_twisted
 from dns.rdtypes.ANY.MX import MX
 from dns.rdtypes.ANY.TXT import TXT
 from dns.rdtypes.IN.A import A
@@ -8,8 +13,15 @@ from twisted.internet.defer import CancelledError, gatherResults
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.dns.cache import AnswerCache, CacheLimits
+from mailcheck.dns.caching_resolver import CachingResolver
+from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from mailcheck.dns.servers import Server
 from mailcheck.operations.dns_ports import Resolver
 from tests.fakes.memory_zone import MemoryZone
+from tests.servers.name_server import running_name_server
 
 LONG_TEXT = "v=DKIM1; p=" + "A" * 600
 MANY_TEXTS = [f"entry {number:03d} " + "x" * 200 for number in range(100)]
@@ -39,10 +51,29 @@ ZONE = {
 }
 
 
-@pytest.fixture(params=["memory zone"])
-def resolver(request: pytest.FixtureRequest) -> Resolver:
+@pytest.fixture(scope="session")
+def name_server() -> Iterator[Server]:
+    """Serve `ZONE` by a real name server, as long as there are tests."""
+    with running_name_server(MemoryZone(ZONE)) as server:
+        yield server
+
+
+@pytest.fixture(params=["memory zone", "stub over NSD", "cache and stub over NSD"])
+def resolver(request: pytest.FixtureRequest) -> Iterator[Resolver]:
     """Give each implementation, serving `ZONE`."""
-    return MemoryZone(ZONE)
+    if request.param == "memory zone":
+        yield MemoryZone(ZONE)
+        return
+    from twisted.internet import reactor
+
+    network = cast(DnsReactor, reactor)
+    server = request.getfixturevalue("name_server")
+    stub = StubResolver(network, [server], ResolverSettings(), os.urandom)
+    if request.param == "stub over NSD":
+        yield stub
+    else:
+        yield CachingResolver(stub, AnswerCache(CacheLimits()), network)
+    pytest_twisted.blockon(stub.close())
 
 
 async def ask(resolver: Resolver, name: str, rdtype: str) -> DnsAnswer:
@@ -178,4 +209,4 @@ async def test_resolver_same_question_twice(resolver: Resolver) -> None:
     first.cancel()
     answer = await second
     assert [record.to_text() for record in answer.records] == ['"v=DMARC1; p=reject"']
-    assert all(failure.check(CancelledError) for failure in failures)
+    assert all(isinstance(failure.value, CancelledError) for failure in failures)

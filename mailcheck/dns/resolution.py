@@ -1,0 +1,177 @@
+"""What to do next about one question: whom to ask, what a reply means. No I/O and no clock.
+
+As in dnspython's resolver the decisions are apart from the sockets: `resolver`
+sends what a `Try` says and reports what came of it, one try at a time.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dns.rdata import Rdata
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.dns.positive_answers import MalformedReply, read_positive
+from mailcheck.dns.servers import Server
+from mailcheck.dns.wire_format import (
+    MAX_CACHED_TTL,
+    ImpossibleName,
+    Outcome,
+    pack_question,
+    read_reply,
+)
+
+MAX_LINKS = 16  # further questions along one chain of CNAMEs; BIND and Unbound stop there, too
+
+
+@dataclass(frozen=True, slots=True)
+class ResolverSettings:
+    """How long and how often is tried; times in seconds.
+
+    ``try_timeouts`` has an entry for each round over all servers: a resolver
+    that must go and find out takes seconds, and answers the second question
+    together with the first. ``deadline`` is for a lookup with all its tries,
+    CNAMEs and the wait for its turn; at most ``max_in_flight`` have theirs.
+    """
+
+    try_timeouts: tuple[float, ...] = (1.0, 2.0, 3.0)
+    deadline: float = 6.0
+    max_in_flight: int = 1024
+
+
+class Try(NamedTuple):
+    """Send this packed question to this server and wait for ``timeout`` seconds."""
+
+    server: Server
+    question: bytes
+    timeout: float
+    has_edns: bool = True
+    is_stream: bool = False
+
+
+Step = Try | DnsAnswer
+
+_NEGATIVE = {Outcome.NXDOMAIN: DnsStatus.NXDOMAIN, Outcome.NODATA: DnsStatus.NODATA}
+
+# The end of a lookup that got no answer is its most telling failure: one that
+# is about the name says more than one that is about us, or than silence.
+_TELLING = [DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL]
+
+
+class Resolution:
+    """One question on its way to its answer."""
+
+    __slots__ = (
+        "_canonical_name",
+        "_failure",
+        "_is_authenticated",
+        "_packed",
+        "_question",
+        "_seen",
+        "_servers",
+        "_struck",
+        "_timeouts",
+        "_tries",
+        "_try",
+        "_ttl",
+    )
+
+    def __init__(
+        self,
+        question: DnsQuestion,
+        packed: bytes,
+        servers: tuple[Server, ...],
+        timeouts: tuple[float, ...],
+    ) -> None:
+        """Take the question, also packed, and the servers in the order in which to ask them."""
+        self._question = question
+        self._packed = packed
+        self._servers = servers
+        self._timeouts = timeouts
+        self._canonical_name = question.name.lower().removesuffix(".")
+        self._seen: tuple[bytes, ...] = ()
+        self._struck: tuple[Server, ...] = ()
+        self._tries = 0
+        self._ttl = MAX_CACHED_TTL
+        self._is_authenticated = True
+        self._failure = DnsStatus.TIMEOUT
+        self._try: Try
+
+    def start(self) -> Step:
+        """Say what to do first."""
+        return self._next_try()
+
+    def lost(self) -> Step:
+        """Go on after a try that got no reply, in time or at all."""
+        return self._next_try()
+
+    def heard(self, message: bytes) -> Step:
+        """Go on after a reply to the question of the current try."""
+        reply = read_reply(message, self._packed)
+        outcome = reply.outcome
+        if outcome is Outcome.POSITIVE:
+            return self._follow(message, reply.is_authenticated)
+        status = _NEGATIVE.get(outcome)
+        if status is not None:
+            return self._answer(status, reply.negative_ttl, reply.is_authenticated)
+        if outcome is Outcome.TRUNCATED and not self._try.is_stream:
+            self._try = self._try._replace(is_stream=True)
+            return self._try
+        if outcome is Outcome.UNSUPPORTED and self._try.has_edns:  # RFC 6891 7
+            self._try = self._try._replace(has_edns=False)
+            return self._try
+        if outcome in (Outcome.REFUSED, Outcome.UNSUPPORTED):
+            self._struck += (self._try.server,)  # it would say so again
+        refused = outcome is Outcome.REFUSED
+        return self._fail(DnsStatus.REFUSED if refused else DnsStatus.SERVFAIL)
+
+    def give_up(self) -> DnsAnswer:
+        """End without an answer: the deadline has passed, or nobody is left to ask."""
+        return DnsAnswer(self._question, self._failure, (), self._canonical_name)
+
+    def _next_try(self) -> Step:
+        while self._tries < len(self._servers) * len(self._timeouts):
+            timeout_index, server_index = divmod(self._tries, len(self._servers))
+            self._tries += 1
+            server = self._servers[server_index]
+            if server not in self._struck:
+                self._try = Try(server, self._packed, self._timeouts[timeout_index])
+                return self._try
+        return self.give_up()
+
+    def _fail(self, status: DnsStatus) -> Step:
+        self._failure = max(self._failure, status, key=_TELLING.index)
+        return self._next_try()
+
+    def _answer(
+        self, status: DnsStatus, ttl: int, is_authenticated: bool, records: tuple[Rdata, ...] = ()
+    ) -> DnsAnswer:
+        return DnsAnswer(
+            self._question,
+            status,
+            records,
+            self._canonical_name,
+            min(ttl, self._ttl),
+            is_authenticated and self._is_authenticated,
+        )
+
+    def _follow(self, message: bytes, is_authenticated: bool) -> Step:
+        """Take the records of a reply, or ask for the name that its CNAMEs lead to."""
+        try:
+            chain = read_positive(message)
+        except MalformedReply:
+            return self._fail(DnsStatus.SERVFAIL)
+        self._canonical_name = chain.canonical_name
+        if chain.status is not None:
+            return self._answer(chain.status, chain.ttl, is_authenticated, chain.records)
+        self._ttl = min(self._ttl, chain.ttl)
+        self._is_authenticated = self._is_authenticated and is_authenticated
+        self._seen += (self._packed,)
+        try:
+            self._packed = pack_question(DnsQuestion(chain.canonical_name, self._question.rdtype))
+        except ImpossibleName:
+            return self._answer(DnsStatus.NXDOMAIN, chain.ttl, is_authenticated)
+        if self._packed in self._seen or len(self._seen) > MAX_LINKS:
+            self._failure = DnsStatus.SERVFAIL
+            return self.give_up()
+        self._tries = 0
+        return self._next_try()

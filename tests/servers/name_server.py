@@ -1,0 +1,164 @@
+"""A real name server (NSD) on loopback that serves what a `MemoryZone` holds.
+
+    with running_name_server(MemoryZone(RECORDS)) as server:
+        ...  # server.host, server.port; UDP and TCP
+
+It runs as an ordinary user (``nobody`` when the tests run as root), with
+configuration and zones in a temporary folder, and is gone afterwards.
+"""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dns.exception
+import dns.message
+import dns.name
+import dns.query
+import pytest
+from dns.name import Name
+
+from mailcheck.dns.servers import Server
+from tests.fakes.memory_zone import NEGATIVE_TTL, POSITIVE_TTL, MemoryZone
+
+INSTALL_COMMAND = "apt-get install nsd"
+START_DEADLINE = 10.0  # seconds
+ATTEMPTS = 3  # a free port may be taken before the server has it
+
+_CONFIGURATION = """\
+server:
+    ip-address: {host}@{port}
+    username: ""
+    chroot: ""
+    zonesdir: "{folder}"
+    database: ""
+    pidfile: "{folder}/nsd.pid"
+    xfrdfile: "{folder}/xfrd.state"
+    xfrdir: "{folder}"
+    zonelistfile: "{folder}/zone.list"
+    server-count: 1
+    ipv4-edns-size: 1232
+    rrl-ratelimit: 0
+    rrl-whitelist-ratelimit: 0
+remote-control:
+    control-enable: no
+"""
+
+_ZONE = """\
+zone:
+    name: "{name}"
+    zonefile: "{file}"
+"""
+
+
+def find_nsd() -> str:
+    """Give the path of NSD; without it skip the test, or fail it in CI."""
+    path = shutil.which("nsd", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+    if path is None:
+        reason = f"NSD is not installed: {INSTALL_COMMAND}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return path
+
+
+@contextmanager
+def running_name_server(zone: MemoryZone, host: str = "127.0.0.1") -> Iterator[Server]:
+    """Run NSD on a free port as long as the context lasts."""
+    nsd = find_nsd()
+    with tempfile.TemporaryDirectory(prefix="mailcheck-nsd-") as folder:
+        zones = _write_zones(zone, Path(folder))
+        user, group = _ordinary_user()
+        shutil.chown(folder, user, group)
+        for attempt in range(ATTEMPTS):
+            server = Server(host, _free_port(host))
+            configuration = _CONFIGURATION.format(host=host, port=server.port, folder=folder)
+            Path(folder, "nsd.conf").write_text(configuration + zones)
+            log = Path(folder, f"log.{attempt}")
+            process = _start(nsd, Path(folder, "nsd.conf"), log, user, group)
+            try:
+                if _is_serving(server, process):
+                    yield server
+                    return
+            finally:
+                process.terminate()
+                process.wait(START_DEADLINE)
+        pytest.fail(f"NSD does not start: {log.read_text()}")
+
+
+def _ordinary_user() -> tuple[int, int]:
+    if os.getuid() != 0:
+        return os.getuid(), os.getgid()
+    nobody = pwd.getpwnam("nobody")
+    return nobody.pw_uid, nobody.pw_gid
+
+
+def _free_port(host: str) -> int:
+    with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        stream.bind((host, 0))
+        port: int = stream.getsockname()[1]
+        datagrams.bind((host, port))
+        return port
+
+
+def _start(
+    nsd: str, configuration: Path, log: Path, user: int, group: int
+) -> subprocess.Popen[bytes]:
+    command = [nsd, "-d", "-c", str(configuration)]
+    with log.open("wb") as output:
+        if os.getuid() == user:
+            return subprocess.Popen(command, stdout=output, stderr=output)
+        return subprocess.Popen(
+            command, stdout=output, stderr=output, user=user, group=group, extra_groups=[]
+        )
+
+
+def _is_serving(server: Server, process: subprocess.Popen[bytes]) -> bool:
+    """Wait for the first answer; false when the process ends before that."""
+    deadline = time.monotonic() + START_DEADLINE
+    query = dns.message.make_query(".", "SOA")
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            dns.query.tcp(query, server.host, 1.0, server.port)
+        except (OSError, EOFError, dns.exception.DNSException):
+            time.sleep(0.02)
+        else:
+            return True
+    return False
+
+
+def _write_zones(zone: MemoryZone, folder: Path) -> str:
+    """Write a file for each zone (the root, and every name with SOA or NS); give their stanzas."""
+    records = list(zone.records())
+    apexes = {owner for owner, rdtype, _ in records if rdtype in ("SOA", "NS")} | {dns.name.root}
+    lines: dict[Name, list[str]] = {apex: [] for apex in apexes}
+    for owner, rdtype, record in records:
+        line = f"{owner} {POSITIVE_TTL} IN {rdtype} {record.to_text()}"
+        lines[_apex_of(owner, apexes)].append(line)
+    for apex in apexes:
+        types = {rdtype for owner, rdtype, _ in records if owner == apex}
+        if "SOA" not in types:
+            lines[apex].append(f"{apex} IN SOA ns.invalid. host.invalid. 1 1 1 1 {NEGATIVE_TTL}")
+        if "NS" not in types:
+            lines[apex].append(f"{apex} IN NS ns.invalid.")
+        if apex != dns.name.root:
+            lines[_apex_of(apex.parent(), apexes)].append(f"{apex} IN NS ns.invalid.")
+    stanzas = ""
+    for number, (apex, content) in enumerate(lines.items()):
+        text = "\n".join([f"$TTL {POSITIVE_TTL}", *content, ""])
+        Path(folder, f"{number}.zone").write_text(text)
+        stanzas += _ZONE.format(name=apex, file=f"{number}.zone")
+    return stanzas
+
+
+def _apex_of(owner: Name, apexes: set[Name]) -> Name:
+    while owner not in apexes:
+        owner = owner.parent()
+    return owner
