@@ -1,0 +1,173 @@
+"""A DMARC policy record as a value (RFC 9989 4.7)."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
+
+VERSION = "DMARC1"
+
+OBSOLETE_TAGS = ("pct", "rf", "ri")
+"""Of RFC 7489; RFC 9989 took them away, and they change nothing any more."""
+
+KNOWN_TAGS = ("v", "p", "sp", "np", "psd", "t", "adkim", "aspf", "rua", "ruf", "fo")
+
+_NEAR_MISSES = ("v=dmarc", "v:dmarc", "dmarc1", "p=none;", "p=quarantine;", "p=reject;")
+
+# Tag -> its values (RFC 9989 4.8); p, sp and np have a meaning of their own.
+_VALUES = {
+    "adkim": ("r", "s"),
+    "aspf": ("r", "s"),
+    "psd": ("y", "n", "u"),
+    "t": ("y", "n"),
+}
+_POLICY_TAGS = ("p", "sp", "np")
+_MAX_URIS = 20  # more are not looked at; receivers must support two (RFC 7489 6.2)
+
+# scheme ":" ...; a comma or exclamation mark must be percent-encoded
+_URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>[!-~]+)", re.ASCII)
+_SIZE_LIMIT = re.compile(r"![0-9]+[kmgt]?\Z", re.ASCII | re.IGNORECASE)
+_MAILTO_HOST = re.compile(r"[^@\s]+@(?P<host>[A-Za-z0-9._-]+)", re.ASCII)
+
+
+class Policy(Enum):
+    """What receivers are asked to do with mail that fails."""
+
+    NONE = "none"
+    QUARANTINE = "quarantine"
+    REJECT = "reject"
+
+    @property
+    def strictness(self) -> int:
+        """Order: 0 is the most lenient."""
+        return list(Policy).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportUri:
+    """Where reports are to be sent; ``host`` is empty when it can't be read."""
+
+    text: str
+    scheme: str
+    host: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether receivers can send there: they must support ``mailto:`` only."""
+        return self.scheme == "mailto" and bool(self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord:
+    """A parsed record. ``policy`` is what ``p`` says, or nothing if it can't be read.
+
+    ``psd`` is ``y``, ``n`` or ``u``. ``problems`` says in a few words what
+    receivers ignore; ``obsolete_tags`` are those of RFC 7489.
+    """
+
+    text: str
+    policy: Policy | None
+    subdomain_policy: Policy | None
+    nonexistent_policy: Policy | None
+    is_testing: bool
+    psd: str
+    has_strict_dkim: bool
+    has_strict_spf: bool
+    rua: tuple[ReportUri, ...]
+    ruf: tuple[ReportUri, ...]
+    obsolete_tags: tuple[str, ...]
+    problems: tuple[str, ...]
+    has_bad_policy: bool
+    """``p`` is missing, or one of ``p``, ``sp``, ``np`` can't be read (RFC 9989 4.10.1)."""
+
+    @property
+    def asks_for_reports(self) -> bool:
+        """Tell whether aggregate reports can be sent to at least one place."""
+        return any(uri.is_usable for uri in self.rua)
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether receivers apply it at all: a bad policy counts as none, with ``rua``."""
+        return not self.has_bad_policy or self.asks_for_reports
+
+
+def is_policy_record(text: str) -> bool:
+    """Tell whether a TXT record is a DMARC record: it begins with ``v=DMARC1``."""
+    return has_version(text, VERSION)
+
+
+def looks_like_dmarc(text: str) -> bool:
+    """Tell whether a TXT record was meant as one, though it isn't."""
+    start = "".join(text[:40].lower().split()).lstrip("\"'")
+    return start.startswith(_NEAR_MISSES) and not is_policy_record(text)
+
+
+def parse_policy_record(text: str) -> PolicyRecord:
+    """Read a record for which `is_policy_record` holds; what can't be read has its default."""
+    tags = parse_tag_list(text)
+    problems = list(tags.problems)
+    policies = {tag: _read_policy(tags, tag, problems) for tag in _POLICY_TAGS}
+    values = {tag: _read_value(tags, tag, problems) for tag in _VALUES}
+    return PolicyRecord(
+        text=text,
+        policy=policies["p"],
+        subdomain_policy=policies["sp"],
+        nonexistent_policy=policies["np"],
+        is_testing=values["t"] == "y",
+        psd=values["psd"] or "u",
+        has_strict_dkim=values["adkim"] == "s",
+        has_strict_spf=values["aspf"] == "s",
+        rua=_read_uris(tags, "rua", problems),
+        ruf=_read_uris(tags, "ruf", problems),
+        obsolete_tags=tuple(tag for tag in OBSOLETE_TAGS if tag in tags.tags),
+        problems=tuple(problems + _name_unknown(tags)),
+        has_bad_policy=policies["p"] is None
+        or any(tag in tags.tags and policies[tag] is None for tag in _POLICY_TAGS),
+    )
+
+
+def _read_policy(tags: TagList, tag: str, problems: list[str]) -> Policy | None:
+    text = tags.get(tag)
+    if text is None:
+        return None
+    try:
+        return Policy(text.lower())
+    except ValueError:
+        problems.append(f'"{tag}={text[:40]}" is none of none, quarantine, reject')
+        return None
+
+
+def _read_value(tags: TagList, tag: str, problems: list[str]) -> str:
+    text = (tags.get(tag) or "").lower()
+    if text and text not in _VALUES[tag]:
+        problems.append(f'"{tag}={text[:40]}" is none of {", ".join(_VALUES[tag])}')
+    return text if text in _VALUES[tag] else ""
+
+
+def _read_uris(tags: TagList, tag: str, problems: list[str]) -> tuple[ReportUri, ...]:
+    text = tags.get(tag)
+    if text is None:
+        return ()
+    uris = []
+    for part in text.split(",", _MAX_URIS)[:_MAX_URIS]:
+        uri = _read_uri(part.strip())
+        if uri is None or not uri.is_usable:
+            problems.append(f'"{part.strip()[:60]}" in {tag} is no address like mailto:x@y.example')
+        if uri is not None:
+            uris.append(uri)
+    return tuple(uris)
+
+
+def _read_uri(text: str) -> ReportUri | None:
+    match = _URI.fullmatch(_SIZE_LIMIT.sub("", text))
+    if match is None:
+        return None
+    mailbox = _MAILTO_HOST.fullmatch(match["rest"].partition("?")[0])
+    host = mailbox["host"].lower().rstrip(".") if mailbox is not None else ""
+    return ReportUri(text, match["scheme"].lower(), host)
+
+
+def _name_unknown(tags: TagList) -> list[str]:
+    known = (*KNOWN_TAGS, *OBSOLETE_TAGS)
+    return [f'"{tag[:40]}" is not a tag of DMARC' for tag in tags.tags if tag not in known][:5]

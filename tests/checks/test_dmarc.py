@@ -1,0 +1,288 @@
+"""Which DMARC policy holds for a domain."""
+
+import pytest
+
+from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dmarc.tree_walk import names_to_walk, walk_tree
+from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.lookups import Presence
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+Failures = dict[str | tuple[str, str], DnsStatus]
+SEVEN_AND_LESS = ["2.3.4.5.6.7.8", "3.4.5.6.7.8", "4.5.6.7.8", "5.6.7.8", "6.7.8", "7.8", "8"]
+GOOD = "v=DMARC1; p=reject; rua=mailto:d@x.example"
+
+
+def judge(
+    records: dict[str, str | list[str]], domain: str = "x.example", failing: Failures | None = None
+) -> DmarcVerdict:
+    """Evaluate a domain, with these TXT records and nothing else in DNS."""
+    zone = MemoryZone(
+        {
+            name: {"TXT": [texts] if isinstance(texts, str) else texts}
+            for name, texts in records.items()
+        },
+        failing=failing,
+    )
+    return settle(zone, lambda answers: evaluate_dmarc(domain, answers))
+
+
+def ids(verdict: DmarcVerdict) -> list[str]:
+    """Give the ids of the findings."""
+    return [finding.id for finding in verdict.findings]
+
+
+@pytest.mark.parametrize(
+    ("domain", "names"),
+    [
+        ("x.example", ["x.example", "example"]),
+        ("a.mail.x.example", ["a.mail.x.example", "mail.x.example", "x.example", "example"]),
+        (
+            "1.2.3.4.5.6.7",
+            ["1.2.3.4.5.6.7", "2.3.4.5.6.7", "3.4.5.6.7", "4.5.6.7", "5.6.7", "6.7", "7"],
+        ),
+        (
+            "a.b.1.2.3.4.5.6.7.8",
+            ["a.b.1.2.3.4.5.6.7.8", *SEVEN_AND_LESS],
+        ),
+        (
+            "1.2.3.4.5.6.7.8",
+            ["1.2.3.4.5.6.7.8", *SEVEN_AND_LESS],
+        ),
+    ],
+)
+def test_the_walk_asks_at_most_eight_names(domain: str, names: list[str]) -> None:
+    """Long names are cut to seven labels after the first question (RFC 9989 4.10)."""
+    assert list(names_to_walk(domain)) == names
+    assert len(names) <= 8
+
+
+@pytest.mark.parametrize(
+    ("records", "organization"),
+    [
+        ({}, "a.b.x.example"),
+        ({"b.x.example": GOOD, "x.example": GOOD}, "x.example"),
+        ({"a.b.x.example": GOOD}, "a.b.x.example"),
+        ({"b.x.example": GOOD + "; psd=n", "x.example": GOOD}, "b.x.example"),
+        ({"example": GOOD + "; psd=y"}, "x.example"),
+        ({"x.example": GOOD + "; psd=y", "example": GOOD}, "b.x.example"),
+        ({"a.b.x.example": GOOD + "; psd=y"}, "a.b.x.example"),
+        ({"b.x.example": GOOD, "example": GOOD + "; psd=y"}, "x.example"),
+        ({"example": GOOD}, "example"),
+        ({"x.example": ["v=DMARC1; p=none", "v=DMARC1; p=reject"]}, "a.b.x.example"),
+    ],
+)
+def test_the_organizational_domain(records: dict[str, str | list[str]], organization: str) -> None:
+    """The record nearest the top decides, unless a psd tag says otherwise (RFC 9989 4.10.2)."""
+    zone = MemoryZone(
+        {
+            f"_dmarc.{name}": {"TXT": [texts] if isinstance(texts, str) else texts}
+            for name, texts in records.items()
+        }
+    )
+    walk = settle(zone, lambda answers: walk_tree("a.b.x.example", answers))
+    assert walk.organizational_domain == organization
+    assert len(zone.asked) == 4
+
+
+def test_the_organizational_domain_is_not_guessed() -> None:
+    """A name that gave no answer might have decided it."""
+    zone = MemoryZone(
+        {"_dmarc.x.example": {"TXT": [GOOD]}}, failing={"_dmarc.example": DnsStatus.TIMEOUT}
+    )
+    walk = settle(zone, lambda answers: walk_tree("b.x.example", answers))
+    assert walk.organizational_domain is None
+
+
+SUB = "sub.x.example"
+
+
+@pytest.mark.parametrize(
+    ("records", "domain", "policy", "tag", "found_at"),
+    [
+        ({"_dmarc.x.example": GOOD}, "x.example", Policy.REJECT, "p", "x.example"),
+        ({"_dmarc.x.example": GOOD}, SUB, Policy.REJECT, "p", "x.example"),
+        ({"_dmarc.x.example": GOOD + "; sp=none"}, SUB, Policy.NONE, "sp", "x.example"),
+        ({"_dmarc.x.example": GOOD + "; sp=none"}, "x.example", Policy.REJECT, "p", "x.example"),
+        (
+            {"_dmarc.x.example": GOOD + "; sp=quarantine; np=none"},
+            SUB,
+            Policy.NONE,
+            "np",
+            "x.example",
+        ),
+        (
+            {"_dmarc.x.example": "v=DMARC1; p=none", "_dmarc." + SUB: GOOD},
+            SUB,
+            Policy.REJECT,
+            "p",
+            SUB,
+        ),
+        (
+            {"_dmarc.example": "v=DMARC1; psd=y; p=none; sp=reject; rua=mailto:r@example"},
+            "x.example",
+            Policy.REJECT,
+            "sp",
+            "example",
+        ),
+        (
+            {"_dmarc.x.example": "v=DMARC1; p=oops; rua=mailto:d@x.example"},
+            "x.example",
+            Policy.NONE,
+            "p",
+            "x.example",
+        ),
+    ],
+)
+def test_the_policy_that_applies(
+    records: dict[str, str | list[str]], domain: str, policy: Policy, tag: str, found_at: str
+) -> None:
+    """Own record, else that of the organization, else of the public suffix (RFC 9989 4.10.1)."""
+    verdict = judge(records, domain)
+    assert verdict.presence is Presence.FOUND
+    assert (verdict.policy, verdict.policy_tag, verdict.found_at) == (policy, tag, found_at)
+
+
+def test_np_is_for_names_that_do_not_exist() -> None:
+    """A subdomain with an address exists, so ``sp`` holds for it."""
+    zone = MemoryZone(
+        {
+            "_dmarc.x.example": {"TXT": [GOOD + "; sp=quarantine; np=none"]},
+            SUB: {"A": ["8.8.8.8"]},
+        }
+    )
+    verdict = settle(zone, lambda answers: evaluate_dmarc(SUB, answers))
+    assert (verdict.policy, verdict.policy_tag) == (Policy.QUARANTINE, "sp")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GOOD, []),
+        ("v=DMARC1; p=none; rua=mailto:d@x.example", ["dmarc.policy-none"]),
+        ("v=DMARC1; p=reject", ["dmarc.no-reports"]),
+        ("v=DMARC1; p=none", ["dmarc.policy-none", "dmarc.no-reports"]),
+        (GOOD + "; t=y", ["dmarc.testing"]),
+        (GOOD + "; sp=none", ["dmarc.weaker-subdomains"]),
+        (GOOD + "; sp=reject", []),
+        (GOOD + "; pct=50", ["dmarc.obsolete-tags"]),
+        (GOOD + "; adkim=q", ["dmarc.syntax"]),
+        ("v=DMARC1; rua=mailto:d@x.example", ["dmarc.policy-none", "dmarc.bad-policy"]),
+    ],
+)
+def test_what_could_be_better_is_named(text: str, expected: list[str]) -> None:
+    """Each weakness has its own finding, and a good record has none."""
+    assert ids(judge({"_dmarc.x.example": text})) == expected
+
+
+def test_pct_is_a_note_and_changes_nothing() -> None:
+    """``pct`` is obsolete (RFC 9989): it costs nothing and the policy stays what it is."""
+    verdict = judge({"_dmarc.x.example": GOOD + "; pct=10"})
+    assert [f.severity for f in verdict.findings] == [Severity.NOTE]
+    assert verdict.policy is Policy.REJECT
+
+
+@pytest.mark.parametrize(
+    ("records", "finding", "value"),
+    [
+        ({}, "dmarc.absent", "v=DMARC1; p=none; rua=mailto:dmarc@x.example"),
+        ({"_dmarc.x.example": [GOOD, GOOD + "; t=y"]}, "dmarc.several", None),
+        ({"_dmarc.x.example": "v=DMARC1; adkim=s"}, "dmarc.no-policy", "v=DMARC1; p=none; adkim=s"),
+        (
+            {"_dmarc.x.example": "v=dmarc1; p=reject; rua=mailto:d@x.example"},
+            "dmarc.unreadable",
+            "v=DMARC1; p=none; rua=mailto:d@x.example",
+        ),
+        ({"x.example": GOOD}, "dmarc.misplaced", GOOD),
+        ({"_dmarc.x.example.x.example": GOOD}, "dmarc.misplaced", GOOD),
+    ],
+)
+def test_no_record_is_told_apart_from_a_spoilt_one(
+    records: dict[str, str | list[str]], finding: str, value: str | None
+) -> None:
+    """What was meant as the record is found and shown corrected, at the name where it belongs."""
+    verdict = judge(records)
+    assert (verdict.presence, verdict.policy, ids(verdict)) == (Presence.ABSENT, None, [finding])
+    record = verdict.findings[0].record
+    assert record is not None
+    assert record.name == "_dmarc.x.example"
+    assert value is None or record.value == value
+
+
+def test_spoilt_records_of_a_subdomain_leave_it_to_the_organization() -> None:
+    """Two records count as none, so the organization's record applies; both are said."""
+    verdict = judge({"_dmarc.x.example": GOOD, "_dmarc." + SUB: [GOOD, GOOD + ";"]}, SUB)
+    assert (verdict.presence, verdict.found_at) == (Presence.FOUND, "x.example")
+    assert ids(verdict) == ["dmarc.several"]
+
+
+AWAY = "v=DMARC1; p=reject; rua=mailto:r@reports.other.example"
+
+
+@pytest.mark.parametrize(
+    ("texts", "presence"),
+    [
+        (["v=DMARC1;"], Presence.FOUND),
+        (["v=DMARC1; rua=mailto:b@reports.other.example"], Presence.FOUND),
+        (["v=spf1 -all"], Presence.ABSENT),
+        ([], Presence.ABSENT),
+    ],
+)
+def test_foreign_report_hosts_must_agree(texts: list[str], presence: Presence) -> None:
+    """Reports leave the organization only to hosts that publish their consent (RFC 9990 4)."""
+    name = "x.example._report._dmarc.reports.other.example"
+    verdict = judge({"_dmarc.x.example": AWAY, name: texts})
+    (authorization,) = verdict.authorizations
+    assert (authorization.record_name, authorization.presence) == (name, presence)
+    assert bool(verdict.report_uris) is (presence is Presence.FOUND)
+    refused = [f for f in verdict.findings if f.id == "dmarc.report-refused"]
+    assert bool(refused) is (presence is Presence.ABSENT)
+    if refused:
+        assert refused[0].record is not None
+        assert (refused[0].record.name, refused[0].record.value) == (name, "v=DMARC1;")
+
+
+def test_a_wildcard_consent_is_a_consent() -> None:
+    """Report services agree for all their customers with one wildcard record."""
+    verdict = judge(
+        {"_dmarc.x.example": AWAY, "*._report._dmarc.reports.other.example": "v=DMARC1"}
+    )
+    assert verdict.findings == ()
+
+
+def test_report_hosts_of_the_organization_need_not_agree() -> None:
+    """A host below the organizational domain is at home."""
+    zone = MemoryZone(
+        {"_dmarc.x.example": {"TXT": ["v=DMARC1; p=reject; rua=mailto:a@in.x.example"]}}
+    )
+    verdict = settle(zone, lambda answers: evaluate_dmarc(SUB, answers))
+    assert verdict.authorizations == ()
+    assert not any("_report" in question.name for question in zone.asked)
+
+
+def test_silence_of_a_report_host_is_not_a_refusal() -> None:
+    """Reports may well be sent there; it could not be found out."""
+    name = "x.example._report._dmarc.reports.other.example"
+    verdict = judge({"_dmarc.x.example": AWAY}, failing={name: DnsStatus.TIMEOUT})
+    assert verdict.report_uris
+    assert [f.severity for f in verdict.findings] == [Severity.UNDETERMINED]
+
+
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+@pytest.mark.parametrize("silent", ["_dmarc.sub.x.example", "_dmarc.x.example", "_dmarc.example"])
+def test_no_answer_is_never_no_record(status: DnsStatus, silent: str) -> None:
+    """Without a record of its own, any silent name of the walk leaves it undetermined."""
+    verdict = judge({}, SUB, failing={silent: status})
+    assert verdict.presence is Presence.UNDETERMINED
+    assert ids(verdict) == ["dmarc.undetermined"]
+
+
+def test_an_own_record_does_not_depend_on_the_names_above() -> None:
+    """The policy of the domain's own record is known, whatever happens above it."""
+    verdict = judge({"_dmarc.x.example": GOOD}, failing={"_dmarc.example": DnsStatus.TIMEOUT})
+    assert (verdict.presence, verdict.policy) == (Presence.FOUND, Policy.REJECT)
+    assert verdict.organizational_domain is None

@@ -1,0 +1,141 @@
+"""Reading DMARC records."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dmarc.findings import change_tags
+from mailcheck.checks.dmarc.record import (
+    Policy,
+    is_policy_record,
+    looks_like_dmarc,
+    parse_policy_record,
+)
+
+
+def test_a_full_record_is_read() -> None:
+    """Every tag of RFC 9989 becomes a value."""
+    record = parse_policy_record(
+        "v=DMARC1; p=reject; sp=Quarantine; np=none; psd=n; t=y; adkim=s; aspf=S; fo=1:d:s;"
+        " rua=mailto:a@x.example, mailto:b@Y.example.!10m; ruf=mailto:c@z.example"
+    )
+    assert record.policy is Policy.REJECT
+    assert record.subdomain_policy is Policy.QUARANTINE
+    assert record.nonexistent_policy is Policy.NONE
+    assert (record.psd, record.is_testing) == ("n", True)
+    assert (record.has_strict_dkim, record.has_strict_spf) == (True, True)
+    assert [uri.host for uri in (*record.rua, *record.ruf)] == [
+        "x.example",
+        "y.example",
+        "z.example",
+    ]
+    assert record.problems == ()
+    assert record.is_usable
+
+
+def test_defaults() -> None:
+    """What isn't said has its default: relaxed alignment, no test, psd unknown."""
+    record = parse_policy_record("v=DMARC1;p=none")
+    assert (record.psd, record.is_testing, record.has_strict_dkim) == ("u", False, False)
+    assert (record.rua, record.asks_for_reports) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_usable", "has_bad_policy"),
+    [
+        ("v=DMARC1; p=none", True, False),
+        ("v=DMARC1", False, True),
+        ("v=DMARC1; p=block", False, True),
+        ("v=DMARC1; p=reject; sp=block", False, True),
+        ("v=DMARC1; rua=mailto:a@x.example", True, True),
+        ("v=DMARC1; p=block; rua=mailto:a@x.example", True, True),
+        ("v=DMARC1; p=block; rua=a@x.example", False, True),
+        ("v=DMARC1; rua=mailto:a@x.example; p=reject", True, False),
+    ],
+)
+def test_a_bad_policy_counts_as_none_only_with_a_report_address(
+    text: str, is_usable: bool, has_bad_policy: bool
+) -> None:
+    """RFC 9989 4.10.1 says when a record without a valid policy still applies."""
+    record = parse_policy_record(text)
+    assert (record.is_usable, record.has_bad_policy) == (is_usable, has_bad_policy)
+
+
+@pytest.mark.parametrize(
+    ("tags", "problem"),
+    [
+        ("adkim=x", "adkim=x"),
+        ("t=1", "t=1"),
+        ("psd=maybe", "psd=maybe"),
+        ("np=drop", "np=drop"),
+        ("rua=me@x.example", "me@x.example"),
+        ("rua=mailto:", "mailto:"),
+        ("rua=https://x.example/in", "https://x.example/in"),
+        ("color=red", "color"),
+        ("oops", "oops"),
+        ("p=none", "stands twice"),
+    ],
+)
+def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:
+    """A value that is none of the allowed ones is named, and the default holds."""
+    record = parse_policy_record(f"v=DMARC1; p=reject; {tags}")
+    assert len(record.problems) == 1
+    assert problem in record.problems[0]
+    assert record.policy is Policy.REJECT
+
+
+def test_obsolete_tags_are_no_problems() -> None:
+    """``pct``, ``rf`` and ``ri`` are noted as obsolete, and nothing more (RFC 9989)."""
+    record = parse_policy_record("v=DMARC1; p=reject; pct=20; rf=afrf; ri=3600")
+    assert (record.obsolete_tags, record.problems) == (("pct", "rf", "ri"), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "is_record", "is_near_miss"),
+    [
+        ("v=DMARC1; p=none", True, False),
+        ("v=DMARC1", True, False),
+        ("v=dmarc1; p=none", False, True),
+        ("v=DMARC 1; p=none", False, True),
+        ("p=none; v=DMARC1", False, True),
+        ('"v=DMARC1; p=none"', False, True),
+        ("v=spf1 -all", False, False),
+        ("hello", False, False),
+    ],
+)
+def test_the_version_decides(text: str, is_record: bool, is_near_miss: bool) -> None:
+    """Receivers see ``v=DMARC1`` first and exactly; what was meant so is noticed."""
+    assert (is_policy_record(text), looks_like_dmarc(text)) == (is_record, is_near_miss)
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "expected"),
+    [
+        ("v=DMARC1;p=none", {"p": "quarantine"}, "v=DMARC1; p=quarantine"),
+        ("v=DMARC1; sp=none; p=none", {"p": "reject"}, "v=DMARC1; p=reject; sp=none"),
+        ("v=DMARC1; p=none; sp=none", {"sp": None}, "v=DMARC1; p=none"),
+        ("v=DMARC1; p=none; pct=5", {}, "v=DMARC1; p=none"),
+        (
+            "v=DMARC1; p=none",
+            {"rua": "mailto:a@x.example"},
+            "v=DMARC1; p=none; rua=mailto:a@x.example",
+        ),
+    ],
+)
+def test_a_record_is_written_anew(text: str, changes: dict[str, str | None], expected: str) -> None:
+    """The record to publish differs in what is to change, and in nothing else that counts."""
+    assert change_tags(text, **changes) == expected
+
+
+@given(st.text(alphabet="vpsadkimfruDMARC1=;:, @.!noe", max_size=150))
+def test_any_text_can_be_read(text: str) -> None:
+    """No record makes the parser fail, and what is written anew is a record."""
+    record = parse_policy_record("v=DMARC1;" + text)
+    assert is_policy_record(change_tags(record.text, p="none"))
+
+
+def test_hostile_records_are_read_in_linear_time() -> None:
+    """A megabyte of anything takes no more than its length's worth."""
+    for piece in ("rua=mailto:a@b,", "a", ";", "a=", "mailto:", "!1", "@", ",", "rua=" + "x:" * 50):
+        parse_policy_record("v=DMARC1; p=none; " + piece * 60_000)
+        parse_policy_record("v=DMARC1; p=none; rua=" + piece * 60_000)
