@@ -87,6 +87,8 @@ class FakeMailReceiver:
         reason: str,
     ) -> None:
         """Keep the refusal."""
+        if "record_refusal" in self.failures:
+            raise self.failures["record_refusal"]
         self.refused.append(Refused(session, envelope_sender, recipients, reason))
 
     def authenticate(self, secret: str) -> Deferred[AccountId]:

@@ -1,0 +1,171 @@
+"""DATA and BDAT on the wire."""
+
+import pytest
+
+from tests.smtp.talk import House
+
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
+SMALL = {"message_size": 100}
+
+
+def test_nothing_is_added_and_nothing_is_taken_away() -> None:
+    """The delivered bytes are those of the client: 8-bit, long lines, blanks, no header of ours."""
+    house = House()
+    raw = b"X: \xff\xfe \r\n\r\n" + b"long" * 100_000 + b"\r\n \t \r\n\r\n\r\n"
+    talk = house.at_data()
+    assert talk.codes(raw + b".\r\n") == ["250"]
+    assert house.messages == [raw]
+
+
+def test_a_mail_that_is_too_large_is_swallowed_and_refused_once() -> None:
+    """All of it is taken in, up to the dot; then one 552, a note, and the connection goes on."""
+    house = House(limits=SMALL)
+    talk = house.at_data()
+    assert talk.codes(b"x" * 60, b"x" * 60, b"\r\nMAIL FROM:<a@b.example>\r\n") == []
+    assert talk.say(b".\r\n").startswith(b"552 5.3.4 ")
+    assert house.factory.memory.used == 0
+    (refused,) = house.receiver.refused
+    assert refused.reason == "552 5.3.4 Message too large"
+    assert [recipient.address for recipient in refused.recipients] == ["dev-a@inbox.example"]
+    assert talk.codes(MAIL + RCPT + b"DATA\r\n", b"hi\r\n.\r\n") == ["250", "250", "354", "250"]
+    assert house.messages == [b"hi\r\n"]
+
+
+@pytest.mark.parametrize("stray", [b"a\nb\r\n", b"a\rb\r\n", b"a\0b\r\n", b"a\r\r\n"])
+def test_stray_controls_are_refused_after_the_dot(stray: bytes) -> None:
+    """A bare CR, a bare LF or a NUL is refused for good, once, and the connection is in step."""
+    house = House()
+    talk = house.at_data()
+    assert talk.say(stray + b".\r\n").startswith(b"550 5.6.0 ")
+    assert house.receiver.refused[0].reason.startswith("550 5.6.0 ")
+    assert talk.codes(MAIL + RCPT + b"DATA\r\n", b"hi\r\n.\r\n") == ["250", "250", "354", "250"]
+    assert house.messages == [b"hi\r\n"]
+
+
+def test_a_mail_without_a_recipient_is_not_read() -> None:
+    """When all recipients were refused DATA is too, and the client may go on."""
+    talk = House().greeted()
+    talk.say(MAIL, b"RCPT TO:<nobody@inbox.example>\r\n")
+    assert talk.say(b"DATA\r\n").startswith(b"554 5.5.1 ")
+    assert talk.codes(RCPT, b"DATA\r\n") == ["250", "354"]
+
+
+def test_a_body_behind_a_refused_data_is_not_obeyed() -> None:
+    """A client that did not wait for 354 is cut off: its content must not become commands."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL, b"RCPT TO:<nobody@inbox.example>\r\n")
+    smuggled = b"RSET\r\n" + MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n"
+    assert talk.codes(b"DATA\r\n" + smuggled) == ["554"]
+    assert talk.is_closed
+    assert not house.messages
+
+
+def test_too_much_mail_at_once_is_refused_for_now() -> None:
+    """When all messages under way hold too much, the one that goes over is asked to wait."""
+    house = House(limits={"held_bytes": 100})
+    first, second = house.at_data(), house.at_data()
+    first.say(b"x" * 80)
+    assert second.say(b"y" * 80 + b"\r\n.\r\n").startswith(b"452 4.3.1 ")
+    assert first.codes(b"\r\n.\r\n") == ["250"]
+    assert house.messages == [b"x" * 80 + b"\r\n"]
+    assert house.factory.memory.used == 0
+
+
+@pytest.mark.parametrize("end", [b"", b"RSET\r\n", b"EHLO x\r\n", b"QUIT\r\n"])
+def test_an_abandoned_message_holds_no_memory(end: bytes) -> None:
+    """Whatever ends a mail, what was kept of it is let go of."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL, RCPT, b"BDAT 5\r\n12345")
+    assert house.factory.memory.used == 5
+    talk.say(end)
+    if not end or end == b"QUIT\r\n":
+        talk.leave()
+    assert house.factory.memory.used == 0
+
+
+def test_chunks_make_a_message() -> None:
+    """BDAT takes octets as they are: dots, line ends and commands inside are content."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL, RCPT)
+    assert talk.codes(b"BDAT 12\r\nSubject: x\r\n") == ["250"]
+    assert talk.codes(b"BDAT 16\r\n\r\n.\r\nQUIT\r\n..\r\n.") == ["250"]
+    said = talk.say(b"BDAT 2 LAST\r\n\r\n")
+    assert said == b"250 2.0.0 OK, delivery delivery-1\r\n"
+    assert house.messages == [b"Subject: x\r\n\r\n.\r\nQUIT\r\n..\r\n.\r\n"]
+
+
+def test_chunks_may_be_pipelined_and_empty() -> None:
+    """Chunks follow each other unasked; the last may be empty, and so may the message."""
+    house = House()
+    talk = house.greeted()
+    batch = MAIL + RCPT + b"BDAT 4\r\nhi\r\nBDAT 0\r\nBDAT 0 LAST\r\nNOOP\r\n"
+    assert talk.codes(batch) == ["250"] * 6
+    assert talk.codes(MAIL + RCPT + b"BDAT 0 LAST\r\n") == ["250"] * 3
+    assert house.messages == [b"hi\r\n", b""]
+
+
+def test_data_and_bdat_do_not_mix() -> None:
+    """After BDAT neither DATA nor another recipient may come (RFC 3030 4.2); RSET clears."""
+    talk = House().greeted()
+    talk.say(MAIL, RCPT, b"BDAT 4\r\nhi\r\n")
+    assert talk.codes(b"DATA\r\n") == ["503"]
+    assert talk.codes(b"RCPT TO:<dev-b@inbox.example>\r\n") == ["503"]
+    assert talk.codes(b"RSET\r\n", MAIL, RCPT, b"DATA\r\n") == ["250", "250", "250", "354"]
+
+
+def test_a_refused_chunk_is_swallowed() -> None:
+    """A chunk nobody may send is read and forgotten: it is not taken for commands."""
+    talk = House().greeted()
+    assert talk.codes(b"BDAT 6\r\nQUIT\r\nNOOP\r\n") == ["503", "250"]
+    talk.say(MAIL)
+    assert talk.codes(b"BDAT 6 LAST\r\nQUIT\r\nNOOP\r\n") == ["554", "250"]
+
+
+def test_chunks_that_are_too_large_fail_once() -> None:
+    """The chunk that is too much gets 552, those behind it 503, until RSET."""
+    house = House(limits=SMALL)
+    talk = house.greeted()
+    talk.say(MAIL, RCPT)
+    assert talk.codes(b"BDAT 60\r\n" + b"x" * 60) == ["250"]
+    assert talk.say(b"BDAT 60\r\n" + b"x" * 60).startswith(b"552 5.3.4 ")
+    assert talk.codes(b"BDAT 6\r\nQUIT\r\nBDAT 6 LAST\r\nQUIT\r\n") == ["503", "503"]
+    assert len(house.receiver.refused) == 1
+    assert talk.codes(b"RSET\r\n", MAIL, RCPT, b"BDAT 4 LAST\r\nhi\r\n") == ["250"] * 4
+    assert house.messages == [b"hi\r\n"]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "code"),
+    [
+        ([b"BDAT 2\r\na\r", b"BDAT 3 LAST\r\n\nb\r"], "550"),
+        ([b"BDAT 2\r\na\r", b"BDAT 4 LAST\r\n\nb\r\n"], "250"),
+        ([b"BDAT 4 LAST\r\na\nb\n"], "550"),
+        ([b"BDAT 4 LAST\r\na\0\r\n"], "550"),
+    ],
+)
+def test_stray_controls_in_chunks(chunks: list[bytes], code: str) -> None:
+    """Chunks may tear a CRLF apart, but a CR, LF or NUL of its own is refused as in DATA."""
+    talk = House().greeted()
+    talk.say(MAIL, RCPT)
+    assert talk.codes(*chunks)[-1] == code
+    assert talk.codes(b"NOOP\r\n") == ["250"]
+
+
+def test_a_chunk_of_unknown_size_ends_the_connection() -> None:
+    """Nobody knows where it would end, so nothing behind it is obeyed."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL, RCPT)
+    assert talk.codes(b"BDAT x LAST\r\nQUIT\r\n") == ["501"]
+    assert talk.is_closed
+
+
+def test_after_the_last_chunk_the_mail_is_over() -> None:
+    """A BDAT behind BDAT LAST is out of order."""
+    talk = House().greeted()
+    talk.say(MAIL, RCPT, b"BDAT 4 LAST\r\nhi\r\n")
+    assert talk.codes(b"BDAT 4 LAST\r\nhi\r\n") == ["503"]

@@ -1,0 +1,151 @@
+"""MAIL and RCPT: what is asked of the receiver, and how its answers are told."""
+
+import pytest
+from twisted.logger import LogEvent
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import (
+    InboxFull,
+    OperatorMissing,
+    OutOfSpace,
+    RecipientUnknown,
+    ShuttingDown,
+    StoreUnavailable,
+)
+from tests.fakes.mail_receiver import FakeMailReceiver
+from tests.smtp.talk import House
+
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+
+
+def test_the_receiver_is_asked_with_the_session_and_the_sender() -> None:
+    """Who connected, who sends and to whom reaches the receiver as it was said."""
+    house = House()
+    talk = house.greeted("2606:2800:220:1::1")
+    talk.say(b"MAIL FROM:<>\r\n", b"RCPT TO:<dev-a+Tag@inbox.example>\r\n")
+    ((session, sender, mailbox),) = house.receiver.asked
+    assert (session.client_ip, session.helo_name) == ("2606:2800:220:1::1", "client.example")
+    assert (session.tls, session.account_id) == (None, None)
+    assert (sender, mailbox) == ("", Mailbox("dev-a+Tag", "inbox.example"))
+
+
+def test_an_ipv4_client_of_an_ipv6_socket_is_an_ipv4_client() -> None:
+    """An IPv4-mapped address is written as the IPv4 address it is."""
+    house = House()
+    talk = house.greeted("::ffff:93.184.216.34")
+    talk.say(MAIL, b"RCPT TO:<dev-a@inbox.example>\r\n")
+    assert house.receiver.asked[0][0].client_ip == "93.184.216.34"
+
+
+def test_postmaster_needs_no_domain() -> None:
+    """RFC 5321 4.5.1: the bare postmaster is asked about with an empty domain."""
+    house = House()
+    talk = house.greeted()
+    assert talk.codes(MAIL, b"RCPT TO:<Postmaster>\r\n") == ["250", "250"]
+    assert house.receiver.asked[0][2] == Mailbox("Postmaster", "")
+
+
+def test_a_recipient_that_is_named_twice_counts_once() -> None:
+    """The same address in another case gets 250 and no second message; another tag does."""
+    house = House()
+    talk = house.greeted()
+    addresses = ("dev-a+Tag", "DEV-A+tag", "dev-a+tag", "dev-a+other")
+    talk.say(MAIL)
+    for address in addresses:
+        said = talk.say(f"RCPT TO:<{address}@Inbox.Example>\r\n".lower().encode())
+        assert said.startswith(b"250 2.1.5 ")
+    talk.say(b"RCPT TO:<DEV-A+TAG@INBOX.example.>\r\n")
+    talk.say(b"DATA\r\n", b"hi\r\n.\r\n")
+    recipients = house.receiver.delivered[0].envelope.recipients
+    assert [recipient.tag for recipient in recipients] == ["tag", "other"]
+
+
+def test_a_hundred_recipients_are_taken() -> None:
+    """RFC 5321 4.5.3.1.8: 100 recipients; the 101st is told to come in another mail."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL)
+    for number in range(100):
+        rcpt = f"RCPT TO:<dev-a+{number}@inbox.example>\r\n".encode()
+        assert talk.codes(rcpt) == ["250"]
+    assert talk.say(b"RCPT TO:<dev-a+100@inbox.example>\r\n").startswith(b"452 4.5.3 ")
+    assert talk.codes(b"RCPT TO:<dev-a+99@inbox.example>\r\n") == ["250"]
+    assert talk.codes(b"DATA\r\n", b"hi\r\n.\r\n") == ["354", "250"]
+    assert len(house.receiver.delivered[0].envelope.recipients) == 100
+
+
+def test_a_size_that_is_announced_is_judged_at_once() -> None:
+    """RFC 1870 6.1: a mail of just the limit may come, a larger one is refused at MAIL."""
+    talk = House().greeted()
+    assert talk.say(b"MAIL FROM:<a@b.example> SIZE=26214401\r\n").startswith(b"552 5.3.4 ")
+    assert talk.codes(b"MAIL FROM:<a@b.example> SIZE=26214400\r\n") == ["250"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "reply"),
+    [
+        (RecipientUnknown("No inbox here"), b"550 5.1.1 No inbox here\r\n"),
+        (InboxFull("Full"), b"452 4.2.2 Full\r\n"),
+        (OutOfSpace("Disk full"), b"452 4.3.1 Disk full\r\n"),
+        (OperatorMissing("No account"), b"451 4.3.5 No account\r\n"),
+        (StoreUnavailable("Locked"), b"451 4.3.0 Locked\r\n"),
+        (ShuttingDown("Stopping"), b"451 4.3.2 Stopping\r\n"),
+        (InboxFull("voll\r\n250 oh ü"), b"452 4.2.2 voll??250 oh ?\r\n"),
+    ],
+)
+def test_expected_failures_have_their_replies(failure: Exception, reply: bytes) -> None:
+    """Each condition has one code; its text is one line of ASCII whatever it was."""
+    house = House(FakeMailReceiver(failures={"accept_recipient": failure}))
+    talk = house.greeted()
+    talk.say(MAIL)
+    assert talk.say(b"RCPT TO:<dev-a@inbox.example>\r\n") == reply
+    assert talk.say(b"DATA\r\n").startswith(b"554 5.5.1 ")
+
+
+def test_the_next_command_waits_for_the_recipient() -> None:
+    """While the receiver thinks nothing else is obeyed; then everything in its order."""
+    house = House(FakeMailReceiver(slow=frozenset({"accept_recipient"})))
+    talk = house.greeted()
+    batch = MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nRCPT TO:<nobody@inbox.example>\r\nDATA\r\n"
+    assert talk.codes(batch) == ["250"]
+    assert len(house.receiver.asked) == 1
+    house.receiver.answer()
+    assert talk.codes() == ["250"]
+    house.receiver.answer()
+    assert talk.codes() == ["550", "354"]
+
+
+def test_guessing_addresses_becomes_slow() -> None:
+    """Three unknown recipients are free; then each waits 1, 2, 4 ... s, 10 s at the most."""
+    house = House()
+    talk = house.greeted()
+    other = house.greeted()
+    talk.say(MAIL)
+    unknown = b"RCPT TO:<nobody@inbox.example>\r\n"
+    assert talk.codes(unknown * 3) == ["550", "550", "550"]
+    for delay in (1, 2, 4, 8, 10, 10):
+        assert talk.codes(unknown) == []
+        house.clock.advance(delay - 0.01)
+        assert talk.codes() == []
+        assert other.codes(b"NOOP\r\n") == ["250"]
+        house.clock.advance(0.02)
+        assert talk.codes() == ["550"]
+
+
+def test_leaving_while_slowed_down_leaves_nothing_behind() -> None:
+    """The clock has nothing more to do when the client is gone."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL + b"RCPT TO:<nobody@inbox.example>\r\n" * 4)
+    talk.leave()
+    assert house.clock.getDelayedCalls() == []
+
+
+def test_a_fault_of_ours_is_temporary_and_logged(logged_failures: list[LogEvent]) -> None:
+    """An exception outside the table is 451 for the sender and a failure in the log."""
+    house = House(FakeMailReceiver(failures={"accept_recipient": ZeroDivisionError()}))
+    talk = house.greeted()
+    talk.say(MAIL)
+    assert talk.say(b"RCPT TO:<dev-a@inbox.example>\r\n").startswith(b"451 4.3.0 ")
+    assert len(logged_failures) == 1
+    assert talk.codes(b"NOOP\r\n") == ["250"]

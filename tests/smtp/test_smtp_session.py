@@ -1,0 +1,164 @@
+"""Greeting, offers, order of commands, and the commands that move no mail."""
+
+import pytest
+
+from tests.smtp.talk import HOST_NAME, House
+
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
+
+
+def test_ehlo_offers_what_we_can() -> None:
+    """The extensions are listed, TLS and AUTH only where there are any."""
+    talk = House().connect()
+    talk.heard()
+    lines = talk.say(b"EHLO client.example\r\n").decode().split("\r\n")
+    assert lines[0] == f"250-{HOST_NAME}"
+    assert {line[4:] for line in lines[1:-1]} == {
+        "SIZE 26214400",
+        "8BITMIME",
+        "SMTPUTF8",
+        "PIPELINING",
+        "CHUNKING",
+        "ENHANCEDSTATUSCODES",
+        "HELP",
+    }
+    assert lines[-2].startswith("250 ")
+
+
+def test_helo_offers_nothing() -> None:
+    """The old greeting gets one line, and the session says that it was no EHLO."""
+    house = House()
+    talk = house.connect()
+    talk.heard()
+    assert talk.say(b"HELO client.example\r\n") == f"250 {HOST_NAME}\r\n".encode()
+    talk.say(MAIL + RCPT + b"DATA\r\n", b"hi\r\n.\r\n")
+    assert not house.receiver.delivered[0].session.is_extended
+
+
+def test_a_name_is_wanted() -> None:
+    """A greeting without a name, or with nonsense, is refused and changes nothing."""
+    talk = House().connect()
+    talk.heard()
+    assert talk.say(b"EHLO\r\n").startswith(b"501 ")
+    assert talk.say(b"HELO <x>\r\n").startswith(b"501 ")
+    assert talk.codes(MAIL) == ["503"]
+
+
+@pytest.mark.parametrize("case", [b"ehlo x\r\n", b"EhLo x  \r\n", b"EHLO \t x\r\n"])
+def test_verbs_have_no_case_and_spaces_do_not_matter(case: bytes) -> None:
+    """RFC 5321 2.4 and 4.1.1: verbs in any case, trailing white space is tolerated."""
+    talk = House().connect()
+    talk.heard()
+    assert talk.codes(case) == ["250"]
+
+
+@pytest.mark.parametrize(
+    ("before", "command", "reply"),
+    [
+        (b"", MAIL, b"503 5.5.1 "),
+        (b"", RCPT, b"503 5.5.1 "),
+        (b"", b"DATA\r\n", b"503 5.5.1 "),
+        (b"EHLO x\r\n", RCPT, b"503 5.5.1 "),
+        (b"EHLO x\r\n", b"DATA\r\n", b"503 5.5.1 "),
+        (b"EHLO x\r\n" + MAIL, MAIL, b"503 5.5.1 "),
+        (b"EHLO x\r\n" + MAIL, b"DATA\r\n", b"554 5.5.1 "),
+        (b"EHLO x\r\n" + MAIL + RCPT, b"DATA now\r\n", b"501 5.5.4 "),
+        (b"EHLO x\r\n" + MAIL + b"RSET\r\n", RCPT, b"503 5.5.1 "),
+        (b"EHLO x\r\n" + MAIL + b"EHLO x\r\n", RCPT, b"503 5.5.1 "),
+        (b"EHLO x\r\n" + MAIL + b"HELO x\r\n", RCPT, b"503 5.5.1 "),
+        (b"", b"RSET\r\n", b"250 2.0.0 "),
+        (b"", b"RSET now\r\n", b"501 5.5.4 "),
+        (b"", b"NOOP\r\n", b"250 2.0.0 "),
+        (b"", b"NOOP anything at all\r\n", b"250 2.0.0 "),
+        (b"", b"VRFY\r\n", b"501 5.5.4 "),
+        (b"", b"VRFY dev-a\r\n", b"252 2.5.0 "),
+        (b"", b"HELP\r\n", b"214-2.0.0 "),
+        (b"", b"HELP MAIL\r\n", b"214-2.0.0 "),
+        (b"", b"QUIT now\r\n", b"501 5.5.4 "),
+        (b"", b"EXPN list\r\n", b"502 5.5.1 "),
+        (b"", b"TURN\r\n", b"502 5.5.1 "),
+        (b"EHLO x\r\n", b"STARTTLS\r\n", b"502 5.5.1 "),
+        (b"EHLO x\r\n", b"AUTH PLAIN\r\n", b"502 5.5.1 "),
+        (b"", b"HELLO x\r\n", b"500 5.5.1 "),
+        (b"", b"\r\n", b"500 5.5.1 "),
+        (b"", b" EHLO x\r\n", b"500 5.5.1 "),
+        (b"", b"\xff\xfe zz\r\n", b"500 5.5.1 "),
+    ],
+)
+def test_each_command_in_each_state_has_its_reply(
+    before: bytes, command: bytes, reply: bytes
+) -> None:
+    """Order, arguments and unknown verbs are told apart by code, and the connection goes on."""
+    talk = House().connect()
+    talk.say(before)
+    assert talk.say(command).startswith(reply)
+    assert talk.codes(b"NOOP\r\n") == ["250"]
+
+
+def test_replies_carry_enhanced_codes() -> None:
+    """Each 2xx, 4xx and 5xx has one (RFC 2034 4), but for the greeting and EHLO; 354 has none."""
+    talk = House().connect()
+    talk.heard()
+    talk.say(b"EHLO x\r\n")
+    said = talk.say(
+        MAIL + RCPT + b"RCPT TO:<nobody@inbox.example>\r\nVRFY a\r\nFOO\r\nHELP\r\nDATA\r\n",
+        b"hi\r\n.\r\n",
+        b"QUIT\r\n",
+    )
+    for line in said.decode().split("\r\n")[:-1]:
+        if not line.startswith("354"):
+            assert line[4:8] in {f"{line[0]}.{subject}." for subject in range(8)}
+
+
+def test_a_second_mail_on_the_same_connection() -> None:
+    """A connection may be kept; each mail has its own envelope."""
+    house = House()
+    talk = house.greeted()
+    for name in (b"a", b"b"):
+        talk.say(MAIL + b"RCPT TO:<dev-" + name + b"@inbox.example>\r\nDATA\r\n")
+        assert talk.codes(name + b"\r\n.\r\n") == ["250"]
+    assert house.messages == [b"a\r\n", b"b\r\n"]
+    assert [len(mail.envelope.recipients) for mail in house.receiver.delivered] == [1, 1]
+
+
+def test_everything_may_be_pipelined() -> None:
+    """Commands that arrive in one packet are obeyed in order, and answered in one write."""
+    house = House()
+    talk = house.connect()
+    talk.heard()
+    batch = b"EHLO x\r\n" + (MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n") * 2 + b"QUIT\r\n"
+    assert talk.codes(batch) == ["250", *["250", "250", "354", "250"] * 2, "221"]
+    assert house.messages == [b"hi\r\n", b"hi\r\n"]
+
+
+def test_a_packet_may_be_one_octet() -> None:
+    """A conversation that arrives octet by octet is the same conversation."""
+    house = House()
+    talk = house.connect()
+    talk.heard()
+    batch = b"EHLO x\r\n" + MAIL + RCPT + b"DATA\r\nhi\r\n.\r\nQUIT\r\n"
+    pieces = [batch[n : n + 1] for n in range(len(batch))]
+    assert talk.codes(*pieces) == ["250", "250", "250", "354", "250", "221"]
+    assert house.messages == [b"hi\r\n"]
+
+
+@pytest.mark.parametrize("verb", [b"GET", b"POST", b"CONNECT", b"OPTIONS"])
+def test_a_browser_is_sent_away(verb: bytes) -> None:
+    """A request that a page was made to send here ends at its first line."""
+    house = House()
+    talk = house.connect()
+    talk.heard()
+    request = verb + b" / HTTP/1.1\r\n\r\nEHLO x\r\n" + MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n"
+    assert talk.codes(request) == ["421"]
+    assert talk.is_closed
+    assert not house.messages
+
+
+@pytest.mark.parametrize("line", [b"EHLO x\n", b"EHLO\rx\r\n", b"EHLO x\0\r\n", b"NOOP\nNOOP\r\n"])
+def test_bare_line_ends_close_the_connection(line: bytes) -> None:
+    """A command line with a CR, LF or NUL of its own says so and ends it: nothing is guessed."""
+    talk = House().connect()
+    talk.heard()
+    assert talk.say(line + b"NOOP\r\n").startswith(b"500 5.5.2 ")
+    assert talk.is_closed
