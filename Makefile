@@ -14,16 +14,15 @@ SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
 
-export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
-export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
-export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
-
 .PHONY: run test lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
+run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
+run: export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
+run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
+run: export MAILCHECK_ACCOUNTS_BOOTSTRAP ?= true
 run: $(VENV)/installed
-	MAILCHECK_ACCOUNTS_BOOTSTRAP="$${MAILCHECK_ACCOUNTS_BOOTSTRAP:-true}" \
-	exec $(BIN)/twistd --nodaemon --pidfile= mailcheck
+	@exec $(BIN)/twistd --nodaemon --pidfile= mailcheck
 
 $(VENV)/installed: setup.cfg pyproject.toml
 	@bash scripts/make-environment "$(PYTHON)" "$(VENV)"

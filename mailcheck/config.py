@@ -17,6 +17,9 @@ from mailcheck.config_rules import check_together
 ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"
 
+CLIENT_VARIABLES = frozenset({"MAILCHECK_URL", "MAILCHECK_API_KEY"})
+"""What the client libraries read: not options of the daemon, and no mistake beside them."""
+
 
 class ConfigError(Exception):
     """The configuration can't be used; the message says where and why."""
@@ -81,7 +84,8 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
         for suffix in ("", FILE_SUFFIX if option.metadata["is_secret"] else "")
     }
     for variable in environment:
-        if variable.startswith(ENVIRONMENT_PREFIX) and variable not in known:
+        is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in CLIENT_VARIABLES
+        if is_ours and variable not in known:
             raise ConfigError(f"{variable} is the variable of no option")
 
 

@@ -1,6 +1,7 @@
 """What needs no key: health, readiness, and mail that somebody shared."""
 
 from collections.abc import Awaitable, Callable
+from importlib.resources import files
 from typing import cast
 
 from klein import Klein
@@ -17,6 +18,11 @@ from mailcheck.web.replies import Reply, error_reply, json_reply
 from mailcheck.wire.messages import render_message
 from mailcheck.wire.urls import PublicUrls
 
+CLIENT_LIBRARIES = {
+    "mailcheck_client.py": "text/x-python; charset=utf-8",
+    "mailcheck.mjs": "text/javascript; charset=utf-8",
+}
+
 
 class OpenPages:
     """The pages beside the API; they are not metered."""
@@ -31,6 +37,7 @@ class OpenPages:
         self._add("/healthz", self._health)
         self._add("/readyz", self._readiness)
         self._add("/share/<token>", self._shared)
+        self._add("/clients/<name>", self._client_library)
         self._klein.handle_errors(HTTPException)(self._refuse_path)
 
     def resource(self) -> IResource:
@@ -59,6 +66,14 @@ class OpenPages:
         message = await self._share.open(token)
         headers = {"X-Robots-Tag": "noindex, nofollow"}
         return json_reply(render_message(message, self._urls), headers=headers)
+
+    async def _client_library(self, name: str) -> Reply:
+        """GET /clients/<file>: the client libraries of this very version."""
+        media_type = CLIENT_LIBRARIES.get(name)
+        if media_type is None:
+            return error_reply(404, f"there are {' and '.join(CLIENT_LIBRARIES)}")
+        source = files("mailcheck.clients").joinpath(name).read_bytes()
+        return Reply(200, source, media_type)
 
     def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         async def refuse(_: object) -> Reply:
