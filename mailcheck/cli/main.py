@@ -10,6 +10,7 @@ from typing import TextIO
 from mailcheck.cli.account_commands import add_account_commands
 from mailcheck.cli.commands import EXIT_PROBLEM, EXIT_USAGE, Command, Console
 from mailcheck.cli.config_commands import add_config_commands
+from mailcheck.cli.inbox_commands import add_inbox_commands
 from mailcheck.config import ConfigError, load_config
 from mailcheck.core.errors import ExpectedFailure
 
@@ -36,10 +37,11 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mailcheck", description="Manage accounts and keys of a mailcheck daemon."
+        prog="mailcheck", description="Waits for mail, shows inboxes, manages accounts and keys."
     )
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
     groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_account_commands(groups)
+    add_inbox_commands(groups)
     add_config_commands(groups)
     return parser
