@@ -1,0 +1,246 @@
+"""A real daemon: a process of its own on free loopback ports, in a folder of its own.
+
+    with running_daemon(tmp_path, limits_waits_per_key=500) as daemon:
+        ...  # daemon.smtp_port, daemon.get("/inbox"), daemon.address("signup")
+
+It is started as a user starts it, by ``twistd``, and is gone afterwards. What
+it prints lies in its folder, one file for each start.
+"""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.spec.judge import judge_response
+
+HOST = "127.0.0.1"
+API = "/api/v1"
+START_DEADLINE = 30.0  # seconds
+STOP_DEADLINE = 30.0  # seconds
+POLL = 0.01  # seconds
+READY = "mailcheck is ready."
+UNMETERED = 100_000_000
+
+PORTS = range(10_000, 32_000)
+"""Below those that systems give to outgoing connections: a port that a daemon leaves for a moment,
+between two starts, must not be taken by the next client that connects anywhere."""
+
+STOPPED_WELL = (0, -signal.SIGTERM)
+"""Exit statuses of a clean stop: twistd stops, then ends by the signal that it was sent."""
+
+
+class DaemonFailed(AssertionError):
+    """The daemon ended or did not get ready; the message holds what it printed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP response, read to its end; header names in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """Give the body as JSON."""
+        return json.loads(self.body)
+
+
+class Daemon:
+    """One daemon that can be started again after it was stopped or killed.
+
+    An option is named as its environment variable is, without the prefix and
+    in lower case: ``storage_min_free=0``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        twistd: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        **options: object,
+    ) -> None:
+        self.folder = folder
+        self.smtp_port, self.submission_port, self.http_port = free_ports(3)
+        self.starts = 0
+        self._twistd = twistd or str(Path(sys.executable).with_name("twistd"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._key = ""
+        settings = {
+            "accounts_bootstrap": True,
+            "smtp_listen": f"{HOST}:{self.smtp_port}",
+            "smtp_submission_listen": f"{HOST}:{self.submission_port}",
+            "web_listen": f"{HOST}:{self.http_port}",
+            "storage_min_free": 0,
+            "limits_requests_per_minute": UNMETERED,
+            "limits_requests_per_day": UNMETERED,
+            **options,
+        }
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("MAILCHECK_")
+        }
+        self.environment = {
+            **(inherited if environment is None else environment),
+            **{f"MAILCHECK_{name.upper()}": _in_toml(value) for name, value in settings.items()},
+        }
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        """The process that was started last."""
+        assert self._process is not None, "the daemon was not started"
+        return self._process
+
+    @property
+    def key(self) -> str:
+        """The API key of the first account."""
+        if not self._key:
+            self._key = (self.folder / "var" / "api-key").read_text().strip()
+        return self._key
+
+    def start(self) -> float:
+        """Start it and wait until it is ready; gives the seconds that took.
+
+        :raises DaemonFailed: it did not get ready.
+        """
+        began = time.monotonic()
+        self.launch()
+        while not (self._is_ready() and READY in self.output()):
+            if self.process.poll() is not None or time.monotonic() > began + START_DEADLINE:
+                self.kill()
+                raise DaemonFailed(f"the daemon does not start:\n{self.output()}")
+            time.sleep(POLL)
+        return time.monotonic() - began
+
+    def launch(self, *arguments: str) -> None:
+        """Start it and wait for nothing; arguments are for twistd."""
+        self.starts += 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [self._twistd, "--nodaemon", "--pidfile=", *arguments, "mailcheck"],
+                cwd=self.folder,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def stop(self) -> int:
+        """End it as an operator does (SIGTERM); gives its exit status."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.when_ended()
+
+    def when_ended(self) -> int:
+        """Wait for its end; gives its exit status."""
+        return self.process.wait(STOP_DEADLINE)
+
+    def kill(self) -> None:
+        """End it as a power failure does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def output(self) -> str:
+        """Give what it has printed and logged since its last start."""
+        return self._log.read_text(errors="replace")
+
+    def address(self, tag: str = "") -> str:
+        """Give the inbox address with a tag."""
+        address: str = self.get("/inbox/address", tag=tag).json["address"]
+        return address
+
+    def cursor(self) -> str:
+        """Give the inbox's cursor."""
+        cursor: str = self.get("/inbox/address").json["cursor"]
+        return cursor
+
+    def get(self, path: str, **query: object) -> Answer:
+        """Ask the API with the first account's key."""
+        return self.request("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 70.0,
+    ) -> Answer:
+        """Send a request below the API's base path; its answer is judged by SPEC.md."""
+        connection = HTTPConnection(HOST, self.http_port, timeout=timeout)
+        try:
+            connection.request(
+                method, API + path, headers={"X-API-Key": self.key, **(headers or {})}
+            )
+            answer = _read_answer(connection)
+        finally:
+            connection.close()
+        judge_response(method, API + path, answer)
+        return answer
+
+    def total(self) -> int:
+        """Give the number of messages in the first account's inbox."""
+        total: int = self.get("/inbox").json["total"]
+        return total
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / f"daemon-{self.starts}.log"
+
+    def _is_ready(self) -> bool:
+        connection = HTTPConnection(HOST, self.http_port, timeout=1.0)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+@contextlib.contextmanager
+def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
+    """Run a daemon as long as the context lasts; one that ended by itself is an error."""
+    daemon = Daemon(folder, **options)
+    try:
+        daemon.start()
+        yield daemon
+        ended = daemon.process.poll()
+        if ended not in (None, -signal.SIGKILL, *STOPPED_WELL):
+            raise DaemonFailed(f"the daemon ended with {ended}:\n{daemon.output()}")
+    finally:
+        daemon.kill()
+
+
+def free_ports(count: int) -> Sequence[int]:
+    """Find ports that nobody has."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if len(found) == count:
+            break
+        with contextlib.suppress(OSError), socket.socket() as one:
+            one.bind((HOST, port))
+            found.append(port)
+    return found
+
+
+def _in_toml(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _read_answer(connection: HTTPConnection) -> Answer:
+    response = connection.getresponse()
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    return Answer(response.status, headers, response.read())
