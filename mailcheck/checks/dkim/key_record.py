@@ -1,0 +1,128 @@
+"""A DKIM key record as a value (RFC 6376 3.6.1)."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
+
+VERSION = "DKIM1"
+RSA, ED25519 = "rsa", "ed25519"
+
+MIN_RSA_BITS = 1024  # RFC 8301 3.2: verifiers must not accept less
+GOOD_RSA_BITS = 2048  # RFC 8301 3.2: signers should use at least this
+ED25519_OCTETS = 32  # RFC 8463 4.2
+ED25519_BITS = 256
+MAX_KEY_OCTETS = 4096  # an RSA key of 32,768 bits; nobody verifies with a larger one
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """A parsed key record. ``bits`` is nothing when the key can't be read, or is revoked.
+
+    ``problem`` says in a few words why no signature can be verified with it.
+    """
+
+    text: str
+    key_type: str
+    bits: int | None
+    is_revoked: bool
+    is_testing: bool
+    is_strict: bool
+    """``t=s``: the signing identity must be of this very domain."""
+    problem: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether receivers verify signatures with it."""
+        return not self.is_revoked and not self.problem
+
+    @property
+    def is_strong(self) -> bool:
+        """Tell whether it is as long as advised."""
+        return self.is_usable and (
+            self.key_type == ED25519 or (self.bits is not None and self.bits >= GOOD_RSA_BITS)
+        )
+
+    @property
+    def is_too_short(self) -> bool:
+        """Tell whether it is an RSA key below what receivers accept."""
+        return self.key_type == RSA and self.bits is not None and self.bits < MIN_RSA_BITS
+
+
+def is_key_record(text: str) -> bool:
+    """Tell whether a TXT record is a key record: ``v=DKIM1`` first, or no version and a key."""
+    if has_version(text, VERSION):
+        return True
+    tags = parse_tag_list(text)
+    return "p" in tags.tags and "v" not in tags.tags and not tags.problems
+
+
+def parse_key_record(text: str) -> KeyRecord:
+    """Read a record for which `is_key_record` holds."""
+    tags = parse_tag_list(text)
+    key_type = (tags.get("k") or RSA).lower()
+    flags = _split(tags.get("t"))
+    octets, problem = _decode(tags)
+    bits = None
+    if octets and not problem:
+        bits, problem = _measure(key_type, octets)
+    return KeyRecord(
+        text=text,
+        key_type=key_type,
+        bits=bits,
+        is_revoked=octets == b"" and not problem,
+        is_testing="y" in flags,
+        is_strict="s" in flags,
+        problem=problem or _find_restriction(tags, bits, key_type),
+    )
+
+
+def _split(value: str | None) -> list[str]:
+    return [part.strip().lower() for part in (value or "").split(":")]
+
+
+def _decode(tags: TagList) -> tuple[bytes, str]:
+    text = tags.get("p")
+    if text is None:
+        return b"", "has no key (no p=)"
+    try:
+        octets = base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        return b"", "has a key that is not Base64: it was cut off or altered when it was pasted"
+    if len(octets) > MAX_KEY_OCTETS:
+        return octets, "has a key that is too large to be verified with"
+    return octets, ""
+
+
+def _measure(key_type: str, octets: bytes) -> tuple[int | None, str]:
+    if key_type == ED25519:
+        if len(octets) == ED25519_OCTETS:
+            return ED25519_BITS, ""
+        return None, f"has an Ed25519 key of {len(octets)} octets, not {ED25519_OCTETS}"
+    if key_type != RSA:
+        return None, f"has a key of the unknown type {key_type[:20]!r}"
+    try:
+        key = load_der_public_key(octets)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None, "has a key that can't be read: it was cut off or altered when it was pasted"
+    if isinstance(key, RSAPublicKey):
+        return key.key_size, ""
+    kind = "an Ed25519" if isinstance(key, Ed25519PublicKey) else "another"
+    return None, f"says that its key is RSA, but it is {kind} key"
+
+
+def _find_restriction(tags: TagList, bits: int | None, key_type: str) -> str:
+    services = _split(tags.get("s"))
+    if "s" in tags.tags and not {"*", "email"} & set(services):
+        return f"is not meant for mail (s={tags.get('s')})"
+    if "h" in tags.tags and "sha256" not in _split(tags.get("h")):
+        return "allows only hash algorithms that receivers no longer accept (RFC 8301)"
+    if key_type == RSA and bits is not None and bits < MIN_RSA_BITS:
+        return f"has a key of only {bits} bits, which receivers no longer accept (RFC 8301)"
+    return ""

@@ -1,0 +1,261 @@
+"""Which DKIM keys a domain has."""
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dkim.evaluate import evaluate_dkim
+from mailcheck.checks.dkim.key_record import is_key_record, parse_key_record
+from mailcheck.checks.dkim.selectors import MAX_GUESSES, choose_selectors, load_providers
+from mailcheck.checks.dkim.verdicts import DkimVerdict
+from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.lookups import Presence
+from tests.fakes.dkim_keys import (
+    EC_P256,
+    ED25519,
+    ED25519_WRAPPED,
+    RSA_512,
+    RSA_1024,
+    RSA_2048,
+    RSA_2048_BARE,
+)
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+
+@pytest.mark.parametrize(
+    ("text", "key_type", "bits", "is_strong"),
+    [
+        (f"v=DKIM1; k=rsa; p={RSA_2048}", "rsa", 2048, True),
+        (f"v=DKIM1; p={RSA_1024}", "rsa", 1024, False),
+        (f"p={RSA_2048}", "rsa", 2048, True),
+        (f"v=DKIM1; p={RSA_2048_BARE}", "rsa", 2048, True),
+        (
+            f"v=DKIM1; k=RSA; h=sha1:sha256; s=email:x; n=note; p={RSA_2048};",
+            "rsa",
+            2048,
+            True,
+        ),
+        (f"v=DKIM1;k=rsa;p={RSA_2048[:40]} \t{RSA_2048[40:]}", "rsa", 2048, True),
+        (f"v=DKIM1; k=ed25519; p={ED25519}", "ed25519", 256, True),
+    ],
+)
+def test_good_keys_are_measured(text: str, key_type: str, bits: int, is_strong: bool) -> None:
+    """Type and length of a key are read from the key itself (RFC 6376 3.6.1, RFC 8463)."""
+    record = parse_key_record(text)
+    assert is_key_record(text)
+    assert (record.key_type, record.bits, record.problem) == (key_type, bits, "")
+    assert (record.is_usable, record.is_strong) == (True, is_strong)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("v=DKIM1; k=rsa", "has no key"),
+        (f"v=DKIM1; p={RSA_2048[:-9]}", "was cut off"),
+        (f"v=DKIM1; p={RSA_2048[:200]}", "was cut off"),
+        (f'v=DKIM1; p="{RSA_2048}"', "not Base64"),
+        (f"v=DKIM1; p={RSA_512}", "only 512 bits"),
+        (f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}", "44 octets, not 32"),
+        (f"v=DKIM1; p={ED25519_WRAPPED}", "it is an Ed25519 key"),
+        (f"v=DKIM1; p={EC_P256}", "it is another key"),
+        (f"v=DKIM1; k=dsa; p={RSA_2048}", "unknown type 'dsa'"),
+        (f"v=DKIM1; h=sha1; p={RSA_2048}", "no longer accept"),
+        (f"v=DKIM1; s=other; p={RSA_2048}", "not meant for mail"),
+        ("v=DKIM1; p=" + "A" * 8000, "too large"),
+        ("v=DKIM1; p=AAAA", "was cut off"),
+    ],
+)
+def test_broken_keys_are_named(text: str, problem: str) -> None:
+    """A key that no receiver can verify with says why."""
+    record = parse_key_record(text)
+    assert problem in record.problem
+    assert not record.is_usable
+
+
+def test_an_empty_key_is_revoked() -> None:
+    """``p=`` says that signatures of this selector are not valid any more."""
+    record = parse_key_record("v=DKIM1; p=")
+    assert (record.is_revoked, record.is_usable, record.problem) == (True, False, "")
+
+
+def test_flags() -> None:
+    """``t=y`` marks a test, ``t=s`` a key for this very domain."""
+    record = parse_key_record(f"v=DKIM1; t=y:s; p={RSA_2048}")
+    assert (record.is_testing, record.is_strict, record.is_usable) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    "text", ["v=spf1 -all", "hello", "v=DMARC1; p=none", "v=DKIM2; p=", "k=rsa; v=DKIM1", ""]
+)
+def test_other_records_are_no_keys(text: str) -> None:
+    """A wildcard TXT record of something else is not taken for a key."""
+    assert not is_key_record(text)
+
+
+@given(st.binary(max_size=300))
+def test_any_octets_can_be_read(octets: bytes) -> None:
+    """No key makes the parser fail."""
+    for kind in ("rsa", "ed25519"):
+        text = f"v=DKIM1; k={kind}; p={base64.b64encode(octets).decode()}"
+        record = parse_key_record(text)
+        assert record.is_revoked is (octets == b"")
+
+
+def test_the_table_of_selectors_is_sound() -> None:
+    """Every provider has selectors and a source; no host or selector is in other than DNS form."""
+    providers = load_providers()
+    assert len({p.name for p in providers}) == len(providers)
+    for provider in providers:
+        assert provider.selectors
+        assert provider.hosts or provider.is_always_tried
+        for name in (*provider.selectors, *provider.hosts):
+            assert name == name.strip().lower().rstrip(".")
+
+
+def test_known_selectors_come_first_then_hinted_then_usual() -> None:
+    """What was seen beats what is hinted, and that beats what is merely usual."""
+    chosen = choose_selectors(["mine", "google"], ["in1-smtp.messagingengine.com"])
+    assert chosen[:5] == ("mine", "google", "fm1", "fm2", "fm3")
+    assert "selector1" in chosen
+    assert "protonmail" not in chosen
+    assert len(set(chosen)) == len(chosen)
+
+
+def test_guesses_are_bounded() -> None:
+    """However many providers are hinted at, there are at most 45 guesses."""
+    every_host = [host for provider in load_providers() for host in provider.hosts]
+    assert len(choose_selectors([], every_host)) == MAX_GUESSES
+    assert len(choose_selectors(["a", "b"], every_host)) == MAX_GUESSES
+
+
+GOOD = f"v=DKIM1; p={RSA_2048}"
+
+
+def judge(
+    records: dict[str, str | list[str]],
+    *,
+    known: tuple[str, ...] = (),
+    failing: dict[str | tuple[str, str], DnsStatus] | None = None,
+    aliases: dict[str, str] | None = None,
+) -> DkimVerdict:
+    """Evaluate d.example with these key records, by selector."""
+    zone = MemoryZone({"d.example": {"A": ["8.8.8.8"]}}, failing=failing)
+    for selector, texts in records.items():
+        owner = f"{selector}._domainkey.d.example"
+        zone.publish(owner, "TXT", *([texts] if isinstance(texts, str) else texts))
+    for selector, target in (aliases or {}).items():
+        zone.publish(f"{selector}._domainkey.d.example", "CNAME", target)
+    return settle(zone, lambda answers: evaluate_dkim("d.example", answers, known=known))
+
+
+def ids(verdict: DkimVerdict) -> list[str]:
+    """Give the ids of the findings."""
+    return [finding.id for finding in verdict.findings]
+
+
+def test_a_key_is_found_under_a_usual_selector() -> None:
+    """A good key at a usual name is found, with nothing to complain."""
+    verdict = judge({"selector1": GOOD})
+    assert (verdict.presence, verdict.findings) == (Presence.FOUND, ())
+    assert [(key.selector, key.record.bits) for key in verdict.usable_keys] == [("selector1", 2048)]
+
+
+def test_a_key_under_an_unusual_selector_is_not_reported_missing() -> None:
+    """Something exists below ``_domainkey``, so it can't be said that there is no key."""
+    verdict = judge({"q7x9": GOOD})
+    assert (verdict.presence, verdict.is_hidden) == (Presence.UNDETERMINED, True)
+    assert [(f.id, f.severity) for f in verdict.findings] == [
+        ("dkim.hidden", Severity.UNDETERMINED)
+    ]
+
+
+def test_a_known_selector_finds_it() -> None:
+    """A selector from the caller or from a signature seen is asked first."""
+    verdict = judge({"q7x9": GOOD}, known=("q7x9",))
+    assert verdict.presence is Presence.FOUND
+    assert verdict.tried[0] == "q7x9"
+
+
+def test_no_key_at_all_is_absent() -> None:
+    """Without ``_domainkey`` there is nothing below it (RFC 8020)."""
+    verdict = judge({})
+    assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, ["dkim.absent"])
+    assert verdict.findings[0].severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("silent", ["_domainkey.d.example", "s1._domainkey.d.example"])
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+def test_no_answer_is_never_no_key(silent: str, status: DnsStatus) -> None:
+    """While any guess or the node itself gave no answer, nothing is said to be missing."""
+    verdict = judge({}, failing={silent: status})
+    assert (verdict.presence, verdict.is_hidden) == (Presence.UNDETERMINED, False)
+    assert ids(verdict) == ["dkim.undetermined"]
+
+
+def test_a_found_key_counts_though_others_gave_no_answer() -> None:
+    """One key that was found is a fact."""
+    verdict = judge({"s2": GOOD}, failing={"s1._domainkey.d.example": DnsStatus.TIMEOUT})
+    assert (verdict.presence, verdict.findings) == (Presence.FOUND, ())
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ({"s1": f"v=DKIM1; p={RSA_1024}"}, [("dkim.weak-key", Severity.WARNING)]),
+        ({"s1": f"v=DKIM1; p={RSA_512}"}, [("dkim.short-key", Severity.ERROR)]),
+        ({"s1": f"v=DKIM1; p={RSA_512}", "s2": GOOD}, [("dkim.short-key", Severity.WARNING)]),
+        ({"s1": "v=DKIM1; p="}, [("dkim.revoked", Severity.WARNING)]),
+        ({"s1": "v=DKIM1; p=", "s2": GOOD}, [("dkim.revoked", Severity.NOTE)]),
+        ({"s1": "v=DKIM1; p=AAAA"}, [("dkim.broken-key", Severity.ERROR)]),
+        ({"s1": f"{GOOD}; t=y"}, [("dkim.testing", Severity.WARNING)]),
+        ({"s1": [GOOD, f"{GOOD};"]}, [("dkim.several", Severity.ERROR)] * 2),
+        ({"s1": ["some text", GOOD]}, []),
+        ({"s1": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
+        ({"*": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
+    ],
+)
+def test_what_is_wrong_is_named(
+    records: dict[str, str | list[str]], expected: list[tuple[str, Severity]]
+) -> None:
+    """Each kind of fault has its own finding, graver when no other key is there."""
+    verdict = judge(records)
+    assert [(finding.id, finding.severity) for finding in verdict.findings] == expected
+
+
+def test_a_test_flag_is_removed_in_the_record_to_publish() -> None:
+    """The record to publish is the same key without ``t=y``."""
+    (finding,) = judge({"s1": f"{GOOD}; t=y:s"}).findings
+    assert finding.record is not None
+    assert finding.record.name == "s1._domainkey.d.example"
+    assert finding.record.value == f"{GOOD}; t=s"
+
+
+def test_a_wildcard_is_one_key_not_forty() -> None:
+    """A parked domain revokes all selectors with one wildcard record."""
+    verdict = judge({"*": "v=DKIM1; p=", "s1": GOOD})
+    assert [(key.selector, key.is_usable) for key in verdict.keys] == [("s1", True), ("*", False)]
+    assert "dkim.wildcard" in ids(verdict)
+
+
+def test_an_alias_to_nowhere_is_named() -> None:
+    """A CNAME to a provider that has no key there is the commonest half-done set-up."""
+    verdict = judge({}, aliases={"selector1": "selector1-d-example._domainkey.t.example."})
+    assert verdict.dangling == (("selector1", "selector1-d-example._domainkey.t.example"),)
+    assert ids(verdict) == ["dkim.dangling"]
+
+
+def test_all_guesses_leave_at_once() -> None:
+    """One round asks all selectors, the node and the wildcard."""
+    zone = MemoryZone({"d.example": {"A": ["8.8.8.8"]}})
+    runs: list[int] = []
+
+    def evaluate(answers: Answers) -> DkimVerdict:
+        runs.append(len(zone.asked))
+        return evaluate_dkim("d.example", answers)
+
+    verdict = settle(zone, evaluate)
+    assert runs == [0, len(verdict.tried) + 2]
