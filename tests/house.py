@@ -10,7 +10,6 @@ import pytest
 from treq.testing import StubTreq
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
-from twisted.web.resource import IResource
 
 from mailcheck.assembly import Assembly, Lanes
 from mailcheck.config_options import Config, StorageOptions
@@ -65,7 +64,7 @@ class Answer:
 class Pending:
     """A request that may not be answered yet."""
 
-    stub: StubTreq
+    stub: Any
     method: str
     path: str
     response: Deferred[Any]
@@ -91,6 +90,7 @@ class Pending:
         headers = {
             name.decode().lower(): b", ".join(values).decode()
             for name, values in response.headers.getAllRawHeaders()
+            if values
         }
         answer = Answer(response.code, headers, result_of(body))
         judge_response(self.method, self.path, answer)
@@ -111,7 +111,10 @@ class House:
         lane = DirectLane()
         self.assembly = Assembly(config, self.clock, Lanes(lane, lane, lane), counted_bytes())
         self.assembly.engine.open()
-        self.stub = StubTreq(_root_of(self.assembly.site()))
+        self.site = self.assembly.site()
+        self.stub: Any = StubTreq(self.site.resource)
+        # treq would put a site of its own around the resource.
+        self.stub._agent._serverFactory = self.site
         self.account = self.add_account("first")
         self.key = self.issue_key(self.account)
 
@@ -187,11 +190,6 @@ def mail(
     """Write an ordinary mail."""
     text = f"From: {author}\r\nTo: you@example.com\r\nSubject: {subject}\r\n\r\n{body}\r\n"
     return text.encode()
-
-
-def _root_of(site: Any) -> IResource:
-    resource: IResource = site.resource
-    return resource
 
 
 def config_in_memory(**sections: Any) -> Config:

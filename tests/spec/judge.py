@@ -1,7 +1,154 @@
 """Judges every response that a test gets by what SPEC.md and DECISIONS.md promise."""
 
-from typing import Any
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
+from urllib.parse import unquote
+
+from tests.spec.inbox_shapes import ERROR
+from tests.spec.routes import API, REFUSALS, ROUTES, Bodies, Body, Route
+from tests.spec.shapes import Bytes
+
+_WHOLE_NUMBER = re.compile(r"0|[1-9]\d*")
+_POSITIVE = re.compile(r"[1-9]\d*")
+_JSON = re.compile(r"application/json(; charset=utf-8)?")
 
 
-def judge_response(method: str, path: str, answer: Any) -> None:
-    """Fail when a response breaks the contract."""
+class Judged(Protocol):
+    """What is judged of a response; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class BrokenPromise(AssertionError):
+    """A response that a client written from SPEC.md could not rely on."""
+
+
+def judge_response(method: str, path: str, answer: Judged) -> None:
+    """Fail when a response breaks the contract.
+
+    :param path: the path as it was asked for, with or without a query.
+    :raises BrokenPromise: says everything that is wrong.
+    """
+    decoded = unquote(path.partition("?")[0])
+    is_metered = decoded == API or decoded.startswith(API + "/")
+    problems = [
+        *_header_problems(answer, is_metered),
+        *_body_problems(method, answer, _bodies(method, decoded, is_metered, answer)),
+    ]
+    if problems:
+        shown = answer.body[:400].decode("utf-8", "replace")
+        lines = "\n  ".join(problems)
+        raise BrokenPromise(f"{method} {path} -> {answer.status}\n  {lines}\n{shown}")
+
+
+def find_route(method: str, path: str) -> Route | None:
+    """Find the route of a method and a decoded path; a HEAD goes to the GET."""
+    wanted = "GET" if method == "HEAD" else method
+    return next((route for route in routes_at(path) if route.method == wanted), None)
+
+
+def routes_at(path: str) -> Sequence[Route]:
+    """List the routes of a decoded path; one without variables hides the others."""
+    found = [route for route in ROUTES if _pattern(route.path).fullmatch(path)]
+    plain = [route for route in found if route.path == path]
+    return plain or found
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
+
+
+def _bodies(method: str, path: str, is_metered: bool, answer: Judged) -> Bodies | None:
+    """Give what the body may be; nothing when the status is not promised here."""
+    route = find_route(method, path)
+    if route is not None:
+        return route.bodies.get(answer.status)
+    elsewhere: Mapping[int, Bodies] = REFUSALS if is_metered else {}
+    return {**elsewhere, 405 if routes_at(path) else 404: ERROR}.get(answer.status)
+
+
+def _header_problems(answer: Judged, is_metered: bool) -> Iterator[str]:
+    headers = answer.headers
+    if headers.get("x-content-type-options") != "nosniff":
+        yield "X-Content-Type-Options is not nosniff"
+    for name in headers:
+        if name.startswith("access-control-"):
+            yield f"{name} is sent: keys are not for browsers"
+    if is_metered:
+        for name in ("X-RateLimit-Remaining", "X-RateLimit-Daily-Remaining"):
+            if _WHOLE_NUMBER.fullmatch(headers.get(name.lower(), "")) is None:
+                yield f"{name} is {headers.get(name.lower())!r}, not a whole number"
+    yield from _status_header_problems(answer.status, headers)
+
+
+def _status_header_problems(status: int, headers: Mapping[str, str]) -> Iterator[str]:
+    if status in (429, 503) and _POSITIVE.fullmatch(headers.get("retry-after", "")) is None:
+        yield f"Retry-After is {headers.get('retry-after')!r}, not whole seconds, at least 1"
+    if status == 401 and headers.get("www-authenticate") != "Bearer":
+        yield f"WWW-Authenticate is {headers.get('www-authenticate')!r}, not Bearer"
+    if status == 405 and not headers.get("allow"):
+        yield "Allow is missing"
+
+
+def _body_problems(method: str, answer: Judged, bodies: Bodies | None) -> Iterator[str]:
+    if bodies is None:
+        yield f"status {answer.status} is not promised here"
+        return
+    alternatives = bodies if isinstance(bodies, tuple) else (bodies,)
+    found = [list(_problems_of(method, answer, body)) for body in alternatives]
+    if all(found):
+        yield from min(found, key=len)
+
+
+def _problems_of(method: str, answer: Judged, body: Body) -> Iterator[str]:
+    media_type = answer.headers.get("content-type", "")
+    if isinstance(body, Bytes):
+        yield from _bytes_problems(answer, body, media_type)
+    elif _JSON.fullmatch(media_type) is None:
+        yield f"Content-Type is {media_type!r}, not JSON"
+    if method == "HEAD":
+        if answer.body:
+            yield "a HEAD has a body"
+    elif not isinstance(body, Bytes):
+        try:
+            value = read_json(answer.body)
+        except ValueError as error:
+            yield f"the body is not JSON: {error}"
+        else:
+            yield from body.problems(value)
+
+
+def _bytes_problems(answer: Judged, body: Bytes, media_type: str) -> Iterator[str]:
+    if re.fullmatch(body.media_type, media_type) is None:
+        yield f"Content-Type is {media_type!r}, not {body.media_type}"
+    if body.is_from_mail:
+        if not answer.headers.get("content-disposition", "").startswith("attachment; filename="):
+            yield "Content-Disposition does not make it a download"
+        if not answer.headers.get("content-security-policy", "").startswith("sandbox;"):
+            yield "Content-Security-Policy does not sandbox it"
+
+
+def read_json(body: bytes) -> Any:
+    """Read JSON as RFC 8259 has it: UTF-8, no NaN, no name twice, no half a character.
+
+    :raises ValueError: it is not.
+    """
+    text = body.decode("utf-8")
+    value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_distinct)
+    json.dumps(value, ensure_ascii=False).encode("utf-8")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return value

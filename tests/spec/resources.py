@@ -1,0 +1,275 @@
+"""SPEC.md section 2, table by table, transcribed by hand. Read it beside that page.
+
+The second argument of `record` holds what DECISIONS.md sections 2 to 4 add.
+"""
+
+from typing import Any
+
+from tests.spec.shapes import (
+    ADDRESS,
+    BOOLEAN,
+    CALENDAR_DATE,
+    COUNT,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TIMESTAMP,
+    UUID,
+    WORD,
+    Schema,
+    also,
+    array,
+    has,
+    lacks,
+    one_of,
+    or_null,
+    record,
+    shape,
+    when,
+)
+
+BLOCKLISTS = 32  # SPEC.md section 8
+
+GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
+
+FACTORS = (
+    "SPF",
+    "DKIM",
+    "DMARC",
+    "MX Records",
+    "Blacklists",
+    "STARTTLS",
+    "Domain Age",
+    "Reverse DNS",
+)
+
+JUDGEMENT = one_of("pass", "warn", "fail")  # DECISIONS.md sections 2 and 3
+
+# 2.1 MX check result
+MX_CHECK = shape(
+    also(
+        record(
+            {
+                "domain": STRING,
+                "hasMx": BOOLEAN,
+                "records": array(
+                    record({"exchange": STRING, "priority": INTEGER, "ip": array(STRING)})
+                ),
+                "hasSpf": BOOLEAN,
+                "hasDmarc": BOOLEAN,
+            },
+            {
+                "spfRecord": STRING,
+                "dmarcRecord": STRING,
+                "nullMx": BOOLEAN,
+                "implicitMx": BOOLEAN,
+                "spfProblems": array(STRING),
+                "dmarcDomain": STRING,
+            },
+        ),
+        when("hasSpf", True, has("spfRecord"), lacks("spfRecord")),
+        when("hasDmarc", True, has("dmarcRecord"), lacks("dmarcRecord")),
+    ),
+    records_come_by_priority=lambda body: (
+        [one["priority"] for one in body["records"]]
+        == sorted(one["priority"] for one in body["records"])
+    ),
+)
+
+# 2.2 Blocklist check result
+BLACKLIST_CHECK = shape(
+    record(
+        {
+            "query": STRING,
+            "queryType": one_of("ip", "domain"),
+            "totalChecked": COUNT,
+            "totalListed": COUNT,
+            "results": array(
+                record(
+                    {"name": STRING, "zone": STRING, "listed": BOOLEAN, "responseTime": NUMBER},
+                    {
+                        "status": one_of("listed", "clean", "unknown", "unsupported", "disabled"),
+                        "codes": array(STRING),
+                        "meaning": or_null(STRING),
+                        "reason": or_null(STRING),
+                        "weight": INTEGER,
+                        "delistUrl": or_null(STRING),
+                        "matched": array(STRING),
+                    },
+                ),
+                minItems=BLOCKLISTS,
+                maxItems=BLOCKLISTS,
+            ),
+        },
+        {"totalUnknown": COUNT, "addresses": array(STRING)},
+    ),
+    totalListed_counts_the_listed=lambda body: (
+        body["totalListed"] == sum(one["listed"] for one in body["results"])
+    ),
+)
+
+
+def grade_of(score: int) -> str:
+    """Read the grading scale."""
+    return next(grade for lowest, grade in GRADES if score >= lowest)
+
+
+# 2.3 Reputation result. What a check could not find has no value to show: the
+# fields beside `valid` are due where it is true.
+_DETAILS: dict[str, tuple[dict[str, Schema], dict[str, Schema]]] = {
+    "mx": ({"count": COUNT, "primary": STRING}, {}),
+    "spf": ({"record": STRING}, {}),
+    "dkim": ({"selectors": array(STRING)}, {}),
+    "dmarc": ({"policy": STRING, "rua": array(STRING)}, {}),
+    "tls": ({"starttls": BOOLEAN}, {}),
+    "domainAge": ({"years": NUMBER, "registrationDate": CALENDAR_DATE}, {}),
+    "rdns": ({"hostname": STRING}, {"ip": STRING}),
+}
+
+REPUTATION = shape(
+    record(
+        {
+            "domain": STRING,
+            "ip": STRING,
+            "score": {"type": "integer", "minimum": 0, "maximum": 100},
+            "grade": one_of(*(grade for _, grade in GRADES)),
+            "factors": array(
+                record(
+                    {
+                        "name": one_of(*FACTORS),
+                        "status": JUDGEMENT,
+                        "detail": STRING,
+                        "impact": INTEGER,
+                    },
+                    {
+                        "determined": BOOLEAN,
+                        "maximum": INTEGER,
+                        "gain": INTEGER,
+                        "fix": or_null(OBJECT),
+                    },
+                )
+            ),
+            "details": record(
+                {
+                    **{
+                        name: also(
+                            record({"valid": BOOLEAN}, {**fields, **more}),
+                            when("valid", True, has(*fields)),
+                        )
+                        for name, (fields, more) in _DETAILS.items()
+                    },
+                    "blacklists": record({"checked": COUNT, "listed": COUNT, "clean": BOOLEAN}),
+                }
+            ),
+            "checkedAt": TIMESTAMP,
+            "cached": BOOLEAN,
+        },
+        {"scoringVersion": STRING, "undetermined": array(STRING)},
+    ),
+    each_factor_stands_once=lambda body: (
+        sorted(factor["name"] for factor in body["factors"]) == sorted(FACTORS)
+    ),
+    the_grade_is_that_of_the_score=lambda body: body["grade"] == grade_of(body["score"]),
+    the_impacts_sum_to_the_score=lambda body: (
+        sum(factor["impact"] for factor in body["factors"]) == body["score"]
+    ),
+)
+
+TEST_ID: Schema = {"type": "string", "pattern": "^[a-z2-7]{13}$"}  # DECISIONS.md section 3
+
+# 2.4 Test address
+TEST_ADDRESS = shape(
+    record({"testId": TEST_ID, "email": ADDRESS, "expiresAt": TIMESTAMP, "checkUrl": STRING}),
+    checkUrl_is_the_path_of_the_test=lambda body: body["checkUrl"] == f"/test/{body['testId']}",
+)
+
+TEST_STATUSES = ("pending", "processing", "completed", "expired", "error")  # SPEC.md section 3
+
+CHECKS = ("spf", "dkim", "dmarc", "blacklist", "spamassassin")
+
+_CHECK: Schema = {
+    # Further fields: the check's own (DECISIONS.md section 3).
+    "type": "object",
+    "properties": {
+        "status": JUDGEMENT,
+        "result": STRING,
+        "detail": STRING,
+        "deduction": NUMBER,
+        "reason": or_null(STRING),
+    },
+    "required": ["status"],
+}
+
+
+def _has_one_decimal(body: Any) -> bool:
+    return "score" not in body or round(body["score"], 1) == body["score"]
+
+
+# 2.5 Test
+TEST = shape(
+    also(
+        record(
+            {
+                "testId": TEST_ID,
+                "status": one_of(*TEST_STATUSES),
+                "createdAt": TIMESTAMP,
+                "expiresAt": TIMESTAMP,
+            },
+            {
+                "score": {"type": "number", "minimum": 0, "maximum": 10},
+                "receivedAt": TIMESTAMP,
+                "email": record(
+                    {"from": STRING, "subject": STRING, "bounceAddress": or_null(STRING)}
+                ),
+                "checks": record(dict.fromkeys(CHECKS, _CHECK)),
+                "report": OBJECT,
+                "deductions": array(OBJECT),
+                "scoringVersion": STRING,
+                "shareUrl": STRING,
+            },
+        ),
+        when("status", "completed", has("score", "receivedAt", "email", "checks")),
+        *(when("status", status, lacks("score", "checks")) for status in TEST_STATUSES[:2]),
+        *(when("status", status, lacks("receivedAt", "email")) for status in ("pending",)),
+        when("status", "expired", lacks("score", "checks", "receivedAt", "email")),
+    ),
+    a_score_has_at_most_one_decimal=_has_one_decimal,
+)
+
+# 2.6 Recheck result
+RECHECK = shape(record({"success": BOOLEAN, "testId": TEST_ID, "message": STRING}))
+
+# 2.7 Inbox message: what lists show of it, and what they leave out
+MESSAGE_AUTHOR = record({"address": STRING, "name": STRING})
+
+LISTED_FIELDS: dict[str, Schema] = {
+    "id": UUID,
+    "to": STRING,
+    "tag": STRING,
+    "from": MESSAGE_AUTHOR,
+    "subject": STRING,
+    "receivedAt": TIMESTAMP,
+    "expiresAt": TIMESTAMP,
+    "links": array(STRING),
+    "codes": array(STRING),
+    "shareUrl": {"type": "string", "pattern": "^https?://[^/]+/(.+/)?share/[a-z2-7]{40,}$"},
+}
+
+WHOLE_FIELDS: dict[str, Schema] = {
+    **LISTED_FIELDS,
+    "text": STRING,
+    "html": STRING,
+    "headers": {
+        "type": "object",
+        "additionalProperties": STRING,
+        "propertyNames": {"pattern": "^[^A-Z]+$"},
+    },
+}
+
+LISTED_MORE: dict[str, Schema] = {
+    "cursor": WORD,
+    "size": COUNT,
+    "deliveryId": UUID,
+    "bestLink": or_null(STRING),
+}

@@ -1,0 +1,106 @@
+"""Which route may answer with which status and which body: SPEC.md sections 4 and 7.
+
+A route, or a status of one, that is not here fails the test that meets it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tests.spec.inbox_shapes import (
+    BULK_DELETED,
+    CRASH,
+    DELETED,
+    ERROR,
+    INBOX_ADDRESS,
+    INTERRUPTED,
+    MESSAGE,
+    MESSAGES,
+    OVERVIEW,
+    RAW,
+    SHARE,
+    TIMED_OUT,
+)
+from tests.spec.resources import (
+    BLACKLIST_CHECK,
+    MX_CHECK,
+    RECHECK,
+    REPUTATION,
+    TEST,
+    TEST_ADDRESS,
+)
+from tests.spec.shapes import Bytes, Shape, record, shape
+
+Body: TypeAlias = Shape | Bytes
+Bodies: TypeAlias = Body | tuple[Body, ...]
+
+API = "/api/v1"
+
+REFUSALS: Mapping[int, Bodies] = {
+    # What any request to the API may get instead of its answer.
+    400: ERROR,
+    401: ERROR,
+    413: ERROR,
+    429: ERROR,
+    500: CRASH,
+    503: ERROR,
+}
+
+_ANY_MEDIA_TYPE = r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+(; charset=utf-8)?"
+
+_MESSAGE_PATH = "/inbox/messages/{id}"
+
+_API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
+    # SPEC.md section 4
+    ("GET", "/tools/mx-check"): {200: MX_CHECK},
+    ("GET", "/tools/blacklist-check"): {200: BLACKLIST_CHECK},
+    ("GET", "/tools/reputation"): {200: REPUTATION},
+    ("POST", "/test/generate"): {200: TEST_ADDRESS},
+    ("GET", "/test/{testId}"): {200: TEST, 404: ERROR},
+    ("POST", "/test/{testId}/recheck"): {200: RECHECK, 404: ERROR},
+    ("GET", "/inbox/wait"): {200: MESSAGE, 408: TIMED_OUT, 503: INTERRUPTED},
+    ("GET", "/inbox"): {200: OVERVIEW},
+    ("GET", "/inbox/address"): {200: INBOX_ADDRESS},
+    ("GET", "/inbox/messages"): {200: MESSAGES},
+    ("GET", _MESSAGE_PATH): {200: MESSAGE, 404: ERROR},
+    ("GET", f"{_MESSAGE_PATH}/raw"): {200: (RAW, Bytes("message/rfc822")), 404: ERROR},
+    ("DELETE", _MESSAGE_PATH): {200: DELETED, 404: ERROR},
+    # DECISIONS.md section 4
+    ("DELETE", "/inbox/messages"): {200: BULK_DELETED},
+    ("GET", f"{_MESSAGE_PATH}/html"): {200: Bytes("text/html; charset=utf-8"), 404: ERROR},
+    ("GET", f"{_MESSAGE_PATH}/attachments/{{attachmentId}}"): {
+        200: Bytes(_ANY_MEDIA_TYPE),
+        404: ERROR,
+    },
+    ("POST", f"{_MESSAGE_PATH}/share"): {200: SHARE, 404: ERROR},
+}
+
+_OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
+    # DECISIONS.md sections 4 and 7: no key, not metered
+    ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
+    ("GET", "/readyz"): {200: shape(record({"status": {"const": "ready"}})), 503: ERROR},
+    ("GET", "/share/{token}"): {200: MESSAGE, 404: ERROR, 500: CRASH, 503: ERROR},
+    ("GET", "/clients/{file}"): {
+        200: Bytes("text/(x-python|javascript); charset=utf-8", is_from_mail=False),
+        404: ERROR,
+    },
+}
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a method may answer on a path; ``is_metered`` is all of the API."""
+
+    method: str
+    path: str
+    is_metered: bool
+    bodies: Mapping[int, Bodies]
+
+
+ROUTES: tuple[Route, ...] = (
+    *(
+        Route(method, API + path, True, {**REFUSALS, **bodies})
+        for (method, path), bodies in _API_ROUTES.items()
+    ),
+    *(Route(method, path, False, bodies) for (method, path), bodies in _OPEN_ROUTES.items()),
+)
