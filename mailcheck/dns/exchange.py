@@ -109,7 +109,10 @@ class ConnectedSocket(DatagramProtocol):
         self.is_open = True
         handle: socket.socket = self.transport.getHandle()
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
-        self.transport.connect(*self._server)
+        try:
+            self.transport.connect(*self._server)
+        except OSError:  # no way to such a network: the first write says so again
+            self._is_broken = True
 
     def datagramReceived(self, datagram: bytes, addr: tuple[str, int]) -> None:
         """Give a reply to the one who asked; drop what is none."""

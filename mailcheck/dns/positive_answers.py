@@ -12,6 +12,8 @@ from dns.rdata import Rdata
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.dns.wire_format import MAX_CACHED_TTL
 
+_ADDITIONAL_COUNT = 10  # offset in the header
+
 
 class MalformedReply(ValueError):
     """The reply is no DNS message, or one that does not answer its question."""
@@ -37,6 +39,8 @@ def read_positive(message: bytes) -> Chain:
 
     :raises MalformedReply: garbage, a loop, or records that nobody asked for.
     """
+    # Nothing is read from the additional section: it is cut off by its count.
+    message = message[:_ADDITIONAL_COUNT] + b"\0\0" + message[_ADDITIONAL_COUNT + 2 :]
     try:
         reply = dns.message.from_wire(message, ignore_trailing=True)
         if not isinstance(reply, dns.message.QueryMessage):

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
@@ -61,7 +61,8 @@ class StubResolver:
         """End all lookups as timed out, answer further ones so; fires when all is closed."""
         self._is_closed = True
         for lookup in [*self._queue, *self._in_flight]:
-            lookup.give_up()
+            if not lookup.is_over:
+                lookup.give_up()
         return self.exchange.close()
 
     def discard(self, lookup: "_Lookup") -> None:
@@ -69,7 +70,7 @@ class StubResolver:
         self._in_flight.discard(lookup)
         while self._queue and len(self._in_flight) < self.settings.max_in_flight:
             following = self._queue.popleft()
-            if not following.is_over:
+            if following.has_time:
                 self._in_flight.add(following)
                 following.begin()
 
@@ -98,6 +99,11 @@ class _Lookup:
         self._timer: IDelayedCall | None = None
         self.answer: Deferred[DnsAnswer] = Deferred(self._cancel)
         self.is_over = False
+
+    @property
+    def has_time(self) -> bool:
+        """Tell whether it is not over, nor about to be."""
+        return not self.is_over and self._time_left() > 0
 
     def wait(self) -> None:
         """Wait for a place among those in flight, until the deadline."""
@@ -145,10 +151,10 @@ class _Lookup:
         ident = resolver.random_bytes(2)
         reply = ask_by_stream(resolver.reactor, step.server, ident, step.question, step.has_edns)
         self._pending = reply
-        reply.addCallbacks(self.heard, self._lose_stream)
+        reply.addCallbacks(self.heard, self._lose_stream, errbackArgs=(reply,))
 
-    def _lose_stream(self, failure: Failure) -> None:
-        if not isinstance(failure.value, CancelledError):
+    def _lose_stream(self, _: Failure, reply: Deferred[bytes]) -> None:
+        if self._pending is reply:  # else it was cancelled
             self.unreachable()
 
     def _time_out(self) -> None:

@@ -36,7 +36,8 @@ def parse_server(text: str) -> Server:
     text = text.strip()
     match = _WITH_PORT.fullmatch(text)
     if match is None:
-        return Server(_parse_host(text.removeprefix("[").removesuffix("]"), text))
+        is_bracketed = text.startswith("[") and text.endswith("]")
+        return Server(_parse_host(text[1:-1] if is_bracketed else text, text))
     port = int(match["port"])
     if not 0 < port < 0x10000:
         raise ValueError(f"not a port from 1 to 65535: {text!r}")

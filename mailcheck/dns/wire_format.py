@@ -21,6 +21,7 @@ MAX_NAME = 254  # octets of a packed name without the root label, RFC 1035 2.3.4
 MAX_LABEL = 63
 UDP_PAYLOAD = 1232  # octets: no datagram of this size is fragmented (DNS flag day 2020)
 MAX_CACHED_TTL = 0x7FFFFFFF  # a larger one means 0, RFC 2181 8
+MAX_RECORDS = 512  # answer and authority: parsing them takes 15 ms; no real name has so many
 
 _HEADER_LENGTH = 12
 _QUERY_BITS = 0x0120  # recursion desired; AD: we understand the AD bit, RFC 6840 5.7
@@ -150,6 +151,9 @@ def read_reply(message: bytes, question: bytes) -> Reply:
         return _TRUNCATED
     is_authenticated = bool(message[3] & _AD)
     if message[6:8] != b"\0\0":
+        _, in_answer, in_authority, _ = _COUNTS.unpack_from(message, 4)
+        if in_answer + in_authority > MAX_RECORDS:
+            return _GARBAGE
         return Reply(Outcome.POSITIVE, 0, is_authenticated)
     try:
         return _read_negative(message, _HEADER_LENGTH + len(question), is_authenticated)

@@ -113,7 +113,7 @@ class MemoryZone:
         try:
             name = dns.name.from_text(question.name.encode("ascii").lower())
         except (ValueError, dns.name.LabelTooLong, dns.name.EmptyLabel, dns.name.NameTooLong):
-            return DnsAnswer(question, DnsStatus.NXDOMAIN, (), question.name, NEGATIVE_TTL)
+            return DnsAnswer(question, DnsStatus.NXDOMAIN, canonical_name=question.name)
         for _ in range(MAX_CHAIN):
             node = self._find_node(name)
             if node is not None and question.rdtype not in node and node.get("CNAME"):

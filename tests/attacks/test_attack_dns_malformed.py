@@ -1,0 +1,173 @@
+"""Malformed DNS replies: garbage costs a try, never a wrong answer, a crash or much time."""
+
+import struct
+import time
+from collections.abc import Callable
+from functools import partial
+
+import dns.flags
+import dns.rcode
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from tests.dns.scripted_network import SERVER, Query, ScriptedNetwork, build_reply, collect
+
+pytestmark = pytest.mark.attack
+
+QUESTION = DnsQuestion("www.example", "TXT")
+RECORDS = (
+    "www.example. 300 IN CNAME host.example.",
+    'host.example. 60 IN TXT "v=spf1 -all"',
+    'host.example. 60 IN TXT "second"',
+)
+SOA = "example. 900 IN SOA ns.example. host.example. 1 2 3 4 120"
+QUESTION_END = 12 + len(b"\3www\7example\0\0\x10\0\1")
+
+
+def resolve(reply: Callable[[Query], bytes], *, by_stream: bool = False) -> DnsAnswer | None:
+    """Answer every try of a lookup with these bytes; give what it ended with, if it has ended."""
+    network = ScriptedNetwork()
+    stub = StubResolver(network, [SERVER], ResolverSettings(), network.random_bytes)
+    answers = collect(stub.lookup(QUESTION))
+    answered = 0
+    while answered < len(network.queries) and not answers:
+        query: Query = network.queries[answered]
+        answered += 1
+        if by_stream:
+            query.reply(flags=dns.flags.TC)
+            query = network.accept()
+        query.send(reply(query))
+    assert answered <= 3
+    return answers[0] if answers else None
+
+
+def whole_reply(query: Query) -> bytes:
+    """Write an honest reply: two texts behind a CNAME."""
+    return build_reply(query.message, RECORDS).to_wire()
+
+
+def raw_reply(query: Query, answer: bytes, records: int = 1) -> bytes:
+    """Write a reply whose answer section is these bytes."""
+    header = query.wire[:2] + b"\x81\x80" + struct.pack("!4H", 1, records, 0, 0)
+    return header + query.wire[12:QUESTION_END] + answer
+
+
+def _cut(reply: Callable[[Query], bytes], length: int, query: Query) -> bytes:
+    return reply(query)[:length]
+
+
+@pytest.mark.parametrize("by_stream", [False, True])
+def test_malformed_cut(by_stream: bool) -> None:
+    """A reply cut off anywhere is whole or nothing: records are never lost in silence."""
+    whole = resolve(whole_reply, by_stream=by_stream)
+    assert whole is not None
+    assert len(whole.records) == 2
+    for cut in range(160):
+        answer = resolve(partial(_cut, whole_reply, cut), by_stream=by_stream)
+        assert answer is None or not answer.status.is_determined or answer == whole
+
+
+def test_malformed_cut_denial() -> None:
+    """A denial that is cut off denies nothing."""
+
+    def denial(query: Query) -> bytes:
+        return build_reply(query.message, authority=(SOA,), rcode=dns.rcode.NXDOMAIN).to_wire()
+
+    whole = resolve(denial)
+    assert whole is not None
+    assert whole.status is DnsStatus.NXDOMAIN
+    for cut in range(12, 120):
+        answer = resolve(partial(_cut, denial, cut))
+        assert answer is None or not answer.status.is_determined or answer == whole
+
+
+@given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), min_size=1, max_size=8))
+def test_malformed_changes(changes: list[tuple[int, int]]) -> None:
+    """Whatever octets are changed, a lookup ends with a value, or waits for a better reply."""
+
+    def changed(query: Query) -> bytes:
+        wire = bytearray(whole_reply(query))
+        for offset, value in changes:
+            wire[offset % len(wire)] = value
+        return bytes(wire)
+
+    answer = resolve(changed)
+    assert answer is None or isinstance(answer, DnsAnswer)
+
+
+@given(st.binary(max_size=200))
+def test_malformed_stream(rest: bytes) -> None:
+    """Random octets over TCP, too, are no answer and no crash."""
+    answer = resolve(lambda query: query.wire[:2] + rest, by_stream=True)
+    assert answer is None or answer.status in (DnsStatus.TIMEOUT, DnsStatus.SERVFAIL)
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        struct.pack("!H", 0xC000 | QUESTION_END),  # points to itself
+        struct.pack("!H", 0xC000 | (QUESTION_END + 20)),  # points forward
+        b"\1a" + struct.pack("!H", 0xC000 | QUESTION_END),  # grows for ever
+        b"\xff\xff",
+        b"\x80\x0c",  # reserved kind of label
+        b"\x3f" * 64,
+    ],
+)
+def test_malformed_compression(owner: bytes) -> None:
+    """Loops of compression pointers end, as garbage."""
+    record = owner + struct.pack("!HHIH", 16, 1, 60, 2) + b"\1x"
+    answer = resolve(lambda query: raw_reply(query, record + record, 2))
+    assert answer is not None
+    assert answer.status is DnsStatus.SERVFAIL
+
+
+def test_malformed_loop_in_one_reply() -> None:
+    """A loop of CNAMEs within one reply is a failure, at once."""
+    loop = (
+        "www.example. 60 IN CNAME a.example.",
+        "a.example. 60 IN CNAME b.example.",
+        "b.example. 60 IN CNAME www.example.",
+    )
+    answer = resolve(lambda query: build_reply(query.message, loop).to_wire())
+    assert answer is not None
+    assert answer.status is DnsStatus.SERVFAIL
+
+
+def test_malformed_large_text() -> None:
+    """60 KB of text in one reply over TCP arrive whole."""
+    text = b"\xff" + b"x" * 255
+    count = 240
+    record = b"\xc0\x0c" + struct.pack("!HHIH", 16, 1, 60, len(text))
+    answer = resolve(
+        lambda query: raw_reply(
+            query, b"".join(record + text[:-4] + b"%04d" % n for n in range(count)), count
+        ),
+        by_stream=True,
+    )
+    assert answer is not None
+    assert (answer.status, len(answer.records)) == (DnsStatus.FOUND, count)
+
+
+def test_malformed_larger_than_a_message() -> None:
+    """What is cut off even over TCP (100 KB of text) could not be found out: it is not "no"."""
+
+    def truncated(query: Query) -> bytes:
+        return build_reply(query.message, RECORDS, flags=dns.flags.TC).to_wire()
+
+    answer = resolve(truncated, by_stream=True)
+    assert answer is not None
+    assert answer.status is DnsStatus.SERVFAIL
+
+
+def test_malformed_thousands_of_records() -> None:
+    """A reply of 5,000 records does not hold the reactor up: it is not even parsed."""
+    record = b"\xc0\x0c" + struct.pack("!HHIH", 16, 1, 60, 2) + b"\1x"
+    started = time.process_time()
+    answer = resolve(lambda query: raw_reply(query, record * 4600, 4600), by_stream=True)
+    assert time.process_time() - started < 0.1
+    assert answer is not None
+    assert answer.status is DnsStatus.SERVFAIL

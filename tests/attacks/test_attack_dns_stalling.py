@@ -1,0 +1,133 @@
+"""DNS servers that stall, hang up or are down: a lookup ends in time, and leaves nothing open."""
+
+import os
+import socket
+from typing import Any, cast
+
+import dns.flags
+import pytest
+from twisted.internet.error import ConnectionDone
+from twisted.python.failure import Failure
+
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from mailcheck.dns.servers import Server
+from tests.dns.scripted_network import SERVER, ScriptedNetwork, StreamQuery, build_reply, collect
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.name_server import running_name_server
+
+pytestmark = pytest.mark.attack
+
+QUESTION = DnsQuestion("www.example", "TXT")
+TEXT = 'www.example. 60 IN TXT "here"'
+SETTINGS = ResolverSettings(try_timeouts=(1.0,), deadline=5.0)
+
+
+@pytest.fixture
+def network() -> ScriptedNetwork:
+    """Give a network whose servers say what the test makes them say."""
+    return ScriptedNetwork()
+
+
+@pytest.fixture
+def answers(network: ScriptedNetwork) -> list[Any]:
+    """Give what a lookup ends with whose first reply was truncated."""
+    stub = StubResolver(network, [SERVER], SETTINGS, network.random_bytes)
+    results = collect(stub.lookup(QUESTION))
+    network.queries[0].reply(flags=dns.flags.TC)
+    return results
+
+
+def assert_gave_up(network: ScriptedNetwork, answers: list[Any], stream: StreamQuery) -> None:
+    """Check that the lookup has timed out and the connection is gone."""
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+    assert stream.transport.disconnecting
+    assert network.getDelayedCalls() == []
+
+
+def test_stalling_never_accepts(network: ScriptedNetwork, answers: list[Any]) -> None:
+    """A connection that is never made costs the timeout of the try."""
+    network.advance(0.9)
+    assert answers == []
+    network.advance(0.2)
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+    assert network.connectors[0].stoppedConnecting
+    assert network.getDelayedCalls() == []
+
+
+def test_stalling_says_nothing(network: ScriptedNetwork, answers: list[Any]) -> None:
+    """A server that accepts and says nothing costs the timeout, and is hung up on."""
+    stream = network.accept()
+    network.advance(1.1)
+    assert_gave_up(network, answers, stream)
+
+
+def test_stalling_drips(network: ScriptedNetwork, answers: list[Any]) -> None:
+    """A server that drips its reply can't keep the lookup waiting beyond the timeout."""
+    stream = network.accept()
+    wire = build_reply(stream.message, (TEXT,)).to_wire()
+    for octet in (len(wire).to_bytes(2, "big") + wire)[:11]:
+        stream.protocol.dataReceived(bytes((octet,)))
+        network.advance(0.1)
+    assert_gave_up(network, answers, stream)
+
+
+@pytest.mark.parametrize("octets", [b"", b"\0", b"\xff\xff", b"\0\x20abcd"])
+def test_stalling_hangs_up(network: ScriptedNetwork, answers: list[Any], octets: bytes) -> None:
+    """A server that hangs up before its reply is whole has no answer."""
+    stream = network.accept()
+    stream.protocol.dataReceived(octets)
+    stream.protocol.connectionLost(Failure(ConnectionDone()))
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+
+
+@pytest.mark.parametrize("octets", [b"\0\0", b"\0\4abcd", b"\0\x0cid" + bytes(10) + b"x" * 70_000])
+def test_stalling_nonsense(network: ScriptedNetwork, answers: list[Any], octets: bytes) -> None:
+    """A first message that is not the reply ends the connection, whatever follows."""
+    stream = network.accept()
+    stream.protocol.dataReceived(octets)
+    assert stream.transport.disconnecting
+    stream.protocol.dataReceived(b"x" * 70_000)
+    stream.protocol.connectionLost(Failure(ConnectionDone()))
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+
+
+def test_stalling_more_than_asked(network: ScriptedNetwork, answers: list[Any]) -> None:
+    """What a server sends behind its reply is not read."""
+    stream = network.accept()
+    stream.reply(TEXT)
+    assert stream.transport.disconnecting
+    stream.protocol.dataReceived(b"x" * 70_000)
+    stream.reply('www.example. 60 IN TXT "other"')
+    assert [answer.records[0].to_text() for answer in answers] == ['"here"']
+
+
+async def test_stalling_resolver_down() -> None:
+    """With real sockets: where no server runs lookups have timed out, long before any deadline."""
+    from twisted.internet import reactor
+
+    network = cast(DnsReactor, reactor)
+    with socket.socket(type=socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.1", 0))
+        server = Server("127.0.0.1", unused.getsockname()[1])
+    stub = StubResolver(network, [server], ResolverSettings(), os.urandom)
+    started = network.seconds()
+    for _ in range(3):
+        answer = await stub.lookup(QUESTION)
+        assert answer.status is DnsStatus.TIMEOUT
+    await stub.close()
+    assert network.seconds() - started < ResolverSettings().try_timeouts[0]
+
+
+async def test_stalling_no_answer_fits() -> None:
+    """A real server that holds 100 KB of text can't say so in any message: that is not "no"."""
+    from twisted.internet import reactor
+
+    texts = [f"{number:03d} " + "x" * 240 for number in range(420)]
+    with running_name_server(MemoryZone({"www.example": {"TXT": texts}})) as server:
+        stub = StubResolver(cast(DnsReactor, reactor), [server], SETTINGS, os.urandom)
+        answer = await stub.lookup(QUESTION)
+        await stub.close()
+    assert not answer.status.is_determined

@@ -1,0 +1,176 @@
+"""What to do next about a question: pure decisions, no sockets, no clock."""
+
+import dns.flags
+import dns.message
+import dns.rcode
+import pytest
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.dns.resolution import MAX_LINKS, Resolution, Step, Try
+from mailcheck.dns.wire_format import pack_query, pack_question
+from tests.dns.scripted_network import SECOND_SERVER, SERVER, build_reply
+
+QUESTION = DnsQuestion("www.example", "A")
+PACKED = pack_question(QUESTION)
+SOA = "example. 900 IN SOA ns.example. host.example. 1 2 3 4 120"
+ADDRESS = "www.example. 60 IN A 192.0.2.1"
+
+
+def resolution(*servers: object, timeouts: tuple[float, ...] = (1.0, 2.0)) -> Resolution:
+    """Make a resolution of `QUESTION`."""
+    return Resolution(QUESTION, PACKED, servers or (SERVER,), timeouts)  # type: ignore[arg-type]
+
+
+def reply_to(
+    step: Step, *records: str, rcode: int = 0, flags: int = 0, authority: tuple[str, ...] = ()
+) -> bytes:
+    """Write the reply of a server to a try."""
+    assert isinstance(step, Try)
+    query = dns.message.from_wire(pack_query(b"id", step.question, has_edns=True))
+    return build_reply(query, records, rcode=rcode, flags=flags, authority=authority).to_wire()
+
+
+def ended(step: Step) -> DnsAnswer:
+    """Give the answer that a resolution ended with."""
+    assert isinstance(step, DnsAnswer)
+    return step
+
+
+def test_resolution_rounds() -> None:
+    """Each server is tried in order, in each round with the timeout of the round."""
+    asking = resolution(SERVER, SECOND_SERVER)
+    steps = [asking.start(), asking.lost(), asking.lost(), asking.lost()]
+    assert steps == [
+        Try(SERVER, PACKED, 1.0),
+        Try(SECOND_SERVER, PACKED, 1.0),
+        Try(SERVER, PACKED, 2.0),
+        Try(SECOND_SERVER, PACKED, 2.0),
+    ]
+    assert ended(asking.lost()).status is DnsStatus.TIMEOUT
+
+
+def test_resolution_found() -> None:
+    """Records end it, with their TTL, and with the AD bit of the reply."""
+    asking = resolution()
+    answer = ended(asking.heard(reply_to(asking.start(), ADDRESS, flags=dns.flags.AD)))
+    assert answer.status is DnsStatus.FOUND
+    assert [record.to_text() for record in answer.records] == ["192.0.2.1"]
+    assert (answer.ttl, answer.is_authenticated) == (60, True)
+    assert (answer.question, answer.canonical_name) == (QUESTION, "www.example")
+
+
+@pytest.mark.parametrize(
+    ("rcode", "status"),
+    [(dns.rcode.NXDOMAIN, DnsStatus.NXDOMAIN), (dns.rcode.NOERROR, DnsStatus.NODATA)],
+)
+def test_resolution_negative(rcode: int, status: DnsStatus) -> None:
+    """A negative reply ends it too, with the TTL of RFC 2308."""
+    asking = resolution()
+    answer = ended(asking.heard(reply_to(asking.start(), rcode=rcode, authority=(SOA,))))
+    assert (answer.status, answer.ttl, answer.is_authenticated) == (status, 120, False)
+
+
+def test_resolution_truncated() -> None:
+    """A truncated datagram leads to the same server over TCP, and no further."""
+    asking = resolution()
+    first = asking.start()
+    second = asking.heard(reply_to(first, flags=dns.flags.TC))
+    assert second == Try(SERVER, PACKED, 1.0, is_stream=True)
+    third = asking.heard(reply_to(second, flags=dns.flags.TC))
+    assert third == Try(SERVER, PACKED, 2.0)
+    assert ended(asking.lost()).status is DnsStatus.SERVFAIL
+
+
+def test_resolution_without_edns() -> None:
+    """A server that does not understand EDNS is asked again without; then it has failed."""
+    asking = resolution()
+    second = asking.heard(reply_to(asking.start(), rcode=dns.rcode.FORMERR))
+    assert second == Try(SERVER, PACKED, 1.0, has_edns=False)
+    answer = ended(asking.heard(reply_to(second, rcode=dns.rcode.FORMERR)))
+    assert answer.status is DnsStatus.SERVFAIL
+
+
+def test_resolution_refused() -> None:
+    """A server that refuses is not asked again for this name."""
+    asking = resolution(SERVER, SECOND_SERVER)
+    second = asking.heard(reply_to(asking.start(), rcode=dns.rcode.REFUSED))
+    assert second == Try(SECOND_SERVER, PACKED, 1.0)
+    assert asking.lost() == Try(SECOND_SERVER, PACKED, 2.0)
+    assert ended(asking.lost()).status is DnsStatus.REFUSED
+
+
+def test_resolution_server_failure() -> None:
+    """A failure of a server may pass: it is tried again, and other servers before that."""
+    asking = resolution(SERVER, SECOND_SERVER)
+    second = asking.heard(reply_to(asking.start(), rcode=dns.rcode.SERVFAIL))
+    assert second == Try(SECOND_SERVER, PACKED, 1.0)
+    third = asking.heard(reply_to(second, rcode=dns.rcode.SERVFAIL))
+    assert third == Try(SERVER, PACKED, 2.0)
+    assert ended(asking.heard(reply_to(third, ADDRESS))).status is DnsStatus.FOUND
+
+
+@pytest.mark.parametrize(
+    ("rcodes", "status"),
+    [
+        ((dns.rcode.SERVFAIL, dns.rcode.REFUSED), DnsStatus.SERVFAIL),
+        ((dns.rcode.REFUSED, dns.rcode.SERVFAIL), DnsStatus.SERVFAIL),
+        ((dns.rcode.REFUSED, None), DnsStatus.REFUSED),
+        ((None, dns.rcode.SERVFAIL), DnsStatus.SERVFAIL),
+        ((None, None), DnsStatus.TIMEOUT),
+    ],
+)
+def test_resolution_most_telling(rcodes: tuple[int | None, ...], status: DnsStatus) -> None:
+    """Without an answer it ends with the failure that tells most, whoever had it."""
+    asking = resolution(SERVER, SECOND_SERVER, timeouts=(1.0,))
+    step = asking.start()
+    for rcode in rcodes:
+        step = asking.lost() if rcode is None else asking.heard(reply_to(step, rcode=rcode))
+    assert ended(step).status is status
+
+
+def test_resolution_follows() -> None:
+    """Where a chain of CNAMEs leaves what the server knows, its end is asked for."""
+    asking = resolution()
+    step = asking.heard(
+        reply_to(asking.start(), "www.example. 30 IN CNAME a.test.", flags=dns.flags.AD)
+    )
+    assert step == Try(SERVER, pack_question(DnsQuestion("a.test", "A")), 1.0)
+    answer = ended(asking.heard(reply_to(step, "a.test. 60 IN A 192.0.2.1")))
+    assert (answer.status, answer.canonical_name) == (DnsStatus.FOUND, "a.test")
+    assert (answer.ttl, answer.is_authenticated, answer.question) == (30, False, QUESTION)
+
+
+def test_resolution_loop() -> None:
+    """A loop of CNAMEs over several replies ends as a failure."""
+    asking = resolution()
+    step = asking.heard(reply_to(asking.start(), "www.example. 30 IN CNAME a.test."))
+    step = asking.heard(reply_to(step, "a.test. 30 IN CNAME www.example."))
+    assert ended(step).status is DnsStatus.SERVFAIL
+    assert ended(step).ttl == 0
+
+
+def test_resolution_endless_chain() -> None:
+    """A chain of ever new names ends as a failure, after a bounded number of questions."""
+    asking = resolution()
+    step = asking.heard(reply_to(asking.start(), "www.example. 30 IN CNAME n0.test."))
+    questions = 1
+    while isinstance(step, Try):
+        link = f"n{questions - 1}.test. 30 IN CNAME n{questions}.test."
+        step = asking.heard(reply_to(step, link))
+        questions += 1
+    assert step.status is DnsStatus.SERVFAIL
+    assert questions == MAX_LINKS + 1
+
+
+def test_resolution_garbage() -> None:
+    """A reply that makes no sense is one try lost, never an answer."""
+    asking = resolution(timeouts=(1.0,))
+    reply = reply_to(asking.start(), ADDRESS)
+    assert ended(asking.heard(reply[:-13])).status is DnsStatus.SERVFAIL
+
+
+def test_resolution_referral() -> None:
+    """A server that only points to others did not say that there is nothing."""
+    asking = resolution(timeouts=(1.0,))
+    reply = reply_to(asking.start(), authority=("example. 60 IN NS ns.example.",))
+    assert ended(asking.heard(reply)).status is DnsStatus.SERVFAIL

@@ -1,0 +1,281 @@
+"""The resolver on a scripted network: tries, deadlines, sockets, streams, the bound in flight."""
+
+from dataclasses import replace
+
+import dns.flags
+import dns.rcode
+import pytest
+from twisted.internet.defer import CancelledError
+from twisted.internet.error import ConnectError
+from twisted.python.failure import Failure
+
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.dns.exchange import MAX_AGE, MAX_QUESTIONS, MAX_WAITING
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from tests.dns.scripted_network import SECOND_SERVER, SERVER, ScriptedNetwork, build_reply, collect
+
+QUESTION = DnsQuestion("example.com", "A")
+ADDRESS = "example.com. 60 IN A 192.0.2.1"
+SETTINGS = ResolverSettings(try_timeouts=(1.0, 2.0), deadline=4.0, max_in_flight=1000)
+
+
+@pytest.fixture
+def network() -> ScriptedNetwork:
+    """Give a network whose servers say what the test makes them say."""
+    return ScriptedNetwork()
+
+
+@pytest.fixture
+def stub(network: ScriptedNetwork) -> StubResolver:
+    """Give a resolver that knows one server."""
+    return StubResolver(network, [SERVER], SETTINGS, network.random_bytes)
+
+
+def test_stub_asks_and_answers(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A question goes out in one datagram to the server, and its reply is the answer."""
+    answers = collect(stub.lookup(QUESTION))
+    (query,) = network.queries
+    assert (query.server, query.question) == (SERVER, ("example.com.", "A"))
+    assert answers == []
+    query.reply(ADDRESS)
+    assert [answer.status for answer in answers] == [DnsStatus.FOUND]
+    assert network.getDelayedCalls() == []
+
+
+def test_stub_tries_again(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A question whose datagram is lost is asked again, under another id."""
+    answers = collect(stub.lookup(QUESTION))
+    network.advance(0.9)
+    assert len(network.queries) == 1
+    network.advance(0.2)
+    assert len(network.queries) == 2
+    assert network.queries[0].message.id != network.queries[1].message.id
+    network.queries[1].reply(ADDRESS)
+    assert answers[0].status is DnsStatus.FOUND
+
+
+def test_stub_late_reply(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A reply that comes after its try was given up is dropped, and harms nothing."""
+    answers = collect(stub.lookup(QUESTION))
+    network.advance(1.1)
+    network.queries[0].reply(rcode=dns.rcode.NXDOMAIN)
+    assert answers == []
+    network.queries[1].reply(ADDRESS)
+    network.queries[1].reply(rcode=dns.rcode.NXDOMAIN)
+    assert [answer.status for answer in answers] == [DnsStatus.FOUND]
+
+
+def test_stub_silence(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A server that never answers costs its tries, then the lookup has timed out."""
+    answers = collect(stub.lookup(QUESTION))
+    network.pump([0.5] * 5)
+    assert answers == []
+    network.pump([0.5] * 2)
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+    assert network.getDelayedCalls() == []
+
+
+def test_stub_deadline(network: ScriptedNetwork) -> None:
+    """However many servers are silent, a lookup ends at its deadline."""
+    servers = [SERVER, SECOND_SERVER]
+    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    answers = collect(stub.lookup(QUESTION))
+    network.pump([0.5] * 7)
+    assert answers == []
+    network.pump([0.5])
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+
+
+def test_stub_other_server(network: ScriptedNetwork) -> None:
+    """What one server does not answer, the other does; the next question starts there."""
+    servers = [SERVER, SECOND_SERVER]
+    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    answers = collect(stub.lookup(QUESTION))
+    network.advance(1.1)
+    assert [query.server for query in network.queries] == [SERVER, SECOND_SERVER]
+    network.queries[1].reply(ADDRESS)
+    assert answers[0].status is DnsStatus.FOUND
+    collect(stub.lookup(QUESTION))
+    assert network.queries[2].server == SECOND_SERVER
+
+
+def test_stub_refused_port(network: ScriptedNetwork) -> None:
+    """A host that says that no server runs there is passed over at once."""
+    servers = [SERVER, SECOND_SERVER]
+    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    answers = [collect(stub.lookup(QUESTION)), collect(stub.lookup(QUESTION))]
+    network.queries[0].refuse()
+    network.advance(0)
+    assert [query.server for query in network.queries] == [SERVER, SECOND_SERVER, SECOND_SERVER]
+    for query in network.queries[1:]:
+        query.reply(ADDRESS)
+    assert [found.status for (found,) in answers] == [DnsStatus.FOUND] * 2
+
+
+def test_stub_no_network(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Without a way to any server a lookup has timed out, at once and without an exception."""
+    network.unreachable.add(SERVER.host)
+    answers = collect(stub.lookup(QUESTION))
+    network.pump([0] * 4)
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+
+
+def test_stub_no_sockets(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Without a socket to be had a lookup has timed out; the next one may have one again."""
+    network.has_sockets = False
+    answers = collect(stub.lookup(QUESTION))
+    network.pump([0] * 4)
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+    network.has_sockets = True
+    answers = collect(stub.lookup(QUESTION))
+    network.queries[0].reply(ADDRESS)
+    assert answers[0].status is DnsStatus.FOUND
+
+
+def test_stub_cancel(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A cancelled lookup leaves nothing behind."""
+    lookup = stub.lookup(QUESTION)
+    results = collect(lookup)
+    lookup.cancel()
+    assert isinstance(results[0], Failure)
+    assert isinstance(results[0].value, CancelledError)
+    assert network.getDelayedCalls() == []
+    network.queries[0].reply(ADDRESS)
+    assert len(results) == 1
+
+
+def test_stub_without_edns(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A server that knows no EDNS is asked without."""
+    answers = collect(stub.lookup(QUESTION))
+    network.queries[0].reply(rcode=dns.rcode.FORMERR)
+    assert [query.message.edns for query in network.queries] == [0, -1]
+    network.queries[1].reply(ADDRESS)
+    assert answers[0].status is DnsStatus.FOUND
+
+
+def test_stub_truncated(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A reply that does not fit a datagram is fetched over TCP from the same server."""
+    answers = collect(stub.lookup(QUESTION))
+    network.queries[0].reply(flags=dns.flags.TC)
+    stream = network.accept()
+    assert (stream.server, stream.question) == (SERVER, ("example.com.", "A"))
+    stream.reply(ADDRESS)
+    assert [answer.status for answer in answers] == [DnsStatus.FOUND]
+    assert stream.transport.disconnecting
+    assert network.getDelayedCalls() == []
+
+
+def test_stub_stream_in_pieces(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A reply may arrive octet by octet."""
+    answers = collect(stub.lookup(QUESTION))
+    network.queries[0].reply(flags=dns.flags.TC)
+    stream = network.accept()
+    wire = build_reply(stream.message, (ADDRESS,)).to_wire()
+    for octet in len(wire).to_bytes(2, "big") + wire:
+        assert answers == []
+        stream.protocol.dataReceived(bytes((octet,)))
+    assert [answer.status for answer in answers] == [DnsStatus.FOUND]
+
+
+def test_stub_stream_refused(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A server without TCP has no answer that we could get; the lookup ends so."""
+    answers = collect(stub.lookup(QUESTION))
+    for attempt in range(2):
+        network.queries[attempt].reply(flags=dns.flags.TC)
+        factory = network.tcpClients[attempt][2]
+        factory.clientConnectionFailed(network.connectors[attempt], Failure(ConnectError()))
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+
+
+def test_stub_bound(network: ScriptedNetwork) -> None:
+    """Only so many questions are under way; others follow in order, and none is lost."""
+    settings = replace(SETTINGS, max_in_flight=2)
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    questions = [DnsQuestion(f"h{number}.example", "A") for number in range(5)]
+    answers = [collect(stub.lookup(question)) for question in questions]
+    asked = 0
+    while asked < len(network.queries):
+        assert len(network.queries) - asked <= 2
+        network.queries[asked].reply(rcode=dns.rcode.NXDOMAIN)
+        asked += 1
+    assert [query.question[0] for query in network.queries] == [f"{q.name}." for q in questions]
+    assert {answer.status for (answer,) in answers} == {DnsStatus.NXDOMAIN}
+
+
+def test_stub_bound_deadline(network: ScriptedNetwork) -> None:
+    """Who waits for a turn waits no longer than the deadline, and is never sent then."""
+    settings = replace(SETTINGS, max_in_flight=1, try_timeouts=(10.0,))
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    answers = [collect(stub.lookup(QUESTION)) for _ in range(3)]
+    network.advance(4.0)
+    assert [answer.status for (answer,) in answers] == [DnsStatus.TIMEOUT] * 3
+    assert len(network.queries) == 1
+    assert network.getDelayedCalls() == []
+
+
+def test_stub_bound_cancel(network: ScriptedNetwork) -> None:
+    """Who gives up while waiting for a turn is passed over."""
+    settings = replace(SETTINGS, max_in_flight=1)
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    collect(stub.lookup(QUESTION))
+    waiting = stub.lookup(DnsQuestion("cancelled.example", "A"))
+    collect(waiting)
+    last = collect(stub.lookup(DnsQuestion("last.example", "A")))
+    waiting.cancel()
+    network.queries[0].reply(ADDRESS)
+    assert [query.question[0] for query in network.queries] == ["example.com.", "last.example."]
+    network.queries[1].reply(rcode=dns.rcode.NXDOMAIN)
+    assert last[0].status is DnsStatus.NXDOMAIN
+
+
+def test_stub_sockets_hold_their_replies(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """No socket waits for more replies than its receive buffer holds."""
+    for number in range(3 * MAX_WAITING):
+        collect(stub.lookup(DnsQuestion(f"h{number}.example", "A")))
+    assert len(network.open_ports) == 3
+    for port in network.open_ports:
+        waiting = sum(query.port is port for query in network.queries)
+        assert waiting <= MAX_WAITING
+        (buffer,) = port.options.values()
+        assert buffer >= MAX_WAITING * 2304  # as Linux accounts a datagram of 1,232 octets
+
+
+def test_stub_ports_change(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A port is given up after so many questions or seconds, once nobody waits for it."""
+    for _ in range(MAX_QUESTIONS):
+        collect(stub.lookup(QUESTION))
+        network.queries[-1].reply(ADDRESS)
+    assert len(network.ports) == 1
+    collect(stub.lookup(QUESTION))
+    assert (len(network.ports), network.open_ports) == (2, network.ports[1:])
+    network.queries[-1].reply(ADDRESS)
+    network.advance(MAX_AGE)
+    collect(stub.lookup(QUESTION))
+    assert (len(network.ports), network.open_ports) == (3, network.ports[2:])
+
+
+def test_stub_port_waits_for_its_replies(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A port that is given up stays open until its last reply has come."""
+    first = collect(stub.lookup(QUESTION))
+    for _ in range(MAX_QUESTIONS):
+        collect(stub.lookup(QUESTION))
+        network.queries[-1].reply(ADDRESS)
+    assert len(network.open_ports) == 2
+    network.queries[0].reply(ADDRESS)
+    assert first[0].status is DnsStatus.FOUND
+
+
+def test_stub_close(network: ScriptedNetwork) -> None:
+    """Closing ends all lookups as timed out, further ones too, and closes all sockets."""
+    settings = replace(SETTINGS, max_in_flight=2)
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    answers = [collect(stub.lookup(QUESTION)) for _ in range(4)]
+    after = [collect(stub.lookup(QUESTION).addCallback(lambda _: stub.lookup(QUESTION)))]
+    closed: list[object] = []
+    stub.close().addBoth(closed.append)
+    assert closed == [None]
+    assert [answer.status for (answer,) in answers + after] == [DnsStatus.TIMEOUT] * 5
+    assert network.open_ports == []
+    assert network.getDelayedCalls() == []
+    assert collect(stub.lookup(QUESTION))[0].status is DnsStatus.TIMEOUT
