@@ -30,12 +30,19 @@ class ResolverSettings:
     ``try_timeouts`` has an entry for each round over all servers: a resolver
     that must go and find out takes seconds, and answers the second question
     together with the first. ``deadline`` is for a lookup with all its tries,
-    CNAMEs and the wait for its turn; at most ``max_in_flight`` have theirs.
+    CNAMEs and the wait for its turn.
+
+    At most ``max_in_flight`` lookups are under way, and of those that began in
+    the last ``burst_age`` no more than ``max_burst``: so many queries fit into
+    the receive buffer of a server (Linux accounts 768 octets for each, and has
+    208 KiB by default), while dead names hold up nobody for longer.
     """
 
     try_timeouts: tuple[float, ...] = (1.0, 2.0, 3.0)
     deadline: float = 6.0
-    max_in_flight: int = 1024
+    max_in_flight: int = 2000
+    max_burst: int = 200
+    burst_age: float = 0.1
 
 
 class Try(NamedTuple):

@@ -1,4 +1,4 @@
-"""The resolver on a scripted network: tries, deadlines, sockets, streams, the bound in flight."""
+"""The resolver on a scripted network: tries, deadlines, sockets, streams, bursts."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from tests.dns.scripted_network import SECOND_SERVER, SERVER, ScriptedNetwork, b
 
 QUESTION = DnsQuestion("example.com", "A")
 ADDRESS = "example.com. 60 IN A 192.0.2.1"
-SETTINGS = ResolverSettings(try_timeouts=(1.0, 2.0), deadline=4.0, max_in_flight=1000)
+SETTINGS = ResolverSettings(try_timeouts=(1.0, 2.0), deadline=4.0, max_burst=1000)
 
 
 @pytest.fixture
@@ -188,9 +188,9 @@ def test_stub_stream_refused(network: ScriptedNetwork, stub: StubResolver) -> No
     assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
 
 
-def test_stub_bound(network: ScriptedNetwork) -> None:
-    """Only so many questions are under way; others follow in order, and none is lost."""
-    settings = replace(SETTINGS, max_in_flight=2)
+def test_stub_burst(network: ScriptedNetwork) -> None:
+    """Only so many questions go out at once; others follow in order as replies come."""
+    settings = replace(SETTINGS, max_burst=2)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     questions = [DnsQuestion(f"h{number}.example", "A") for number in range(5)]
     answers = [collect(stub.lookup(question)) for question in questions]
@@ -201,11 +201,53 @@ def test_stub_bound(network: ScriptedNetwork) -> None:
         asked += 1
     assert [query.question[0] for query in network.queries] == [f"{q.name}." for q in questions]
     assert {answer.status for (answer,) in answers} == {DnsStatus.NXDOMAIN}
+    assert network.getDelayedCalls() == []
 
 
-def test_stub_bound_deadline(network: ScriptedNetwork) -> None:
+def test_stub_burst_of_dead_names(network: ScriptedNetwork) -> None:
+    """Questions that get no answer hold those behind them up for a moment only."""
+    settings = replace(SETTINGS, max_burst=2, burst_age=0.1)
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    dead = [collect(stub.lookup(DnsQuestion(f"dead{n}.example", "A"))) for n in range(4)]
+    alive = collect(stub.lookup(QUESTION))
+    assert len(network.queries) == 2
+    network.advance(0.1)
+    assert len(network.queries) == 4
+    network.advance(0.1)
+    network.queries[4].reply(ADDRESS)
+    assert [answer.status for answer in alive] == [DnsStatus.FOUND]
+    assert dead == [[]] * 4
+
+
+def test_stub_in_flight(network: ScriptedNetwork) -> None:
+    """Even of dead names only so many are under way."""
+    settings = replace(SETTINGS, max_in_flight=3, burst_age=0.1)
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    for number in range(5):
+        collect(stub.lookup(DnsQuestion(f"dead{number}.example", "A")))
+    network.advance(0.5)
+    assert len(network.queries) == 3
+    network.queries[0].reply(rcode=dns.rcode.NXDOMAIN)
+    assert len(network.queries) == 4
+
+
+def test_stub_burst_is_fair(network: ScriptedNetwork) -> None:
+    """Who comes later does not overtake those who wait."""
+    settings = replace(SETTINGS, max_burst=1, burst_age=0.1)
+    stub = StubResolver(network, [SERVER], settings, network.random_bytes)
+    collect(stub.lookup(DnsQuestion("first.example", "A")))
+    network.advance(0.05)
+    collect(stub.lookup(DnsQuestion("second.example", "A")))
+    network.advance(0.06)
+    collect(stub.lookup(DnsQuestion("third.example", "A")))
+    network.pump([0.1] * 3)
+    names = [query.question[0] for query in network.queries]
+    assert names == ["first.example.", "second.example.", "third.example."]
+
+
+def test_stub_burst_deadline(network: ScriptedNetwork) -> None:
     """Who waits for a turn waits no longer than the deadline, and is never sent then."""
-    settings = replace(SETTINGS, max_in_flight=1, try_timeouts=(10.0,))
+    settings = replace(SETTINGS, max_burst=1, burst_age=9.0, try_timeouts=(10.0,))
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     answers = [collect(stub.lookup(QUESTION)) for _ in range(3)]
     network.advance(4.0)
@@ -214,9 +256,9 @@ def test_stub_bound_deadline(network: ScriptedNetwork) -> None:
     assert network.getDelayedCalls() == []
 
 
-def test_stub_bound_cancel(network: ScriptedNetwork) -> None:
+def test_stub_burst_cancel(network: ScriptedNetwork) -> None:
     """Who gives up while waiting for a turn is passed over."""
-    settings = replace(SETTINGS, max_in_flight=1)
+    settings = replace(SETTINGS, max_burst=1)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     collect(stub.lookup(QUESTION))
     waiting = stub.lookup(DnsQuestion("cancelled.example", "A"))
@@ -268,7 +310,7 @@ def test_stub_port_waits_for_its_replies(network: ScriptedNetwork, stub: StubRes
 
 def test_stub_close(network: ScriptedNetwork) -> None:
     """Closing ends all lookups as timed out, further ones too, and closes all sockets."""
-    settings = replace(SETTINGS, max_in_flight=2)
+    settings = replace(SETTINGS, max_burst=2)
     stub = StubResolver(network, [SERVER], settings, network.random_bytes)
     answers = [collect(stub.lookup(QUESTION)) for _ in range(4)]
     after = [collect(stub.lookup(QUESTION).addCallback(lambda _: stub.lookup(QUESTION)))]
