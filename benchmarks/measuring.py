@@ -1,0 +1,54 @@
+"""What the benchmarks measure processes and disks with (Linux's /proc)."""
+
+import os
+import socket
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+FSYNCS = 200
+PORT_DEADLINE = 10.0  # seconds
+
+
+def cpu_seconds(pid: int) -> float:
+    """Give the CPU time that a process has used, in user and system mode."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pid: int) -> int:
+    """Give the memory of a process that is in RAM."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def fsync_milliseconds(folder: Path) -> float:
+    """Give how long the folder's disk takes to make 4 KiB durable: the median."""
+    times = []
+    with (folder / "fsync").open("wb", buffering=0) as file:
+        for _ in range(FSYNCS):
+            file.write(bytes(4096))
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1e3
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Give the value that ``percent`` of the values do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+def wait_for_port(host: str, port: int) -> None:
+    """Wait until somebody listens."""
+    deadline = time.monotonic() + PORT_DEADLINE
+    while True:
+        try:
+            socket.create_connection((host, port), 1.0).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
