@@ -1,0 +1,1 @@
+"""Is an address or a domain on a blocklist: catalogue, questions, answers (RFC 5782)."""

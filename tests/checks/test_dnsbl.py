@@ -1,0 +1,291 @@
+"""Asking a blocklist, and reading what it says."""
+
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, CodeClass, TargetKind
+from mailcheck.checks.dnsbl.evaluate import evaluate_listing
+from mailcheck.checks.dnsbl.findings import describe_listings
+from mailcheck.checks.dnsbl.listings import (
+    Listing,
+    ListingStatus,
+    UnknownReason,
+    has_no_answer_at_all,
+)
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.targets import Target, query_name, target_address, target_domain
+from mailcheck.checks.findings import Severity
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+CATALOGUE = parse_catalogue(packaged_catalogue_text())
+V4 = target_address(ip_address("192.0.2.99"))
+V6 = target_address(ip_address("2001:db8::1"))
+V6_REVERSED = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2"
+NAME = target_domain("shop.example")
+
+
+def find(zone: str, catalogue: Catalogue = CATALOGUE) -> Blocklist:
+    """Give one list of the packaged catalogue."""
+    return next(blocklist for blocklist in catalogue.blocklists if blocklist.zone == zone)
+
+
+def ask(zone: str, target: Target, *codes: str, text: str = "") -> Listing:
+    """Ask one list that answers about the target with these codes."""
+    blocklist = find(zone)
+    dns = MemoryZone({})
+    dns.publish(query_name(blocklist, target), "A", *codes)
+    if text:
+        dns.publish(query_name(blocklist, target), "TXT", text)
+    return settle(dns, lambda answers: evaluate_listing(blocklist, [target], answers))
+
+
+@pytest.mark.parametrize(
+    ("target", "zone", "name"),
+    [
+        (V4, "zen.spamhaus.org", "99.2.0.192.zen.spamhaus.org"),
+        (
+            V6,
+            "zen.spamhaus.org",
+            f"{V6_REVERSED}.zen.spamhaus.org",
+        ),
+        (
+            V6,
+            "bl.spameatingmonkey.net",
+            f"{V6_REVERSED}.bl.ipv6.spameatingmonkey.net",
+        ),
+        (NAME, "dbl.spamhaus.org", "shop.example.dbl.spamhaus.org"),
+    ],
+)
+def test_questions_are_reversed_addresses_or_names(target: Target, zone: str, name: str) -> None:
+    """Octets or nibbles in reverse, or the name, before the zone (RFC 5782 2)."""
+    assert query_name(find(zone), target) == name
+
+
+LISTED, CLEAN, UNKNOWN = ListingStatus.LISTED, ListingStatus.CLEAN, ListingStatus.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("zone", "target", "codes", "status", "weight"),
+    [
+        ("zen.spamhaus.org", V4, [], CLEAN, 0),
+        ("zen.spamhaus.org", V4, ["127.0.0.2"], LISTED, 10),
+        ("zen.spamhaus.org", V4, ["127.0.0.3"], LISTED, 7),
+        ("zen.spamhaus.org", V4, ["127.0.0.5"], LISTED, 9),
+        ("zen.spamhaus.org", V4, ["127.0.0.10"], LISTED, 6),
+        ("zen.spamhaus.org", V4, ["127.0.0.11", "127.0.0.4"], LISTED, 9),
+        ("zen.spamhaus.org", V4, ["127.0.0.8"], UNKNOWN, 0),
+        ("zen.spamhaus.org", V4, ["127.255.255.252"], UNKNOWN, 0),
+        ("zen.spamhaus.org", V4, ["127.255.255.254"], UNKNOWN, 0),
+        ("zen.spamhaus.org", V4, ["127.255.255.255", "127.0.0.2"], UNKNOWN, 0),
+        ("zen.spamhaus.org", V4, ["127.0.0.1"], UNKNOWN, 0),
+        ("zen.spamhaus.org", V4, ["198.51.100.1"], UNKNOWN, 0),
+        ("psbl.surriel.com", V4, ["127.255.255.254"], UNKNOWN, 0),
+        ("psbl.surriel.com", V4, ["203.0.113.1", "127.0.0.2"], UNKNOWN, 0),
+        ("bl.mailspike.net", V4, ["127.0.0.12"], LISTED, 3),
+        ("bl.mailspike.net", V4, ["127.0.0.18"], CLEAN, 0),
+        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.1"], CLEAN, 0),
+        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.3"], CLEAN, 0),
+        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.4"], LISTED, 1),
+        ("hostkarma.junkemailfilter.com", V4, ["127.0.0.2", "127.0.2.1"], LISTED, 3),
+        ("dnsbl.dronebl.org", V4, ["127.0.0.2"], CLEAN, 0),
+        ("dnsbl.dronebl.org", V4, ["127.0.0.9"], LISTED, 2),
+        ("bl.suomispam.net", V4, ["127.0.0.99"], CLEAN, 0),
+        ("bl.blocklist.de", V4, ["127.0.0.14"], LISTED, 3),
+        ("bl.blocklist.de", V4, ["127.0.0.12"], LISTED, 3),
+        ("dnsbl-3.uceprotect.net", V4, ["127.0.0.2"], LISTED, 0),
+        ("dbl.spamhaus.org", NAME, ["127.0.1.2"], LISTED, 10),
+        ("dbl.spamhaus.org", NAME, ["127.0.1.104"], LISTED, 8),
+        ("dbl.spamhaus.org", NAME, ["127.0.1.255"], UNKNOWN, 0),
+        ("multi.surbl.org", NAME, ["127.0.0.8"], LISTED, 9),
+        ("multi.surbl.org", NAME, ["127.0.0.80"], LISTED, 9),
+        ("multi.surbl.org", NAME, ["127.0.0.64"], LISTED, 7),
+        ("multi.surbl.org", NAME, ["127.0.0.4"], CLEAN, 0),
+        ("multi.surbl.org", NAME, ["127.0.0.36"], CLEAN, 0),
+        ("multi.surbl.org", NAME, ["127.0.0.1"], UNKNOWN, 0),
+        ("multi.surbl.org", NAME, ["127.0.0.2"], UNKNOWN, 0),
+        ("multi.uribl.com", NAME, ["127.0.0.2"], LISTED, 8),
+        ("multi.uribl.com", NAME, ["127.0.0.4"], LISTED, 3),
+        ("multi.uribl.com", NAME, ["127.0.0.8"], LISTED, 1),
+        ("multi.uribl.com", NAME, ["127.0.0.14"], LISTED, 8),
+        ("multi.uribl.com", NAME, ["127.0.0.1"], UNKNOWN, 0),
+        ("multi.uribl.com", NAME, ["127.0.0.255"], UNKNOWN, 0),
+        ("fresh15.spameatingmonkey.net", NAME, ["127.0.0.2"], LISTED, 1),
+        ("uribl.abuse.ro", NAME, ["127.0.0.9"], LISTED, 1),
+    ],
+)
+def test_answers_are_read_by_the_codes_of_each_list(
+    zone: str, target: Target, codes: list[str], status: ListingStatus, weight: int
+) -> None:
+    """Listed, clean and unknown are three things, and each list has its own code table."""
+    listing = ask(zone, target, *codes)
+    assert (listing.status, listing.weight) == (status, weight)
+    assert set(listing.codes) == set(codes)
+    assert (listing.unknown_reason is not None) is (status is UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [
+        (["127.255.255.254"], UnknownReason.REFUSED_BY_LIST),
+        (["127.0.0.1"], UnknownReason.REFUSED_BY_LIST),
+        (["93.184.216.34"], UnknownReason.REWRITTEN),
+        (["127.0.0.77"], UnknownReason.STRANGE_CODE),
+    ],
+)
+def test_why_an_answer_is_unknown_is_said(codes: list[str], reason: UnknownReason) -> None:
+    """A refusal, a rewriting resolver and a strange code are told apart."""
+    assert ask("zen.spamhaus.org", V4, *codes).unknown_reason is reason
+
+
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+def test_no_answer_is_never_clean(status: DnsStatus) -> None:
+    """A list that gives no answer is unknown, whatever the failure."""
+    zen = find("zen.spamhaus.org")
+    dns = MemoryZone({}, failing={query_name(zen, V4): status})
+    listing = settle(dns, lambda answers: evaluate_listing(zen, [V4], answers))
+    assert (listing.status, listing.unknown_reason) == (UNKNOWN, UnknownReason.NO_ANSWER)
+
+
+def test_a_listing_says_what_the_list_says() -> None:
+    """Meaning from the catalogue, reason from the list's own text, made printable."""
+    listing = ask(
+        "zen.spamhaus.org", V4, "127.0.0.2", "127.0.0.4", text="see\x00http://x/\n" + "y" * 999
+    )
+    assert listing.matched == ("192.0.2.99",)
+    assert "SBL" in listing.meaning
+    assert "XBL" in listing.meaning
+    assert listing.reason.startswith("see http://x/")
+    assert len(listing.reason) <= 300
+
+
+def test_the_text_is_asked_for_listings_only() -> None:
+    """A clean answer costs one question."""
+    zen = find("zen.spamhaus.org")
+    dns = MemoryZone({})
+    settle(dns, lambda answers: evaluate_listing(zen, [V4], answers))
+    assert dns.asked_pairs == [("99.2.0.192.zen.spamhaus.org", "A")]
+
+
+def test_policy_listings_are_marked() -> None:
+    """Listed for what it is, not for what it did."""
+    assert ask("zen.spamhaus.org", V4, "127.0.0.10").is_policy
+    assert not ask("zen.spamhaus.org", V4, "127.0.0.10", "127.0.0.2").is_policy
+
+
+@pytest.mark.parametrize(
+    ("zone", "target"),
+    [("b.barracudacentral.org", V6), ("bl.0spam.org", V6), ("dbl.spamhaus.org", V4)],
+)
+def test_a_list_is_not_asked_what_it_does_not_know(zone: str, target: Target) -> None:
+    """A list without IPv6, or of names only, is a row of its own and gets no question."""
+    dns = MemoryZone({})
+    blocklist = find(zone)
+    listing = settle(dns, lambda answers: evaluate_listing(blocklist, [target], answers))
+    assert (listing.status, dns.asked) == (ListingStatus.UNSUPPORTED, [])
+
+
+def test_a_disabled_list_is_not_asked() -> None:
+    """What the operator has switched off is a row without a question."""
+    catalogue = parse_catalogue(packaged_catalogue_text(), disabled=["zen.spamhaus.org"])
+    zen = find("zen.spamhaus.org", catalogue)
+    dns = MemoryZone({})
+    listing = settle(dns, lambda answers: evaluate_listing(zen, [V4], answers))
+    assert (listing.status, dns.asked) == (ListingStatus.DISABLED, [])
+
+
+def test_a_sick_list_is_not_believed() -> None:
+    """A list that fails its self-test is unknown for what it fails at, and not asked."""
+    zen = find("zen.spamhaus.org")
+    dns = MemoryZone({query_name(zen, V6): {"A": ["127.0.0.2"]}})
+
+    def evaluate(target: Target) -> Listing:
+        return settle(
+            dns,
+            lambda answers: evaluate_listing(zen, [target], answers, sick_kinds=[TargetKind.IPV6]),
+        )
+
+    assert (evaluate(V6).status, evaluate(V6).unknown_reason) == (UNKNOWN, UnknownReason.SICK)
+    assert evaluate(V4).status is CLEAN
+
+
+def test_one_listed_address_lists_the_domain() -> None:
+    """Of several addresses the listed ones are named; unknown ones don't hide them."""
+    zen = find("zen.spamhaus.org")
+    own = target_address(ip_address("192.0.2.1"))
+    shared = target_address(ip_address("192.0.2.2"), is_shared=True)
+    dns = MemoryZone(
+        {query_name(zen, shared): {"A": ["127.0.0.2"]}},
+        failing={query_name(zen, own): DnsStatus.TIMEOUT},
+    )
+    listing = settle(dns, lambda answers: evaluate_listing(zen, [own, shared], answers))
+    assert (listing.status, listing.matched, listing.is_shared) == (LISTED, ("192.0.2.2",), True)
+    dns.publish(query_name(zen, shared), "A")
+    again = settle(dns, lambda answers: evaluate_listing(zen, [own, shared], answers))
+    assert again.status is UNKNOWN
+
+
+def test_a_whole_profile_is_one_round_when_clean() -> None:
+    """All 32 questions leave at once."""
+    dns = MemoryZone({})
+    runs: list[int] = []
+
+    def evaluate(answers: Answers) -> list[Listing]:
+        runs.append(len(dns.asked))
+        return [evaluate_listing(b, [V4], answers) for b in CATALOGUE.address_profile]
+
+    assert all(row.status is CLEAN for row in settle(dns, evaluate))
+    assert runs == [0, 32]
+
+
+def test_an_outage_is_told_from_single_silences() -> None:
+    """Only when no list at all answers is DNS down; unsupported lists don't count."""
+    zen, barracuda = find("zen.spamhaus.org"), find("b.barracudacentral.org")
+    silent = Listing(zen, UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
+    refused = Listing(zen, UNKNOWN, unknown_reason=UnknownReason.REFUSED_BY_LIST)
+    unsupported = Listing(barracuda, ListingStatus.UNSUPPORTED)
+    assert has_no_answer_at_all([silent, unsupported, silent])
+    assert not has_no_answer_at_all([silent, refused])
+    assert not has_no_answer_at_all([silent, Listing(zen, CLEAN)])
+    assert not has_no_answer_at_all([unsupported])
+
+
+def test_findings_name_what_to_do() -> None:
+    """A listing says where to ask for removal, a refusal which resolver to use."""
+    rows = [
+        ask("psbl.surriel.com", V4, "127.0.0.2"),
+        ask("dnsbl-3.uceprotect.net", V4, "127.0.0.2"),
+        ask("zen.spamhaus.org", V4, "127.0.0.2"),
+        ask("multi.uribl.com", NAME, "127.0.0.1"),
+        ask("bl.spamcop.net", V4),
+    ]
+    findings = describe_listings(rows)
+    assert [(f.id, f.severity) for f in findings] == [
+        ("dnsbl.listed", Severity.ERROR),
+        ("dnsbl.listed", Severity.WARNING),
+        ("dnsbl.listed", Severity.NOTE),
+        ("dnsbl.refused", Severity.UNDETERMINED),
+    ]
+    assert "https://check.spamhaus.org/" in findings[0].fix
+    assert "URIBL multi" in findings[3].meaning
+    assert "[blocklists] resolvers" in findings[3].fix
+
+
+@given(st.sampled_from(CATALOGUE.blocklists), st.integers(0, 2**32 - 1))
+def test_what_is_not_documented_is_never_listed(blocklist: Blocklist, number: int) -> None:
+    """Only an answer that fits a listing rule of the list itself lists anybody."""
+    kind = next(iter(blocklist.query_zones))
+    target = {TargetKind.IPV4: V4, TargetKind.IPV6: V6, TargetKind.DOMAIN: NAME}[kind]
+    dns = MemoryZone({query_name(blocklist, target): {"A": [str(ip_address(number))]}})
+    listing = settle(dns, lambda answers: evaluate_listing(blocklist, [target], answers))
+    fits = any(
+        rule.fits(number) and rule.code_class in (CodeClass.LISTED, CodeClass.POLICY)
+        for rule in blocklist.rules
+    )
+    if listing.is_listed:
+        assert fits
+        assert number >> 24 == 127

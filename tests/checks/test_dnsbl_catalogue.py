@@ -1,0 +1,193 @@
+"""The catalogue of blocklists, and its errors."""
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.tables import BadCatalogue
+
+NAME_ZONES = 12
+
+
+def find(zone: str, **options: Any) -> Blocklist:
+    """Give one list of the packaged catalogue."""
+    catalogue = parse_catalogue(packaged_catalogue_text(), **options)
+    return next(blocklist for blocklist in catalogue.blocklists if blocklist.zone == zone)
+
+
+def test_the_packaged_catalogue_has_two_profiles_of_exactly_32() -> None:
+    """An address is asked about in 32 zones; a domain in 12 name zones and 20 address zones."""
+    catalogue = parse_catalogue(packaged_catalogue_text())
+    assert len(catalogue.blocklists) == 44
+    assert len(catalogue.address_profile) == len(catalogue.domain_profile) == 32
+    assert all(b.knows(TargetKind.IPV4) for b in catalogue.address_profile)
+    by_name = [b for b in catalogue.domain_profile if b.knows(TargetKind.DOMAIN)]
+    assert by_name == list(catalogue.domain_profile[:NAME_ZONES])
+    assert catalogue.domain_profile[NAME_ZONES:] == catalogue.address_profile[:20]
+
+
+def test_every_list_has_rules_a_weight_and_a_way_out() -> None:
+    """Each list can list something, says what it costs and where an owner asks for removal."""
+    for blocklist in parse_catalogue(packaged_catalogue_text()).blocklists:
+        classes = {rule.code_class for rule in blocklist.rules}
+        assert classes & {CodeClass.LISTED, CodeClass.POLICY}, blocklist.zone
+        assert 0 <= blocklist.weight <= 10
+        assert blocklist.delist_url.startswith("http")
+        assert blocklist.is_enabled
+
+
+def test_facts_of_single_lists() -> None:
+    """What is special about a list is in the catalogue."""
+    zen = find("zen.spamhaus.org")
+    assert (zen.daily_budget, zen.weight) == (300_000, 10)
+    assert {rule.code: rule.weight for rule in zen.rules}["127.0.0.10"] == 6
+    assert find("hostkarma.junkemailfilter.com").test_unlisted == ""
+    sem = find("bl.spameatingmonkey.net").query_zones
+    assert sem[TargetKind.IPV6] == "bl.ipv6.spameatingmonkey.net"
+    assert find("uribl.swinog.ch").test_listed == ""
+    assert find("bl.nordspam.com").daily_budget == 10_000
+    assert (
+        sum(b.knows(TargetKind.IPV6) for b in parse_catalogue(packaged_catalogue_text()).blocklists)
+        == 9
+    )
+
+
+def test_a_key_changes_what_is_asked_and_is_never_shown() -> None:
+    """The keyed zone is asked, the public one is shown."""
+    zen = find("zen.spamhaus.org", keys={"zen.spamhaus.org": "s3cret"})
+    assert zen.query_zones[TargetKind.IPV4] == "s3cret.zen.dq.spamhaus.net"
+    assert zen.zone == "zen.spamhaus.org"
+    assert "s3cret" not in repr(zen)
+
+
+def test_a_list_can_be_switched_off() -> None:
+    """A disabled list stays in its profile."""
+    catalogue = parse_catalogue(packaged_catalogue_text(), disabled=["psbl.surriel.com"])
+    disabled = [b.zone for b in catalogue.address_profile if not b.is_enabled]
+    assert disabled == ["psbl.surriel.com"]
+
+
+def write_value(value: Any) -> str:
+    """Write a value as TOML; JSON is TOML but for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {write_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(write_value, value)) + "]"
+    return json.dumps(value)
+
+
+def write_toml(data: dict[str, Any]) -> str:
+    """Write a catalogue."""
+    return "".join(f"{name} = {write_value(value)}\n" for name, value in data.items())
+
+
+def test_the_writer_of_these_tests_is_faithful() -> None:
+    """What is written and read again is the same catalogue."""
+    data = tomllib.loads(packaged_catalogue_text())
+    assert parse_catalogue(write_toml(data)) == parse_catalogue(packaged_catalogue_text())
+
+
+ZEN = "blocklist zen.spamhaus.org"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"color": "red"}, f"{ZEN}: unknown field 'color'"),
+        ({"weight": "high"}, f"{ZEN}: weight must be a whole number"),
+        ({"weight": True}, f"{ZEN}: weight must be a whole number"),
+        ({"weight": 11}, f"{ZEN}: weight must be 0 to 10; it is 11"),
+        ({"name": None}, f"{ZEN}: name is missing"),
+        ({"zone": None}, "blocklist number 1: zone is missing"),
+        ({"zone": "zen spamhaus"}, "blocklist zen spamhaus: zone 'zen spamhaus' is not a domain"),
+        ({"kinds": []}, f"{ZEN}: kinds is empty"),
+        ({"kinds": ["ipv5"]}, f"{ZEN}: kinds must be some of ipv4, ipv6, domain"),
+        ({"kinds": ["ipv4"], "zone_ipv6": "z.example"}, f"{ZEN}: zone_ipv6 without ipv6"),
+        ({"daily_budget": 0}, f"{ZEN}: daily_budget must be at least 1; it is 0"),
+        ({"enabled": "no"}, f"{ZEN}: enabled must be true or false"),
+        ({"key": "k", "keyed_zone": "z.example"}, f"{ZEN}: a key needs a keyed_zone"),
+        ({"key": "a b"}, f"{ZEN}: zone 'a b.zen"),
+        ({"test_listed": "test"}, f"{ZEN}: test_listed must be an IPv4 address"),
+        ({"codes": ["127.0.0.2"]}, f"{ZEN}: code 1: is not a table"),
+        ({"codes": [{"code": "127.0.0.2"}]}, f"{ZEN}: code 1: is is missing"),
+        (
+            {"codes": [{"code": "127.0.0.2", "is": "bad"}]},
+            f"{ZEN}: code 1 (127.0.0.2): is must be one of refused, listed, policy, ignored",
+        ),
+        (
+            {"codes": [{"code": "127.0.0.300", "is": "listed"}]},
+            f"{ZEN}: code 1 (127.0.0.300): code is no address",
+        ),
+        (
+            {"codes": [{"code": "bit:3", "is": "listed"}]},
+            f"{ZEN}: code 1 (bit:3): code is no address",
+        ),
+        (
+            {"codes": [{"code": "127.0.0.9-127.0.0.2", "is": "listed"}]},
+            f"{ZEN}: code 1 (127.0.0.9-127.0.0.2): code must lie in 127.0.0.0/8",
+        ),
+        (
+            {"codes": [{"code": "10.0.0.1", "is": "listed"}]},
+            f"{ZEN}: code 1 (10.0.0.1): code must lie in 127.0.0.0/8",
+        ),
+        (
+            {"codes": [{"code": "127.0.0.1", "is": "ignored", "weight": 1}]},
+            f"{ZEN}: code 1 (127.0.0.1): what is not a listing has no weight",
+        ),
+    ],
+)
+def test_an_error_names_the_entry(changes: dict[str, Any], error: str) -> None:
+    """An operator who edits the file learns which entry is wrong and why."""
+    data = tomllib.loads(packaged_catalogue_text())
+    entry = next(e for e in data["blocklist"] if e["zone"] == "zen.spamhaus.org") | changes
+    changed = {name: value for name, value in entry.items() if value is not None}
+    data["blocklist"][0] = changed
+    with pytest.raises(BadCatalogue) as caught:
+        parse_catalogue(write_toml(data))
+    assert str(caught.value).startswith(error)
+
+
+@pytest.mark.parametrize(
+    ("profile", "change", "error"),
+    [
+        ("address", lambda zones: zones[:-1], "profiles.address: must be a list of 32 zones"),
+        ("address", lambda zones: zones[:-1] + zones[:1], "stands twice"),
+        ("address", lambda zones: [*zones[:-1], "no.example"], "there is no blocklist for 'no.ex"),
+        ("address", lambda zones: [*zones[:-1], "dbl.spamhaus.org"], "does not know such queries"),
+        ("domain", lambda zones: [], "profiles.domain: must be a list of 32 zones"),
+    ],
+)
+def test_profiles_are_checked(profile: str, change: Any, error: str) -> None:
+    """There are always 32 known zones, each once, that know such queries."""
+    data = tomllib.loads(packaged_catalogue_text())
+    data["profiles"][profile] = change(data["profiles"][profile])
+    with pytest.raises(BadCatalogue, match=error.replace(".", r"\.")):
+        parse_catalogue(write_toml(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error"),
+    [
+        ("x = ?", {}, "not valid TOML: .*line 1"),
+        ("colour = 1", {}, "unknown field 'colour'"),
+        ("", {}, "profiles.address"),
+        (None, {"keys": {"no.example": "k"}}, "'no.example', which is no known zone"),
+        (None, {"disabled": ["no.example"]}, "'no.example', which is no known zone"),
+    ],
+)
+def test_other_errors(text: str | None, options: dict[str, Any], error: str) -> None:
+    """Broken TOML, unknown sections, and switches for zones that don't exist are errors."""
+    with pytest.raises(BadCatalogue, match=error):
+        parse_catalogue(packaged_catalogue_text() if text is None else text, **options)
+
+
+def test_zones_for_tests_are_allowed_on_request() -> None:
+    """A test zone may stand in for a list."""
+    text = packaged_catalogue_text().replace("psbl.surriel.com", "psbl.test")
+    with pytest.raises(BadCatalogue, match=r"ends in \.test"):
+        parse_catalogue(text)
+    assert len(parse_catalogue(text, allow_special_use=True).address_profile) == 32

@@ -1,0 +1,106 @@
+"""The self-test of a blocklist."""
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dnsbl.catalogue import TargetKind
+from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+CATALOGUE = parse_catalogue(packaged_catalogue_text())
+NONCE = 0x123456
+
+# The test points of RFC 5782 5, as names before the zone.
+LISTED = "2.0.0.127"
+UNLISTED = "1.0.0.127"
+RANDOM = "86.52.146.127"  # 127.128.0.0/9 with the nonce in it
+IPV6_TAIL = ".0.0.f.7.f.f.f.f" + 20 * ".0"
+LISTED_V6 = "2.0.0.0" + IPV6_TAIL
+
+HEALTHY, SICK, UNREACHABLE = HealthStatus.HEALTHY, HealthStatus.SICK, HealthStatus.UNREACHABLE
+
+
+def examine(
+    zone: str, records: dict[str, str], failing: tuple[str, ...] = ()
+) -> dict[TargetKind, ZoneHealth]:
+    """Self-test a list whose zone holds these names; some give no answer."""
+    blocklist = next(b for b in CATALOGUE.blocklists if b.zone == zone)
+    dns = MemoryZone(
+        {f"{name}.{zone}": {"A": [code]} for name, code in records.items()},
+        failing={f"{name}.{zone}": DnsStatus.TIMEOUT for name in failing},
+    )
+    health = settle(dns, lambda answers: evaluate_health(blocklist, answers, NONCE))
+    return {one.kind: one for one in health}
+
+
+@pytest.mark.parametrize(
+    ("zone", "records", "status", "reason"),
+    [
+        ("psbl.surriel.com", {LISTED: "127.0.0.2"}, HEALTHY, ""),
+        ("bl.suomispam.net", {LISTED: "127.0.0.99"}, HEALTHY, ""),
+        ("dnsbl.dronebl.org", {LISTED: "127.0.0.2"}, HEALTHY, ""),
+        ("psbl.surriel.com", {}, SICK, "test entry is missing"),
+        ("psbl.surriel.com", {"*": "127.0.0.2"}, SICK, "answers everything"),
+        ("psbl.surriel.com", {"*": "203.0.113.1"}, SICK, "expired, or the resolver rewrites"),
+        ("psbl.surriel.com", {"*": "127.255.255.254"}, SICK, "refuses"),
+        ("psbl.surriel.com", {LISTED: "127.255.255.254"}, SICK, "refuses"),
+        ("psbl.surriel.com", {LISTED: "203.0.113.1"}, SICK, "expired"),
+        ("psbl.surriel.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.2"}, SICK, "everything"),
+        ("psbl.surriel.com", {LISTED: "127.0.0.2", RANDOM: "127.0.0.2"}, SICK, "everything"),
+    ],
+)
+def test_a_living_list_knows_its_test_points_and_nothing_else(
+    zone: str, records: dict[str, str], status: HealthStatus, reason: str
+) -> None:
+    """Empty, expired, refusing and all-listing zones are sick, and it is said why."""
+    health = examine(zone, records)[TargetKind.IPV4]
+    assert health.status is status
+    assert reason in health.reason
+
+
+def test_exceptions_are_kept() -> None:
+    """Hostkarma lists 127.0.0.1 by design, and some lists have no test entry at all."""
+    karma = examine("hostkarma.junkemailfilter.com", {LISTED: "127.0.0.2", UNLISTED: "127.0.0.1"})
+    assert karma[TargetKind.IPV4].status is HEALTHY
+    assert examine("uribl.swinog.ch", {})[TargetKind.DOMAIN].status is HEALTHY
+    wild = examine("uribl.swinog.ch", {"*": "127.0.0.2"})[TargetKind.DOMAIN]
+    assert wild.status is SICK
+
+
+def test_names_have_their_own_test_points() -> None:
+    """Name lists are tested with the names that they document."""
+    assert (
+        examine("dbl.spamhaus.org", {"dbltest.com": "127.0.1.2"})[TargetKind.DOMAIN].status
+        is HEALTHY
+    )
+    assert (
+        examine("multi.uribl.com", {"test.uribl.com": "127.0.0.14"})[TargetKind.DOMAIN].status
+        is HEALTHY
+    )
+    refusing = examine("multi.uribl.com", {"*": "127.0.0.1"})[TargetKind.DOMAIN]
+    assert (refusing.status, "refuses" in refusing.reason) == (SICK, True)
+
+
+def test_kinds_are_judged_apart() -> None:
+    """A list that is empty for IPv6 is still believed for IPv4."""
+    health = examine("zen.spamhaus.org", {LISTED: "127.0.0.2"})
+    assert health[TargetKind.IPV4].status is HEALTHY
+    assert health[TargetKind.IPV6].status is SICK
+    both = examine("zen.spamhaus.org", {LISTED: "127.0.0.2", LISTED_V6: "127.0.0.2"})
+    assert {one.status for one in both.values()} == {HEALTHY}
+
+
+@pytest.mark.parametrize("silent", [LISTED, UNLISTED, RANDOM])
+def test_silence_is_not_sickness(silent: str) -> None:
+    """A self-test without an answer says nothing about the list."""
+    records = {} if silent == LISTED else {LISTED: "127.0.0.2"}
+    health = examine("psbl.surriel.com", records, failing=(silent,))
+    assert health[TargetKind.IPV4].status is UNREACHABLE
+
+
+def test_a_wildcard_is_sick_though_a_test_point_is_silent() -> None:
+    """What is proven stays proven."""
+    health = examine("psbl.surriel.com", {"*": "127.0.0.2"}, failing=(LISTED,))
+    assert health[TargetKind.IPV4].status is SICK
