@@ -1,9 +1,12 @@
 """The address a request really came from (RFC 7239's older sibling X-Forwarded-For)."""
 
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 
 from twisted.web.server import Request
+
+from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.web.request_headers import header_values
 
 Network = IPv4Network | IPv6Network
 
@@ -19,29 +22,19 @@ class ClientAddresses:
 
     def client_ip(self, request: Request) -> str:
         """Give the client's address; the last one that no trusted proxy stands for."""
-        peer: str = getattr(request.getClientAddress(), "host", None) or LOCAL_PEER
+        host: str = getattr(request.getClientAddress(), "host", None) or LOCAL_PEER
+        peer = parse_ip_address(host)
         forwarded = [
             address.strip()
-            for value in request.requestHeaders.getRawHeaders("X-Forwarded-For", ())
+            for value in header_values(request, b"X-Forwarded-For")
             for address in value.split(",")
         ]
         while forwarded and self._is_trusted(peer):
-            nearer = forwarded.pop()
-            if not _is_address(nearer):
+            nearer = parse_ip_address(forwarded.pop())
+            if nearer is None:
                 break
             peer = nearer
-        return peer
+        return host if peer is None else str(peer)
 
-    def _is_trusted(self, peer: str) -> bool:
-        if not _is_address(peer):
-            return False
-        address = ip_address(peer)
-        return any(address in network for network in self._trusted_proxies)
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+    def _is_trusted(self, peer: IpAddress | None) -> bool:
+        return peer is not None and any(peer in network for network in self._trusted_proxies)

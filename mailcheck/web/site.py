@@ -1,6 +1,7 @@
 """The HTTP site: the API below its versioned path, and the open pages."""
 
 from twisted.internet.interfaces import IReactorTime
+from twisted.web.http import Request as HttpRequest
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
@@ -22,7 +23,7 @@ class _Root(Resource):
 
     def getChild(self, path: bytes, request: Request) -> IResource:
         """Find what answers; called with the first segment taken off the path."""
-        segments = [path, *(request.postpath or [])]
+        segments = [_as_utf8(segment) for segment in (path, *(request.postpath or []))]
         depth = len(self._api_segments)
         if segments[:depth] == self._api_segments:
             request.prepath, request.postpath = segments[:depth], segments[depth:]
@@ -31,17 +32,27 @@ class _Root(Resource):
         return self._pages
 
 
+def _as_utf8(segment: bytes) -> bytes:
+    # Klein answers a path that is not UTF-8 by itself, past the gate and in plain text.
+    return segment.decode("utf-8", "replace").encode("utf-8")
+
+
 class _QuietSite(Site):
     """A site without an access log: its lines would hold share tokens."""
 
-    def log(self, request: Request) -> None:
+    def log(self, request: HttpRequest) -> None:
         """Write nothing."""
 
 
 def build_site(api: IResource, pages: IResource, clock: IReactorTime) -> Site:
     """Build the factory for HTTP connections."""
     site = _QuietSite(
-        _Root(api, pages), requestFactory=BoundedRequest, timeout=IDLE_TIMEOUT, reactor=clock
+        _Root(api, pages),
+        requestFactory=BoundedRequest,
+        # No form is read here; a broken one would be answered past the gate.
+        parsePOSTFormSubmission=False,
+        timeout=IDLE_TIMEOUT,
+        reactor=clock,
     )
     site.displayTracebacks = False
     return site

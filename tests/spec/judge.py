@@ -33,7 +33,7 @@ def judge_response(method: str, path: str, answer: Judged) -> None:
     :param path: the path as it was asked for, with or without a query.
     :raises BrokenPromise: says everything that is wrong.
     """
-    decoded = unquote(path.partition("?")[0])
+    decoded = _decode(path.partition("?")[0])
     is_metered = decoded == API or decoded.startswith(API + "/")
     problems = [
         *_header_problems(answer, is_metered),
@@ -43,6 +43,12 @@ def judge_response(method: str, path: str, answer: Judged) -> None:
         shown = answer.body[:400].decode("utf-8", "replace")
         lines = "\n  ".join(problems)
         raise BrokenPromise(f"{method} {path} -> {answer.status}\n  {lines}\n{shown}")
+
+
+def _decode(path: str) -> str:
+    """Decode a path; a slash that was encoded is none where the API's own path stands."""
+    segments = [unquote(segment) for segment in path.split("/")]
+    return "/".join([segment.replace("/", "%2F") for segment in segments[:3]] + segments[3:])
 
 
 def find_route(method: str, path: str) -> Route | None:

@@ -1,29 +1,29 @@
 """Who may pass: the key of a request, and what is left of its limits (SPEC.md 5 and 8)."""
 
 from dataclasses import dataclass
+from ipaddress import IPv6Address, IPv6Network
 
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.errors import InvalidCredentials, LimitExceeded
+from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
+from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.request_headers import header_values
 
 ANONYMOUS_PER_MINUTE = 60
 """Requests without a valid key that an address may make: keys can't be guessed fast."""
 
-MAX_KEY = 256
-"""Characters of a key that are looked at."""
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nobody we serve, or too much of it; the headers still say what is left."""
+    """Nobody we serve, too much of it, or nobody can tell; the headers still say what is left."""
 
     usage: Usage
-    failure: InvalidCredentials | LimitExceeded
+    failure: InvalidCredentials | LimitExceeded | StoreUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +58,33 @@ class Gate:
         self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
 
     async def admit(self, request: Request) -> Admitted | Refused:
-        """Judge a request.
-
-        :raises StoreUnavailable: can't tell now.
-        """
+        """Judge a request."""
         try:
             caller = await self._authenticator.identify(presented_key(request))
-        except InvalidCredentials as failure:
-            address = self._addresses.client_ip(request)
-            usage = await self._meter.count(f"address {address}", self._anonymous)
-            if usage.exhausted is not None:
-                return Refused(usage, self._meter.refusal(usage, self._anonymous))
-            return Refused(usage, failure)
+        except (InvalidCredentials, StoreUnavailable) as failure:
+            return await self._refuse_unknown(request, failure)
         usage = await self._meter.count(f"key {caller.key_id}", caller.limits)
         if usage.exhausted is not None:
             return Refused(usage, self._meter.refusal(usage, caller.limits))
         return Admitted(usage, caller)
+
+    async def _refuse_unknown(
+        self, request: Request, failure: InvalidCredentials | StoreUnavailable
+    ) -> Refused:
+        """Count a request of nobody we know against its address."""
+        address = budget_address(self._addresses.client_ip(request))
+        usage = await self._meter.count(f"address {address}", self._anonymous)
+        if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
+            return Refused(usage, self._meter.refusal(usage, self._anonymous))
+        return Refused(usage, failure)
+
+
+def budget_address(client_ip: str) -> str:
+    """Give the address whose budget a client uses: an IPv6 host owns a whole /64 of them."""
+    address = parse_ip_address(client_ip)
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((address.packed, 64), strict=False))
+    return client_ip
 
 
 def presented_key(request: Request) -> str:
@@ -81,9 +92,8 @@ def presented_key(request: Request) -> str:
 
     :raises InvalidCredentials: there is none, or two that differ.
     """
-    headers = request.requestHeaders
-    keys = {value.strip() for value in headers.getRawHeaders("X-API-Key", ())}
-    for value in headers.getRawHeaders("Authorization", ()):
+    keys = {value.strip() for value in header_values(request, b"X-API-Key")}
+    for value in header_values(request, b"Authorization"):
         scheme, _, credentials = value.strip().partition(" ")
         if scheme.lower() == "bearer":
             keys.add(credentials.strip())
@@ -94,4 +104,4 @@ def presented_key(request: Request) -> str:
         )
     if len(keys) > 1:
         raise InvalidCredentials("Authorization and X-API-Key carry different keys")
-    return keys.pop()[:MAX_KEY]
+    return keys.pop()

@@ -18,6 +18,7 @@ from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.errors import reply_to_failure
 from mailcheck.web.replies import Reply, error_reply
 from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.web.request_headers import header_values
 from mailcheck.wire.parameters import parse_query
 
 
@@ -40,7 +41,7 @@ class Api:
         def endpoint(request: Request, **path: str) -> Deferred[bytes]:
             async def handle(caller: Caller) -> Reply:
                 query = parse_query(request.uri.partition(b"?")[2])
-                accept = request.getHeader("Accept") or ""
+                accept = ", ".join(header_values(request, b"Accept"))
                 return await route.handle(Call(caller, query, path, accept))
 
             return self._serve(request, handle)

@@ -1,0 +1,233 @@
+"""Requests that no honest client sends: every one gets its answer, nothing is left behind."""
+
+import pytest
+
+from mailcheck.web.site import IDLE_TIMEOUT
+from tests.house import House
+from tests.web.raw_http import RawHttp, request
+
+pytestmark = pytest.mark.attack
+
+
+def key_header(house: House) -> str:
+    """Give the header field that carries the house's key."""
+    return f"X-API-Key: {house.key}"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-API-Key: \xff\xfe",
+        "Authorization: Bearer \xc0\x80",
+        "Authorization: \xff",
+        "X-API-Key: " + "k" * 8_000,
+        "Authorization: " + "Bearer " * 1_000,
+    ],
+)
+def test_a_key_of_any_bytes_is_a_wrong_key(house: House, header: str) -> None:
+    """Credentials that are no text at all are 401 like any wrong key, not a crash."""
+    answer = RawHttp(house).ask("/api/v1/inbox", header)
+    assert answer.status == 401
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Accept: \xff",
+        "X-Forwarded-For: \xff, 1.2.3.4",
+        "Cookie: \xff=\x01",
+        "Content-Type: \xff",
+        "Expect: \xff",
+        "Connection: \xff",
+        "Accept-Encoding: \xff",
+    ],
+)
+def test_other_fields_of_any_bytes_change_nothing(house: House, header: str) -> None:
+    """A header field that is not UTF-8 does no harm to a good request."""
+    answer = RawHttp(house).ask("/api/v1/inbox", key_header(house), header)
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", "..", "\xff", "a" * 300, "[::1", "a b", "-", "*.x", ":0", "xn--\x80", "\xe9.example"],
+)
+def test_a_bad_host_does_not_matter(house: House, host: str) -> None:
+    """Whatever name we are called by, the request is answered: nothing depends on it."""
+    connection = RawHttp(house)
+    head = f"GET /api/v1/inbox HTTP/1.1\r\nHost: {host}\r\n{key_header(house)}\r\n\r\n"
+    connection.send(head.encode("latin-1"))
+    assert connection.answers(("GET", "/api/v1/inbox"))[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "multipart/form-data",
+        "multipart/form-data; boundary=x",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=\xff",
+    ],
+)
+def test_a_form_is_not_parsed(house: House, content_type: str) -> None:
+    """A body that says it is a form, and is a broken one, is answered like any other body."""
+    path = "/api/v1/inbox/messages/none/share"
+    answer = RawHttp(house).ask(
+        path,
+        key_header(house),
+        f"Content-Type: {content_type}",
+        "Content-Length: 5",
+        method="POST",
+        body=b"--x\xff&",
+    )
+    assert answer.status == 404
+
+
+def test_methods_nobody_knows_get_405(house: House) -> None:
+    """Any token may be a method; the answer names those that the path takes."""
+    for method in ("FOO", "ge!#t", "TRACE", "CONNECT", "OPTIONS", "A" * 5_000):
+        answer = RawHttp(house).ask("/api/v1/inbox", key_header(house), method=method)
+        assert answer.status == 405
+        assert answer.headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # a TLS handshake
+        b"GET /api/v1/inbox\r\n\r\n",  # HTTP/0.9
+        b"GET /api/v1/inbox HTTP/2.0\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"GET  /api/v1/inbox HTTP/1.1\r\n\r\n",
+        b"GET /api/v1/in\xffbox HTTP/1.1\r\n\r\n",
+        b"GET /\r\nGET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: a\x00b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: a\rX-Injected: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nBad Name: b\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1e3\r\n\r\n",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\na",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nnot hexadecimal\r\n",
+        b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nx\r\n",
+    ],
+)
+def test_what_is_no_request_is_refused_and_hung_up(house: House, data: bytes) -> None:
+    """Malformed HTTP, and every known way to smuggle a request, ends the connection."""
+    connection = RawHttp(house)
+    connection.send(data)
+    assert connection.received() == b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    assert connection.is_closed
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["X: " + "a" * 70_000],
+        ["X: " + "a" * 1_000] * 20,
+        ["X: a"] * 600,
+        ["X: a", *[" continued" for _ in range(5_000)]],
+    ],
+)
+def test_a_huge_header_section_ends_the_connection(house: House, lines: list[str]) -> None:
+    """Header fields beyond every honest client's end the connection before they are all read."""
+    connection = RawHttp(house)
+    connection.send(request("/api/v1/inbox", key_header(house), *lines))
+    assert connection.is_closed
+    assert connection.received() in (b"", b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def test_a_very_long_query_is_answered_or_hung_up(house: House) -> None:
+    """A query as long as a request line may be is read in a moment; a longer one is hung up."""
+    pairs = "&".join(f"x{number}=%f0%9f%92%a9" for number in range(800))
+    answer = RawHttp(house).ask(f"/api/v1/inbox?{pairs}", key_header(house))
+    assert answer.status == 200
+    connection = RawHttp(house)
+    connection.send(request("/api/v1/inbox?tag=" + "a" * 20_000, key_header(house)))
+    assert connection.is_closed
+
+
+def test_pipelined_requests_are_answered_in_order(house: House) -> None:
+    """Requests sent in one piece, even with a wait among them, get their answers in order."""
+    connection = RawHttp(house)
+    key = key_header(house)
+    wait = "/api/v1/inbox/wait?timeout=5"
+    connection.send(
+        request("/api/v1/inbox", key)
+        + request(wait, key)
+        + request("/api/v1/inbox/address", key)
+        + request("/nowhere")
+    )
+    connection.answers(("GET", "/api/v1/inbox"))
+    house.pass_time(5)
+    answers = connection.answers(
+        ("GET", "/api/v1/inbox"),
+        ("GET", wait),
+        ("GET", "/api/v1/inbox/address"),
+        ("GET", "/nowhere"),
+    )
+    assert [answer.status for answer in answers] == [200, 408, 200, 404]
+
+
+def test_a_flood_behind_a_parked_wait_is_not_kept(house: House) -> None:
+    """Who goes on sending while its wait is parked is not read: memory stays bounded."""
+    connection = RawHttp(house)
+    connection.send(request("/api/v1/inbox/wait", key_header(house)))
+    flood = request("/api/v1/inbox") * 50_000
+    connection.send(flood)
+    assert connection.held > len(flood) - 200_000
+    connection.hang_up()
+    assert house.assembly.feeds.count() == 0
+
+
+def test_many_wrong_requests_on_one_connection(house: House) -> None:
+    """A connection that guesses keys as fast as it can meets the budget of its address."""
+    connection = RawHttp(house)
+    connection.send(b"".join(request("/api/v1/inbox", f"X-API-Key: {n}") for n in range(100)))
+    answers = connection.answers(*[("GET", "/api/v1/inbox")] * 100)
+    assert [answer.status for answer in answers] == [401] * 60 + [429] * 40
+
+
+def test_a_silent_connection_is_closed(house: House) -> None:
+    """A connection that sends nothing, or half a request, is closed after its idle time."""
+    connections = [RawHttp(house) for _ in range(3)]
+    connections[1].send(b"GET /api/v1/inbox HTTP/1.1\r\nX-")
+    connections[2].send(request("/api/v1/inbox", "Content-Length: 10", method="POST") + b"12345")
+    house.pass_time(IDLE_TIMEOUT - 1)
+    for connection in connections:
+        connection.send(b"")
+        assert not connection.is_closed
+    house.pass_time(1)
+    for connection in connections:
+        connection.send(b"")
+        assert connection.is_closed
+        assert connection.received() == b""
+    assert not house.clock.getDelayedCalls()
+
+
+def test_a_parked_wait_is_not_idle(house: House) -> None:
+    """A wait of 60 s and the rest before the next request don't add up to an idle connection."""
+    connection = RawHttp(house)
+    path = "/api/v1/inbox/wait?timeout=60"
+    for _ in range(3):
+        connection.send(request(path, key_header(house)))
+        house.pass_time(60)
+        house.pass_time(IDLE_TIMEOUT - 1)
+    answers = connection.answers(*[("GET", path)] * 3)
+    assert [answer.status for answer in answers] == [408] * 3
+    assert not connection.is_closed
+    connection.hang_up()
+    assert not house.clock.getDelayedCalls()
+
+
+def test_a_client_that_comes_and_goes_leaves_nothing(house: House) -> None:
+    """Waits whose clients go away at any point leave no waiter, no timer and no logged failure."""
+    head = request("/api/v1/inbox/wait?timeout=60", key_header(house))
+    for length in (0, 10, len(head) - 1, len(head)):
+        connection = RawHttp(house)
+        connection.send(head[:length])
+        connection.hang_up()
+    assert house.assembly.feeds.count() == 0
+    assert not house.clock.getDelayedCalls()
