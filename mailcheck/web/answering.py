@@ -14,6 +14,9 @@ from mailcheck.web.replies import Reply, error_reply, json_reply, write_reply
 
 _log = Logger()
 
+MAX_SHOWN = 200
+"""Characters of a wrong path that an error repeats."""
+
 MoreHeaders = dict[str, str]
 
 
@@ -38,6 +41,7 @@ async def answer(request: Request, handle: Callable[[MoreHeaders], Awaitable[Rep
 def reply_to_wrong_path(request: Request, problem: BaseException | None) -> Reply:
     """Answer a path that leads nowhere, or a method that it does not take."""
     path = request.path.decode("ascii", "replace")
+    path = path if len(path) <= MAX_SHOWN else path[:MAX_SHOWN] + "..."
     if isinstance(problem, MethodNotAllowed):
         allowed = ", ".join(sorted(problem.valid_methods or ()))
         method = request.method.decode("ascii", "replace")

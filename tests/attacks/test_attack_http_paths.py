@@ -1,0 +1,151 @@
+"""Paths, ids and tags made to reach elsewhere, or to be read as something else."""
+
+from urllib.parse import quote
+
+import pytest
+
+from mailcheck.web.answering import MAX_SHOWN
+from tests.house import House, mail
+from tests.web.raw_http import RawHttp
+
+pytestmark = pytest.mark.attack
+
+PDF = (
+    b"From: a@example.com\r\nSubject: report\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: application/pdf; name="report.pdf"\r\n'
+    b"Content-Disposition: attachment\r\n\r\n%PDF-1.7\r\n"
+)
+
+
+def key_header(house: House) -> str:
+    """Give the header field that carries the house's key."""
+    return f"X-API-Key: {house.key}"
+
+
+HOSTILE = [
+    "..",
+    "%2e%2e",
+    "..%2f..%2f..%2fetc%2fpasswd",
+    "..%5c..%5cetc",
+    "%00",
+    "1%00",
+    "%ff%fe",
+    "%c0%ae%c0%ae",
+    "%",
+    "%zz",
+    "%u0031",
+    "x%0d%0aX-Injected:%20yes",
+    "%0d%0a%0d%0a<html>",
+    "%e2%80%ae",
+    "*",
+    "|",
+    ";",
+    "'%20OR%20'1'='1",
+    "%25",
+    "%3Cscript%3E",
+    "a" * 10_000,
+    "%f0%9f%92%a9" * 500,
+]
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_message_id_is_not_found(house: House, hostile: str) -> None:
+    """Whatever stands for a message's id, the answer is a JSON 404 and no new header."""
+    house.receive()
+    for suffix in ("", "/raw", "/html", "/attachments/1", "/share"):
+        method = "POST" if suffix == "/share" else "GET"
+        path = f"/api/v1/inbox/messages/{hostile}{suffix}"
+        answer = RawHttp(house).ask(path, key_header(house), method=method)
+        assert answer.status == 404
+        assert "x-injected" not in answer.headers
+        assert len(answer.body) < 10 * MAX_SHOWN
+    answer = RawHttp(house).ask(
+        f"/api/v1/inbox/messages/{hostile}", key_header(house), method="DELETE"
+    )
+    assert answer.status == 404
+    assert house.get("/inbox").json["total"] == 1
+
+
+@pytest.mark.parametrize(
+    "hostile", [*HOSTILE, "0", "2", "01", "+1", "1%20", "%201", "1.0", "\xb2", "%d9%a1", "-1"]
+)
+def test_a_hostile_attachment_id_is_not_found(house: House, hostile: str) -> None:
+    """Only the ids that the message lists lead to attachments; nothing leads to a file."""
+    house.receive(raw=PDF)
+    message_id = house.get("/inbox/messages").json["messages"][0]["id"]
+    path = f"/api/v1/inbox/messages/{message_id}/attachments/"
+    assert RawHttp(house).ask(path + "1", key_header(house)).body == b"%PDF-1.7\r\n"
+    hostile = hostile.encode("latin-1").decode("latin-1")
+    answer = RawHttp(house).ask(path + quote(hostile, safe="%"), key_header(house))
+    assert answer.status == 404
+    assert "x-injected" not in answer.headers
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_hostile_share_token_is_not_found(house: House, hostile: str) -> None:
+    """A share token of any bytes is a JSON 404."""
+    answer = RawHttp(house).ask(f"/share/{hostile}")
+    assert answer.status == 404
+    assert "x-injected" not in answer.headers
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_path_that_leads_nowhere_is_repeated_in_part(house: House, hostile: str) -> None:
+    """An unknown path is a JSON 404 that repeats no more than its beginning."""
+    for base in ("/", "/api/v1/", "/api/v1/inbox/messages/x/y/"):
+        answer = RawHttp(house).ask(base + hostile, key_header(house))
+        assert answer.status == 404
+        assert len(answer.json["error"]) <= len("there is nothing at ...") + MAX_SHOWN
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "a%0d%0aX-Injected:%20yes",
+        "%0d%0a",
+        "a%00",
+        "%ff",
+        "a%20b",
+        "a@b",
+        "a%22b",
+        "..",
+        ".a",
+        "a.",
+        "a..b",
+        "a%2C",
+        "(a)",
+        "<a>",
+        "a%5C",
+        "%ed%a0%80",
+    ],
+)
+def test_a_hostile_tag_is_refused_or_harmless(house: House, tag: str) -> None:
+    """A tag that can't stand in an address is a 400 that names it; no header comes of it."""
+    for route in ("/inbox/address", "/inbox/messages", "/inbox/wait"):
+        answer = RawHttp(house).ask(f"/api/v1{route}?timeout=1&tag={tag}", key_header(house))
+        assert answer.status == 400
+        assert "tag" in answer.json["error"]
+        assert "x-injected" not in answer.headers
+
+
+def test_encoded_letters_of_a_route_do_not_pass_the_gate(house: House) -> None:
+    """However a route's letters are written, its gate asks for the key."""
+    house.receive(raw=mail())
+    for path in (
+        "/api/v1/inbox",
+        "/%61pi/v1/inbox",
+        "/api/%761/inbox",
+        "/api/v1/%69nbox",
+        "/api/v1/inbox%2Fmessages",
+        "/api/v1/inbox/%6dessages",
+    ):
+        assert RawHttp(house).ask(path).status == 401
+        assert RawHttp(house).ask(path, key_header(house)).status == 200
+
+
+def test_other_spellings_of_the_api_lead_nowhere(house: House) -> None:
+    """No second spelling of the API's path exists that could slip past a proxy's rule."""
+    for path in ("//api/v1/inbox", "/api%2fv1/inbox", "/API/v1/inbox", "/api/v1/../v1/inbox"):
+        assert RawHttp(house).ask(path, key_header(house)).status == 404
+    for path in ("/api/v1/inbox/", "/api/v1/INBOX", "/api/v1/inbox%00", "/api/v1/./inbox"):
+        assert RawHttp(house).ask(path, key_header(house)).status == 404
