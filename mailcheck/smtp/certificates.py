@@ -8,7 +8,6 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from OpenSSL import crypto
 from twisted.internet.ssl import CertificateOptions, TLSVersion
 
 from mailcheck.core.instants import SECOND, Instant
@@ -34,12 +33,16 @@ def load_certificate(certificate_path: Path, key_path: Path) -> CertificateOptio
     certificate, *others = chain
     if certificate.public_key() != key.public_key():
         raise ValueError(f"{key_path} is not the key of {certificate_path}")
-    return CertificateOptions(
-        privateKey=crypto.PKey.from_cryptography_key(key),  # type: ignore[arg-type]
-        certificate=crypto.X509.from_cryptography(certificate),
-        extraCertChain=[crypto.X509.from_cryptography(other) for other in others],
+    # Twisted's types ask for pyOpenSSL's own objects, which pyOpenSSL deprecates
+    # in favor of these.
+    options = CertificateOptions(
+        privateKey=key,  # type: ignore[arg-type]
+        certificate=certificate,  # type: ignore[arg-type]
+        extraCertChain=others,  # type: ignore[arg-type]
         raiseMinimumTo=TLSVersion.TLSv1_2,
     )
+    options.getContext()  # whatever OpenSSL dislikes is found now, not by the first client
+    return options
 
 
 def ensure_self_signed(folder: Path, host_name: str, now: Instant) -> CertificateOptions:

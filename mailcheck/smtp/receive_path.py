@@ -78,12 +78,9 @@ class ReceivePath(Protocol):
                 self._wire.pause()
             return
         if self._reader is not None:
-            # A command is finished in time or not at all; a message may take
-            # its time, as long as it goes on.
-            self._watchdog.pat()
-            if self.clock.seconds() > self._deadline:
-                self.close(replies.TOO_SLOW)
-                return
+            # Half a command is no sign of life; a message may take its time,
+            # as long as it goes on and up to its deadline.
+            self._watchdog.pat(self._deadline)
         self._run()
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -124,6 +121,9 @@ class ReceivePath(Protocol):
 
     def read(self, reader: Reader, deadline: float, then: Callable[[], None]) -> None:
         """Give the input to a reader until it has its part; all must be there by the deadline."""
+        if self.clock.seconds() > deadline:
+            self.close(replies.TOO_SLOW)
+            return
         self._reader = reader
         self._deadline = deadline
         self._on_read = then

@@ -1,5 +1,6 @@
 """Notices when nothing happens for too long."""
 
+import math
 from collections.abc import Callable
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
@@ -28,9 +29,9 @@ class Watchdog:
         self._due = self._clock.seconds() + seconds
         self._call = self._clock.callLater(seconds, self._look)
 
-    def pat(self) -> None:
-        """Note that something happened."""
-        self._due = self._clock.seconds() + self._seconds
+    def pat(self, deadline: float = math.inf) -> None:
+        """Note that something happened; it must be over by the deadline nevertheless."""
+        self._due = min(self._clock.seconds() + self._seconds, deadline)
 
     def stop(self) -> None:
         """Watch no more."""

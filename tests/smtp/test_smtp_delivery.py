@@ -1,6 +1,7 @@
 """What happens between the final dot and its reply."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from twisted.logger import LogEvent
 
@@ -12,7 +13,7 @@ MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
-def slow_house(**settings: object) -> House:
+def slow_house(**settings: Any) -> House:
     """A house where each delivery waits until it is told to go on."""
     return House(FakeMailReceiver(slow=frozenset({"deliver"})), **settings)
 

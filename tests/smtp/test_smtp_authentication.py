@@ -1,0 +1,207 @@
+"""AUTH on the submission port."""
+
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.logger import LogEvent, capturedLogs
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.identifiers import AccountId
+from mailcheck.smtp.authentication import ResponseReader
+from mailcheck.smtp.settings import AuthWithoutTls
+from tests.fakes.mail_receiver import FakeMailReceiver
+from tests.smtp.talk import PUBLIC_IP, House
+
+NEAR = "10.0.0.7"
+KEY = "mck_secret"
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+
+
+def encode(text: str) -> bytes:
+    """Write a response of the client."""
+    return b64encode(text.encode())
+
+
+PLAIN = b"AUTH PLAIN " + encode(f"\0user\0{KEY}") + b"\r\n"
+
+
+def submission(**settings: Any) -> House:
+    """Open a submission port that knows one key."""
+    receiver = FakeMailReceiver(keys={KEY: AccountId("account-1")})
+    return House(receiver, is_submission=True, **settings)
+
+
+@pytest.mark.parametrize(
+    "exchange",
+    [
+        [b"AUTH PLAIN " + encode(f"\0user\0{KEY}")],
+        [b"auth plain " + encode(f"authz\0\0{KEY}")],
+        [b"AUTH PLAIN", encode(f"\0user\0{KEY}")],
+        [b"AUTH PLAIN =", None, b"AUTH PLAIN " + encode(f"\0u\0{KEY}")],
+        [b"AUTH LOGIN", encode("user"), encode(KEY)],
+        [b"AUTH LOGIN", b"", encode(KEY)],
+        [b"AUTH LOGIN " + encode("user"), encode(KEY)],
+    ],
+)
+def test_a_key_opens_the_account(exchange: list[bytes | None]) -> None:
+    """PLAIN and LOGIN, with and without initial response, any user name: the key decides."""
+    house = submission()
+    talk = house.greeted(NEAR)
+    said = b""
+    for line in exchange:
+        if line is not None:
+            said = talk.say(line + b"\r\n")
+    assert said == b"235 2.7.0 Authenticated\r\n"
+    talk.say(MAIL, b"RCPT TO:<anyone@elsewhere.example>\r\n", b"DATA\r\n", b"hi\r\n.\r\n")
+    (mail,) = house.receiver.delivered
+    assert mail.session.account_id == "account-1"
+    assert mail.envelope.recipients[0].address == "anyone@elsewhere.example"
+
+
+def test_login_asks_in_the_words_that_clients_know() -> None:
+    """The challenges are "Username:" and "Password:"; PLAIN's is empty."""
+    talk = submission().greeted(NEAR)
+    assert talk.say(b"AUTH LOGIN\r\n") == b"334 VXNlcm5hbWU6\r\n"
+    assert talk.say(encode("user") + b"\r\n") == b"334 UGFzc3dvcmQ6\r\n"
+    assert talk.say(b"*\r\n").startswith(b"501 5.7.0 ")
+    assert talk.say(b"AUTH PLAIN\r\n") == b"334 \r\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "reply"),
+    [
+        ([b"AUTH PLAIN " + encode("\0user\0wrong")], b"535 5.7.8 "),
+        ([b"AUTH PLAIN " + encode("\0user\0")], b"535 5.7.8 "),
+        ([b"AUTH PLAIN ="], b"501 5.5.2 "),
+        ([b"AUTH PLAIN " + encode("user")], b"501 5.5.2 "),
+        ([b"AUTH PLAIN " + encode("a\0b\0c\0d")], b"501 5.5.2 "),
+        ([b"AUTH PLAIN not-base-64"], b"501 5.5.2 "),
+        ([b"AUTH PLAIN AHVzZXIAa2V5 AHVzZXIAa2V5"], b"501 5.5.2 "),
+        ([b"AUTH PLAIN", b"*"], b"501 5.7.0 "),
+        ([b"AUTH PLAIN", b""], b"501 5.5.2 "),
+        ([b"AUTH LOGIN", b"\xff"], b"501 5.5.2 "),
+        ([b"AUTH LOGIN", b"x" * 12_289], b"500 5.5.6 "),
+        ([b"AUTH"], b"504 5.5.4 "),
+        ([b"AUTH CRAM-MD5"], b"504 5.5.4 "),
+        ([b"AUTH \xff"], b"504 5.5.4 "),
+    ],
+)
+def test_what_is_wrong_is_said(lines: list[bytes], reply: bytes) -> None:
+    """Each fault has the code of RFC 4954, opens nothing, and the connection goes on."""
+    talk = submission().greeted(NEAR)
+    said = b""
+    for line in lines:
+        said = talk.say(line + b"\r\n")
+    assert said.startswith(reply)
+    assert talk.say(MAIL).startswith(b"530 5.7.0 ")
+    assert talk.codes(PLAIN, MAIL) == ["235", "250"]
+
+
+def test_a_long_response_is_taken() -> None:
+    """RFC 4954 4: a line of 12288 octets is allowed; the user name may be that long."""
+    house = submission()
+    talk = house.greeted(NEAR)
+    response = b64encode(b"\0" + b"u" * (9000 - len(KEY)) + b"\0" + KEY.encode())
+    assert talk.codes(b"AUTH PLAIN\r\n", response + b"\r\n") == ["334", "235"]
+
+
+def test_order_matters() -> None:
+    """AUTH comes after EHLO, before MAIL, and once."""
+    talk = submission().connect(NEAR)
+    talk.heard()
+    assert talk.codes(PLAIN) == ["503"]
+    talk.say(b"EHLO x\r\n")
+    assert talk.codes(PLAIN, PLAIN) == ["235", "503"]
+    assert talk.codes(b"EHLO x\r\n", MAIL) == ["250", "250"]
+    assert talk.codes(PLAIN) == ["503"]
+
+
+def test_mail_wants_a_key() -> None:
+    """Without AUTH a mail is refused on this port."""
+    assert submission().greeted(NEAR).say(MAIL).startswith(b"530 5.7.0 ")
+
+
+def test_three_failures_are_enough() -> None:
+    """The third wrong key is answered, and is the last."""
+    talk = submission().greeted(NEAR)
+    wrong = b"AUTH PLAIN " + encode("\0user\0wrong") + b"\r\n"
+    assert talk.codes(wrong, wrong) == ["535", "535"]
+    assert talk.codes(wrong) == ["535", "421"]
+    assert talk.is_closed
+
+
+@pytest.mark.parametrize(
+    ("policy", "client_ip", "is_allowed"),
+    [
+        (AuthWithoutTls.PRIVATE, "127.0.0.1", True),
+        (AuthWithoutTls.PRIVATE, "192.168.3.4", True),
+        (AuthWithoutTls.PRIVATE, "fd00::1", True),
+        (AuthWithoutTls.PRIVATE, PUBLIC_IP, False),
+        (AuthWithoutTls.NEVER, "127.0.0.1", False),
+        (AuthWithoutTls.ALWAYS, PUBLIC_IP, True),
+    ],
+)
+def test_a_key_travels_in_clear_only_where_allowed(
+    policy: AuthWithoutTls, client_ip: str, *, is_allowed: bool
+) -> None:
+    """Elsewhere AUTH is not offered and gets 538, and the key is not looked at."""
+    house = submission(auth_without_tls=policy)
+    talk = house.connect(client_ip)
+    assert (b"AUTH PLAIN LOGIN" in talk.say(b"EHLO x\r\n")) is is_allowed
+    assert talk.say(PLAIN).startswith(b"235 " if is_allowed else b"538 5.7.11 ")
+    assert house.receiver.secrets == ([KEY] if is_allowed else [])
+
+
+def test_a_store_that_cannot_tell_is_temporary() -> None:
+    """Not knowing is not "no": 454, and it does not count as a failure."""
+    house = submission()
+    house.receiver.failures["authenticate"] = StoreUnavailable("Locked")
+    talk = house.greeted(NEAR)
+    assert talk.codes(PLAIN, PLAIN, PLAIN) == ["454"] * 3
+    assert not talk.is_closed
+
+
+def test_a_fault_of_ours_is_temporary(logged_failures: list[LogEvent]) -> None:
+    """An exception that nobody expected is 454 and logged, without the key."""
+    house = submission()
+    house.receiver.failures["authenticate"] = ZeroDivisionError()
+    assert house.greeted(NEAR).say(PLAIN).startswith(b"454 4.7.0 ")
+    assert KEY not in repr(logged_failures)
+
+
+def test_no_key_is_ever_logged() -> None:
+    """Neither right nor wrong keys reach the log in any form."""
+    wrong = b"AUTH PLAIN " + encode("\0user\0wrong-key") + b"\r\n"
+    with capturedLogs() as events:
+        submission().greeted(NEAR).say(wrong, PLAIN)
+    assert "wrong-key" not in repr(events)
+    assert KEY not in repr(events)
+
+
+def test_the_mail_port_has_no_auth() -> None:
+    """Where anyone may send, nobody authenticates."""
+    talk = House().connect(NEAR)
+    assert b"AUTH" not in talk.say(b"EHLO x\r\n")
+    assert talk.say(PLAIN).startswith(b"502 5.5.1 ")
+
+
+@given(st.binary(max_size=30), st.lists(st.integers(1, 7), min_size=1))
+def test_a_response_does_not_depend_on_the_cut(line: bytes, steps: list[int]) -> None:
+    """However the packets are cut, the line and the position behind it are the same."""
+    line = line.replace(b"\r\n", b"")
+    line = line.removesuffix(b"\r")
+    data = line + b"\r\nNOOP\r\n"
+    reader = ResponseReader()
+    position = number = 0
+    while True:
+        piece = data[position : position + steps[number % len(steps)]]
+        end = reader.feed(b"__" + piece, 2)
+        if end is not None:
+            break
+        position += len(piece)
+        number += 1
+    assert reader.line == line
+    assert data[position + end - 2 :] == b"NOOP\r\n"

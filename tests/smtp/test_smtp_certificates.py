@@ -1,0 +1,89 @@
+"""Certificates for STARTTLS."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.smtp.certificates import (
+    CERTIFICATE_FILE,
+    KEY_FILE,
+    ensure_self_signed,
+    load_certificate,
+)
+
+NOW = Instant(1_795_000_000_000)
+
+
+def content(folder: Path) -> tuple[bytes, bytes]:
+    """Give both files."""
+    return (folder / CERTIFICATE_FILE).read_bytes(), (folder / KEY_FILE).read_bytes()
+
+
+def test_a_certificate_is_signed_once(tmp_path: Path) -> None:
+    """The first start signs it, later ones load it; nobody else can read the key."""
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    first = content(tmp_path)
+    assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
+    ensure_self_signed(tmp_path, "mx.example", Instant(NOW + 3600 * DAY))
+    assert content(tmp_path) == first
+
+
+@pytest.mark.parametrize(
+    ("host_name", "days"), [("other.example", 0), ("mx.example", 3621), ("mx.example", 5000)]
+)
+def test_it_is_signed_anew_when_it_no_longer_fits(
+    tmp_path: Path, host_name: str, days: int
+) -> None:
+    """For another name, and from a month before it runs out."""
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    first = content(tmp_path)
+    ensure_self_signed(tmp_path, host_name, Instant(NOW + days * DAY))
+    second = content(tmp_path)
+    assert second != first
+    ensure_self_signed(tmp_path, host_name, Instant(NOW + days * DAY))
+    assert content(tmp_path) == second
+
+
+@pytest.mark.parametrize("file", [CERTIFICATE_FILE, KEY_FILE])
+def test_half_of_a_pair_is_made_whole(tmp_path: Path, file: str) -> None:
+    """When one file is lost both are made anew."""
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    (tmp_path / file).unlink()
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    load_certificate(tmp_path / CERTIFICATE_FILE, tmp_path / KEY_FILE)
+
+
+def test_a_broken_certificate_is_replaced(tmp_path: Path) -> None:
+    """A file that a full disk has cut short is no reason not to start."""
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    (tmp_path / CERTIFICATE_FILE).write_bytes(b"-----BEGIN CERT")
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    load_certificate(tmp_path / CERTIFICATE_FILE, tmp_path / KEY_FILE)
+
+
+def test_a_configured_pair_must_fit(tmp_path: Path) -> None:
+    """A key of another certificate, a missing file and nonsense are told apart from a good pair."""
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for folder in (ours, theirs):
+        folder.mkdir()
+        ensure_self_signed(folder, "mx.example", NOW)
+    with pytest.raises(ValueError, match="is not the key of"):
+        load_certificate(ours / CERTIFICATE_FILE, theirs / KEY_FILE)
+    with pytest.raises(FileNotFoundError):
+        load_certificate(tmp_path / "missing.pem", ours / KEY_FILE)
+    (tmp_path / "junk.pem").write_bytes(b"junk")
+    with pytest.raises(ValueError, match=r".+"):
+        load_certificate(tmp_path / "junk.pem", ours / KEY_FILE)
+    with pytest.raises(ValueError, match=r".+"):
+        load_certificate(ours / CERTIFICATE_FILE, tmp_path / "junk.pem")
+
+
+def test_a_chain_is_sent_along(tmp_path: Path) -> None:
+    """Certificates behind the first are those that signed it."""
+    ensure_self_signed(tmp_path, "mx.example", NOW)
+    chain = tmp_path / "chain.pem"
+    chain.write_bytes((tmp_path / CERTIFICATE_FILE).read_bytes() * 2)
+    options = load_certificate(chain, tmp_path / KEY_FILE)
+    assert len(options.extraCertChain) == 1

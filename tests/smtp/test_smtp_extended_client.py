@@ -1,0 +1,165 @@
+"""XCLIENT and XFORWARD: hosts that speak for others."""
+
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from mailcheck.core.messages import Session
+from tests.smtp.talk import HOST_NAME, PUBLIC_IP, House, Talk
+
+TRUSTED_IP = "10.0.0.1"
+MAIL = b"MAIL FROM:<>\r\n"
+
+
+def trusting(**settings: Any) -> House:
+    """Open a port that believes one host."""
+    return House(xclient_from=(ip_network(TRUSTED_IP),), **settings)
+
+
+def session_of_mail(house: House, talk: Talk) -> Session:
+    """Bring a mail, without another EHLO, and give the session it came with."""
+    talk.say(MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nDATA\r\n", b"hi\r\n.\r\n")
+    return house.receiver.delivered[-1].session
+
+
+def test_they_are_offered_to_the_trusted_alone() -> None:
+    """Others do not hear of them."""
+    house = trusting()
+    offer = house.connect(TRUSTED_IP).say(b"EHLO x\r\n")
+    assert b"XCLIENT NAME ADDR PORT PROTO HELO LOGIN\r\n" in offer
+    assert b"XFORWARD NAME ADDR PORT PROTO HELO IDENT SOURCE\r\n" in offer
+    assert b"X" not in house.connect().say(b"EHLO y\r\n").replace(b"XY", b"").upper().replace(
+        HOST_NAME.upper().encode(), b""
+    ).replace(b"PIPELINING", b"").replace(b"SMTPUTF8", b"")
+
+
+@pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
+def test_others_are_refused(verb: bytes) -> None:
+    """Whoever is not trusted gets 550 5.7.0 and stays who they are."""
+    house = trusting()
+    talk = house.greeted()
+    assert talk.say(verb + b" ADDR=192.0.2.1\r\n").startswith(b"550 5.7.0 ")
+    assert session_of_mail(house, talk).client_ip == PUBLIC_IP
+
+
+def test_xclient_starts_anew_as_the_other_client() -> None:
+    """After 220 the session is the client's, and everything said before is forgotten."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    said = talk.say(b"XCLIENT NAME=client.example ADDR=93.184.216.34 PORT=1025\r\n")
+    assert said == f"220 {HOST_NAME} ESMTP mailcheck\r\n".encode()
+    assert talk.codes(MAIL) == ["503"]
+    talk.say(b"EHLO real.example\r\n")
+    session = session_of_mail(house, talk)
+    assert (session.client_ip, session.helo_name) == (PUBLIC_IP, "real.example")
+
+
+def test_xclient_may_bring_the_greeting_along() -> None:
+    """HELO and PROTO stand for the EHLO of the client, and a later EHLO does not change them."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    talk.say(b"XCLIENT ADDR=IPV6:2606:2800::1 HELO=real.example PROTO=ESMTP\r\n")
+    expected = Session("2606:2800::1", "real.example", is_extended=True)
+    assert session_of_mail(house, talk) == expected
+    talk.say(b"EHLO proxy.example\r\n")
+    assert session_of_mail(house, talk) == expected
+    talk.say(b"XCLIENT HELO=[UNAVAILABLE] PROTO=SMTP ADDR=[unavailable]\r\nHELO proxy.example\r\n")
+    assert session_of_mail(house, talk) == Session(TRUSTED_IP, "proxy.example", is_extended=False)
+
+
+def test_a_connection_may_serve_one_client_after_the_other() -> None:
+    """Each XCLIENT speaks for the next; the host that connected stays trusted."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    for address in ("93.184.216.34", "93.184.216.35"):
+        said = talk.say(f"XCLIENT ADDR={address}\r\nEHLO x\r\n".encode())
+        assert b"XCLIENT" in said
+        assert session_of_mail(house, talk).client_ip == address
+
+
+def test_xclient_counts_for_the_limit_of_an_address() -> None:
+    """A client has its connections through the proxy too."""
+    house = trusting(limits={"connections_per_address": 1})
+    command = b"XCLIENT ADDR=93.184.216.34\r\n"
+    assert house.greeted(TRUSTED_IP).codes(command, command) == ["220", "220"]
+    assert house.greeted(TRUSTED_IP).codes(command) == ["421"]
+
+
+def test_policies_go_by_the_client() -> None:
+    """Whether a key may travel in clear is asked for the client that XCLIENT named."""
+    house = trusting(is_submission=True)
+    talk = house.greeted(TRUSTED_IP)
+    assert b"AUTH" not in talk.say(b"XCLIENT ADDR=93.184.216.34\r\nEHLO x\r\n")
+
+
+def test_xforward_speaks_for_the_next_mail() -> None:
+    """Address and name hold for one mail, then the connection's own are back."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    assert talk.codes(
+        b"XFORWARD NAME=client.example ADDR=93.184.216.34\r\n",
+        b"XFORWARD HELO=real.example PROTO=ESMTP SOURCE=REMOTE IDENT=42 PORT=1\r\n",
+    ) == ["250", "250"]
+    assert session_of_mail(house, talk) == Session(PUBLIC_IP, "real.example", is_extended=True)
+    assert session_of_mail(house, talk) == Session(TRUSTED_IP, "client.example", is_extended=True)
+
+
+def test_xforward_does_not_mix_two_clients() -> None:
+    """What was not forwarded is not known; without an address the mail is the host's own."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    talk.say(b"XFORWARD ADDR=93.184.216.34\r\n")
+    assert session_of_mail(house, talk) == Session(PUBLIC_IP, "", is_extended=False)
+    for address in (b"[UNAVAILABLE]", b"unix:/run/mail"):
+        talk.say(b"XFORWARD HELO=real.example ADDR=" + address + b"\r\n")
+        session = session_of_mail(house, talk)
+        assert (session.client_ip, session.helo_name) == (TRUSTED_IP, "client.example")
+
+
+def test_rset_ends_what_was_forwarded() -> None:
+    """A mail that is dropped takes the forwarded facts with it."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    talk.say(b"XFORWARD ADDR=93.184.216.34\r\n", MAIL, b"RSET\r\n")
+    assert session_of_mail(house, talk).client_ip == TRUSTED_IP
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        b"",
+        b"ADDR",
+        b"ADDR=",
+        b"ADDR=not-an-address",
+        b"ADDR=IPV6:93.184.216.340",
+        b"REVERSE=x",
+        b"HELO=a+20b",
+        b"HELO=a+0D+0Ab",
+        b"HELO=" + b"a" * 256,
+        b"HELO=\xff",
+        b"HELO=+FF",
+    ],
+)
+def test_bad_attributes_are_refused(arguments: bytes) -> None:
+    """Unknown names, empty values, controls and what is no address get 501."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    assert talk.say(b"XCLIENT " + arguments + b"\r\n").startswith(b"501 5.5.4 ")
+    assert session_of_mail(house, talk).client_ip == TRUSTED_IP
+
+
+@pytest.mark.parametrize("verb", [b"XCLIENT", b"XFORWARD"])
+def test_not_in_the_middle_of_a_mail(verb: bytes) -> None:
+    """Between MAIL and the end of a mail nobody changes who sends it."""
+    talk = trusting().greeted(TRUSTED_IP)
+    talk.say(MAIL)
+    assert talk.say(verb + b" ADDR=93.184.216.34\r\n").startswith(b"503 5.5.1 ")
+
+
+def test_values_are_xtext() -> None:
+    """RFC 3461 4: +2B is a plus; what was not encoded comes through."""
+    house = trusting()
+    talk = house.greeted(TRUSTED_IP)
+    talk.say(b"XCLIENT HELO=a+2Bb+3D_c\r\n")
+    assert session_of_mail(house, talk).helo_name == "a+b=_c"

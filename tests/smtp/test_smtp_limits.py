@@ -1,0 +1,174 @@
+"""How much, how long and how often a client may."""
+
+import pytest
+
+from tests.smtp.talk import PUBLIC_IP, House
+
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
+
+
+def test_a_silent_client_is_told_and_dropped() -> None:
+    """After five minutes without a command the client gets 421 4.4.2."""
+    house = House()
+    talk = house.connect()
+    talk.heard()
+    house.clock.advance(299)
+    assert talk.codes(b"EHLO x\r\n") == ["250"]
+    house.clock.advance(299)
+    assert not talk.is_closed
+    house.clock.advance(2)
+    assert talk.say().startswith(b"421 4.4.2 ")
+    assert talk.is_closed
+
+
+def test_half_a_command_is_silence() -> None:
+    """A client that sends an octet now and then does not stay for it."""
+    house = House()
+    talk = house.greeted()
+    for _ in range(6):
+        talk.say(b"N")
+        house.clock.advance(60)
+    assert talk.is_closed
+
+
+def test_a_slow_message_may_go_on_but_not_forever() -> None:
+    """Each piece of a message is a sign of life; after 15 minutes it must be complete."""
+    house = House()
+    talk = house.at_data()
+    for _ in range(14):
+        assert talk.codes(b"x\r\n") == []
+        house.clock.advance(60)
+    assert talk.codes(b".\r\n") == ["250"]
+    talk.say(MAIL + RCPT + b"DATA\r\n")
+    for _ in range(15):
+        assert talk.codes(b"x\r\n") == []
+        house.clock.advance(59.9)
+    house.clock.advance(2)
+    assert talk.say().startswith(b"421 4.4.2 ")
+    assert talk.is_closed
+    talk.leave()
+    assert house.factory.memory.used == 0
+
+
+def test_chunks_share_the_time_of_their_message() -> None:
+    """The time of a message counts from its first chunk."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL + RCPT)
+    for _ in range(15):
+        assert talk.codes(b"BDAT 3\r\nx\r\n") == ["250"]
+        house.clock.advance(59)
+    house.clock.advance(60)
+    assert talk.codes(b"BDAT 3 LAST\r\nx\r\n") == ["421"]
+
+
+def test_a_client_that_does_not_take_its_last_reply_is_cut_off() -> None:
+    """Five seconds after our last words the connection ends, whatever the client does."""
+    house = House()
+    talk = house.connect()
+    house.clock.advance(300)
+    assert talk.transport.disconnecting
+    assert not talk.transport.disconnected
+    house.clock.advance(6)
+    assert talk.transport.disconnected
+
+
+def test_input_after_the_last_reply_is_ignored() -> None:
+    """What a client still sends when it was told to go is not obeyed."""
+    house = House()
+    talk = house.greeted()
+    talk.say(b"QUIT\r\n")
+    talk.protocol.dataReceived(MAIL + RCPT)
+    assert talk.heard() == b""
+    assert house.receiver.asked == []
+
+
+def test_too_many_errors_end_it() -> None:
+    """Nineteen mistakes are told, at the twentieth the client is sent away."""
+    talk = House().greeted()
+    assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
+    assert talk.say(b"FOO\r\nNOOP\r\n").startswith(b"421 4.7.0 ")
+    assert talk.is_closed
+
+
+def test_too_many_commands_end_it() -> None:
+    """A thousand commands without a mail are enough; a mail starts the count anew."""
+    talk = House().greeted()
+    assert talk.codes(b"NOOP\r\n" * 990) == ["250"] * 990
+    assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
+    assert talk.codes(b"NOOP\r\n" * 1000) == ["250"] * 1000
+    assert talk.say(b"NOOP\r\n").startswith(b"421 4.7.0 ")
+    assert talk.is_closed
+
+
+def test_many_large_chunks_are_no_flood() -> None:
+    """Chunks of 1 KiB and more are bounded by the size of the message alone."""
+    talk = House().greeted()
+    talk.say(MAIL + RCPT)
+    chunk = b"BDAT 1024\r\n" + b"x" * 1024
+    assert talk.codes(*[chunk] * 2000) == ["250"] * 2000
+    assert talk.codes(b"BDAT 2 LAST\r\n\r\n") == ["250"]
+
+
+@pytest.mark.parametrize(("length", "code"), [(2046, "250"), (2047, "500"), (100_000, "500")])
+def test_a_long_line_is_refused_as_a_whole(length: int, code: str) -> None:
+    """A line of up to 2048 octets is obeyed; of a longer one nothing is, and there is one reply."""
+    talk = House().greeted()
+    line = b"NOOP ".ljust(length, b"x") + b"\r\n"
+    assert talk.codes(line + b"RSET\r\n") == [code, "250"]
+    pieces = [line[n : n + 1000] for n in range(0, len(line), 1000)]
+    assert talk.codes(*pieces, b"RSET\r\n") == [code, "250"]
+
+
+def test_connections_of_one_address_are_limited() -> None:
+    """The hundred and first of one public client is turned away, another client is not."""
+    house = House()
+    first = house.connect()
+    for _ in range(99):
+        assert house.connect().heard().startswith(b"220 ")
+    excess = house.connect()
+    assert excess.heard().startswith(b"421 4.7.0 ")
+    assert excess.is_closed
+    assert house.connect("93.184.216.35").heard().startswith(b"220 ")
+    excess.leave()
+    assert not house.connect().heard().startswith(b"220 ")
+    first.leave()
+    assert house.connect().heard().startswith(b"220 ")
+
+
+def test_an_ipv6_client_is_its_network() -> None:
+    """All addresses of a /64 are one client."""
+    house = House(limits={"connections_per_address": 1})
+    assert house.connect("2606:2800:220:1::1").heard().startswith(b"220 ")
+    assert house.connect("2606:2800:220:1::2").heard().startswith(b"421 ")
+    assert house.connect("2606:2800:220:2::1").heard().startswith(b"220 ")
+
+
+@pytest.mark.parametrize("near", ["127.0.0.1", "10.1.2.3", "172.20.0.1", "::1", "fd00::1"])
+def test_near_clients_are_not_counted_by_address(near: str) -> None:
+    """Behind a private address there may be many programs."""
+    house = House(limits={"connections_per_address": 1})
+    for _ in range(3):
+        assert house.connect(near).heard().startswith(b"220 ")
+
+
+def test_all_connections_are_limited() -> None:
+    """There is a last connection; when one ends there is room again."""
+    house = House(limits={"connections": 2})
+    first = house.connect("10.0.0.1")
+    house.connect("10.0.0.1")
+    assert house.connect("10.0.0.1").heard().startswith(b"421 4.7.0 ")
+    assert house.factory.connection_count == 3
+    first.leave()
+    assert house.factory.connection_count == 2
+
+
+def test_counting_leaves_nothing_behind() -> None:
+    """When all are gone nothing is remembered of them, and the clock has nothing to do."""
+    house = House()
+    talks = [house.connect(PUBLIC_IP), house.greeted("10.0.0.1"), house.at_data("::1")]
+    for talk in talks:
+        talk.leave()
+    assert house.factory.connection_count == 0
+    assert house.clock.getDelayedCalls() == []

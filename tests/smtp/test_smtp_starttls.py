@@ -1,0 +1,106 @@
+"""STARTTLS on a real socket."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.ssl import CertificateOptions
+
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.smtp.certificates import ensure_self_signed
+from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.limits import Limits
+from mailcheck.smtp.settings import AuthWithoutTls, SmtpSettings, offer_to_all
+from tests.fakes.mail_receiver import FakeMailReceiver
+from tests.smtp.loopback import LoopbackClient, served
+
+NOW = Instant(1_795_000_000_000)
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+MESSAGE = MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nDATA\r\nhi\r\n.\r\n"
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> CertificateOptions:
+    """Sign a certificate."""
+    return ensure_self_signed(tmp_path, "mx.example", NOW)
+
+
+@pytest.fixture
+def reactor() -> Any:
+    """Give the reactor that runs the tests."""
+    from twisted.internet import reactor
+
+    return reactor
+
+
+async def encrypted(client: LoopbackClient) -> None:
+    """Say EHLO and STARTTLS."""
+    client.say(b"EHLO before.example\r\n")
+    assert b"STARTTLS\r\n" in await client.until(b"250 ")
+    client.say(b"STARTTLS\r\n")
+    assert (await client.until(b"\r\n")).startswith(b"220 2.0.0 ")
+    client.start_tls()
+
+
+async def test_a_mail_comes_in_encrypted(certificate: CertificateOptions, reactor: Any) -> None:
+    """After the handshake a new EHLO is due, TLS is not offered again, the session knows it."""
+    receiver = FakeMailReceiver()
+    settings = SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
+    async with served(MailFactory(receiver, settings, reactor), reactor) as port:
+        client = await port.connect()
+        client.say(b"EHLO before.example\r\n" + MAIL)
+        await client.until(b"250 2.1.0")
+        await encrypted(client)
+        client.say(MAIL)
+        assert (await client.until(b"\r\n")).startswith(b"503 5.5.1 ")
+        client.say(b"EHLO after.example\r\n")
+        assert b"STARTTLS" not in await client.until(b"250 ")
+        client.say(b"STARTTLS\r\n")
+        assert (await client.until(b"\r\n")).startswith(b"503 5.5.1 ")
+        client.say(MESSAGE)
+        await client.until(b"delivery-1")
+        client.say(b"QUIT\r\n")
+        assert b"221 2.0.0 " in await client.until_over()
+    (mail,) = receiver.delivered
+    assert mail.raw_message == b"hi\r\n"
+    assert mail.session.helo_name == "after.example"
+    assert mail.session.tls is not None
+    assert mail.session.tls.version in ("TLSv1.2", "TLSv1.3")
+    assert mail.session.tls.cipher
+
+
+async def test_a_key_may_travel_encrypted(certificate: CertificateOptions, reactor: Any) -> None:
+    """AUTH is offered once TLS is on, where it is not before."""
+    receiver = FakeMailReceiver(keys={"key": AccountId("account-1")})
+    settings = SmtpSettings(
+        "mx.example",
+        is_submission=True,
+        tls_for=offer_to_all(certificate),
+        auth_without_tls=AuthWithoutTls.NEVER,
+    )
+    async with served(MailFactory(receiver, settings, reactor), reactor) as port:
+        client = await port.connect()
+        await encrypted(client)
+        client.say(b"EHLO after.example\r\n")
+        assert b"AUTH PLAIN LOGIN" in await client.until(b"250 ")
+        client.say(b"AUTH PLAIN AHUAa2V5\r\n" + MESSAGE)
+        assert (await client.until(b"delivery-1")).startswith(b"235 2.7.0 ")
+    assert receiver.delivered[0].session.account_id == "account-1"
+
+
+async def test_a_handshake_that_never_comes_ends_it(
+    certificate: CertificateOptions, reactor: Any
+) -> None:
+    """Whoever says STARTTLS and then nothing is cut off; whoever says nonsense too."""
+    limits = Limits(idle=0.2, closing=0.2)
+    settings = SmtpSettings("mx.example", limits, tls_for=offer_to_all(certificate))
+    factory = MailFactory(FakeMailReceiver(), settings, reactor)
+    async with served(factory, reactor) as port:
+        for nonsense in (b"", MAIL):
+            client = await port.connect()
+            client.say(b"EHLO x\r\nSTARTTLS\r\n")
+            await client.until(b"220 2.0.0")
+            client.say(nonsense)
+            assert b"250" not in await client.until_over()
+    assert factory.connection_count == 0
