@@ -1,0 +1,123 @@
+"""Who may pass: SPEC.md section 5 and the 401 of DECISIONS.md section 1."""
+
+import pytest
+
+from tests.house import House, run
+
+
+def ask_with(house: House, **headers: str) -> int:
+    """Ask for the inbox with these header fields alone; gives the status."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return house.get("/inbox", key=None, headers=fields).status
+
+
+def test_either_header_carries_the_key(house: House) -> None:
+    """The key is taken from Authorization: Bearer and from X-API-Key alike."""
+    assert ask_with(house, Authorization=f"Bearer {house.key}") == 200
+    assert ask_with(house, X_API_Key=house.key) == 200
+
+
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer ", " Bearer"])
+def test_the_scheme_is_read_leniently(house: House, scheme: str) -> None:
+    """The scheme's case and spaces around it don't matter (RFC 9110 11.1)."""
+    assert ask_with(house, Authorization=f"{scheme} {house.key} ") == 200
+
+
+def test_both_headers_may_carry_the_same_key(house: House) -> None:
+    """The same key in both headers is one key."""
+    assert ask_with(house, Authorization=f"Bearer {house.key}", X_API_Key=house.key) == 200
+
+
+def test_two_keys_that_differ_are_refused(house: House) -> None:
+    """Two valid keys that differ are 401: nobody could tell whose limits apply."""
+    other = house.issue_key(house.account)
+    answer = house.get(
+        "/inbox", key=None, headers={"Authorization": f"Bearer {other}", "X-API-Key": house.key}
+    )
+    assert answer.status == 401
+    assert "different keys" in answer.json["error"]
+
+
+@pytest.mark.parametrize("other", ["Basic dXNlcjpwYXNz", "Digest x", "Bearer", "", "Token abc"])
+def test_another_scheme_beside_the_key_is_ignored(house: House, other: str) -> None:
+    """An Authorization of another scheme, or without credentials, is ignored beside X-API-Key."""
+    assert ask_with(house, Authorization=other, X_API_Key=house.key) == 200
+
+
+@pytest.mark.parametrize("other", ["Basic dXNlcjpwYXNz", "Bearer", "Bearer  ", "", "Token abc"])
+def test_another_scheme_alone_is_no_key(house: House, other: str) -> None:
+    """Without a Bearer key or X-API-Key the answer says what to send."""
+    answer = house.get("/inbox", key=None, headers={"Authorization": other})
+    assert answer.status == 401
+    assert "Authorization: Bearer <key> or X-API-Key: <key>" in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    "query", ["key={}", "api_key={}", "apikey={}", "X-API-Key={}", "access_token={}", "token={}"]
+)
+def test_a_key_in_the_query_is_never_accepted(house: House, query: str) -> None:
+    """A key in the address ends up in logs and histories: it opens nothing."""
+    assert house.get("/inbox?" + query.format(house.key), key=None).status == 401
+
+
+def test_an_unknown_key_is_refused(house: House) -> None:
+    """A key nobody issued is 401, however near it comes to one."""
+    for key in ("mck_aaaa", house.key[:-1], house.key + "a", house.key.upper(), "0", "x" * 400):
+        answer = house.get("/inbox", key=key)
+        assert answer.status == 401
+        assert house.key not in answer.body.decode()
+
+
+def test_a_revoked_key_is_refused_at_once(house: House) -> None:
+    """From its revocation on a key is 401, on a connection and daemon that served it before."""
+    issued = run(house.assembly.accounts.issue_key(house.account, ""))
+    key = issued.secret
+    assert house.get("/inbox", key=key).status == 200
+    run(house.assembly.accounts.revoke_key(issued.key.id))
+    answer = house.get("/inbox", key=key)
+    assert answer.status == 401
+    assert "revoked" in answer.json["error"]
+    assert house.get("/inbox").status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/inbox"),
+        ("GET", "/inbox/address"),
+        ("GET", "/inbox/wait"),
+        ("GET", "/inbox/messages"),
+        ("DELETE", "/inbox/messages"),
+        ("GET", "/inbox/messages/x"),
+        ("DELETE", "/inbox/messages/x"),
+        ("GET", "/inbox/messages/x/raw"),
+        ("GET", "/inbox/messages/x/html"),
+        ("GET", "/inbox/messages/x/attachments/1"),
+        ("POST", "/inbox/messages/x/share"),
+        ("GET", "/nowhere"),
+        ("PUT", "/inbox"),
+        ("OPTIONS", "/inbox"),
+    ],
+)
+def test_every_route_asks_for_the_key_first(house: House, method: str, path: str) -> None:
+    """Without a key every path and method is 401, also one that does not exist."""
+    answer = house.ask(method, path + "?since=nonsense", key=None).answer()
+    assert answer.status == 401
+
+
+def test_a_long_key_is_compared_whole(house: House) -> None:
+    """A key that the operator chose is not cut: its beginning does not open the account."""
+    secret = "k" * 300
+    run(house.assembly.accounts.issue_key(house.account, "", preset=secret))
+    assert house.get("/inbox", key=secret).status == 200
+    assert house.get("/inbox", key=secret[:256]).status == 401
+    assert house.get("/inbox", key=secret + "k").status == 401
+
+
+def test_the_use_of_a_key_is_noted(house: House) -> None:
+    """When a key was last used is written down now and then, not for each request."""
+    house.get("/inbox")
+    assert run(house.assembly.accounts.list_keys(house.account))[0].last_used_at is None
+    run(house.assembly.authenticator.save_key_uses())
+    used = run(house.assembly.accounts.list_keys(house.account))[0].last_used_at
+    assert used == house.assembly.now()

@@ -1,0 +1,239 @@
+"""Limits of SPEC.md section 8 as requests meet them, on the clock."""
+
+from typing import Any
+
+import pytest
+
+from mailcheck.config_options import LimitsOptions
+from tests.house import Answer, House, config_in_memory
+from tests.web.raw_http import RawHttp
+
+REMAINING = "x-ratelimit-remaining"
+DAILY = "x-ratelimit-daily-remaining"
+
+
+@pytest.fixture
+def key(house: House) -> str:
+    """A key with the default limits: 60 a minute, 1,000 a day."""
+    return house.issue_key(house.account, per_minute=None, per_day=None)
+
+
+def spend(house: House, key: str, count: int) -> list[int]:
+    """Make requests; gives their statuses."""
+    return [house.get("/inbox", key=key).status for _ in range(count)]
+
+
+def left(answer: Answer) -> tuple[int, int]:
+    """Give what the headers say is left of the minute and of the day."""
+    return int(answer.headers[REMAINING]), int(answer.headers[DAILY])
+
+
+def test_the_headers_count_down(house: House, key: str) -> None:
+    """Each request takes one of 60 a minute and of 1,000 a day, the first included."""
+    assert left(house.get("/inbox", key=key)) == (59, 999)
+    assert left(house.get("/inbox/address", key=key)) == (58, 998)
+
+
+def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None:
+    """60 requests pass, the 61st is 429 with a true Retry-After and a body that explains it."""
+    house.pass_time(12.25)
+    assert spend(house, key, 60) == [200] * 60
+    answer = house.get("/inbox", key=key)
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "48"  # whole seconds to the end of 47.75
+    assert answer.json["error"] == (
+        "the limit of 60 requests per minute is reached; it resets at 2026-11-21T12:01:00.000Z"
+    )
+    assert answer.headers[REMAINING] == "0"
+
+
+@pytest.mark.xfail(
+    strict=True, reason="core.rate_limits.judge_usage takes a refused request off the other window"
+)
+def test_a_refusal_shows_what_is_really_left_of_the_day(house: House, key: str) -> None:
+    """A 429 for the minute says of the day what was left before it, and still is after it."""
+    spend(house, key, 60)
+    assert left(house.get("/inbox", key=key)) == (0, 940)
+
+
+def test_retry_after_is_true(house: House, key: str) -> None:
+    """Who waits as long as Retry-After says passes; a second earlier does not."""
+    house.pass_time(30.5)
+    spend(house, key, 60)
+    wait = int(house.get("/inbox", key=key).headers["retry-after"])
+    house.pass_time(wait - 1)
+    assert house.get("/inbox", key=key).status == 429
+    house.pass_time(1)
+    assert house.get("/inbox", key=key).status == 200
+
+
+def test_retry_after_is_at_least_one(house: House, key: str) -> None:
+    """In the last moment of a window Retry-After is 1, never 0."""
+    house.pass_time(59.999)
+    spend(house, key, 60)
+    assert house.get("/inbox", key=key).headers["retry-after"] == "1"
+
+
+def test_the_window_is_the_clock_minute(house: House, key: str) -> None:
+    """A new clock minute gives the whole limit again, whenever the requests were made."""
+    house.pass_time(59)
+    spend(house, key, 60)
+    assert house.get("/inbox", key=key).status == 429
+    house.pass_time(1)
+    assert left(house.get("/inbox", key=key)) == (59, 939)
+
+
+def test_a_refused_request_is_not_counted(house: House, key: str) -> None:
+    """Requests that got 429 cost neither the minute nor the day anything."""
+    spend(house, key, 100)
+    house.pass_time(60)
+    assert left(house.get("/inbox", key=key)) == (59, 939)
+
+
+def test_the_day_limit(house: House) -> None:
+    """With the day used up the answer is 429 until the UTC day ends, whatever the minute has."""
+    key = house.issue_key(house.account, per_minute=60, per_day=70)
+    spend(house, key, 60)
+    house.pass_time(60)
+    spend(house, key, 10)
+    answer = house.get("/inbox", key=key)
+    assert answer.status == 429
+    assert answer.json["error"] == (
+        "the limit of 70 requests per day is reached; it resets at 2026-11-22T00:00:00.000Z"
+    )
+    assert answer.headers["retry-after"] == str(12 * 3600 - 60)
+    assert left(answer) == (49, 0)
+    house.pass_time(12 * 3600 - 61)
+    assert house.get("/inbox", key=key).status == 429
+    house.pass_time(1)
+    assert left(house.get("/inbox", key=key)) == (59, 69)
+
+
+def test_the_day_is_named_where_both_are_used_up(house: House) -> None:
+    """Waiting for the next minute would not help, so the day's reset is told."""
+    key = house.issue_key(house.account, per_minute=5, per_day=5)
+    spend(house, key, 5)
+    assert "per day" in house.get("/inbox", key=key).json["error"]
+
+
+def test_limits_belong_to_the_key(house: House, key: str) -> None:
+    """Another key of the same account has its own windows, and limits of its own where given."""
+    spend(house, key, 61)
+    roomy = house.issue_key(house.account, per_minute=5_000, per_day=100_000)
+    assert left(house.get("/inbox", key=roomy)) == (4_999, 99_999)
+    plain = house.issue_key(house.account, per_minute=None, per_day=None)
+    assert left(house.get("/inbox", key=plain)) == (59, 999)
+
+
+def test_the_operator_sets_the_defaults() -> None:
+    """[limits] sets what a key without limits of its own may do."""
+    house = House(config_in_memory(limits=LimitsOptions(2, 3, 100)))
+    key = house.issue_key(house.account, per_minute=None, per_day=None)
+    assert spend(house, key, 3) == [200, 200, 429]
+    house.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/inbox/messages?limit=0", 400),
+        ("GET", "/inbox/messages/none", 404),
+        ("GET", "/nowhere", 404),
+        ("PUT", "/inbox", 405),
+        ("HEAD", "/inbox", 200),
+    ],
+)
+def test_errors_cost_a_request_and_carry_the_headers(
+    house: House, key: str, method: str, path: str, status: int
+) -> None:
+    """Every answer to a valid key counts once, and says what is left."""
+    answer = house.ask(method, path, key=key).answer()
+    assert answer.status == status
+    assert left(answer) == (59, 999)
+
+
+def test_a_long_poll_costs_one_request(house: House, key: str) -> None:
+    """A wait is counted when it starts, once, however long it takes; its headers are of then."""
+    pending = house.ask("GET", "/inbox/wait?timeout=60", key=key)
+    assert left(house.get("/inbox", key=key)) == (58, 998)
+    house.pass_time(60)
+    answer = pending.answer()
+    assert answer.status == 408
+    assert left(answer) == (59, 999)
+    assert left(house.get("/inbox", key=key)) == (59, 997)
+
+
+def test_a_401_costs_the_key_nothing(house: House, key: str) -> None:
+    """Requests that were refused as unauthorized leave the limits of every key alone."""
+    for _ in range(5):
+        headers = {"Authorization": f"Bearer {house.key}", "X-API-Key": key}
+        assert house.get("/inbox", key=None, headers=headers).status == 401
+    assert left(house.get("/inbox", key=key)) == (59, 999)
+
+
+def test_an_address_without_a_key_has_60_a_minute(house: House, key: str) -> None:
+    """Keys can't be guessed fast: the address's 61st wrong key in a minute is 429."""
+    answer = house.get("/inbox", key="wrong")
+    assert left(answer) == (59, 999)
+    statuses = [house.get("/inbox", key=f"wrong{n}").status for n in range(60)]
+    assert statuses == [401] * 59 + [429]
+    refused = house.get("/inbox", key=None)
+    assert refused.status == 429
+    assert refused.headers["retry-after"] == "60"
+    assert "60 requests per minute" in refused.json["error"]
+    assert refused.headers[REMAINING] == "0"
+    # A valid key from the same address is not held up by it.
+    assert left(house.get("/inbox", key=key)) == (59, 999)
+    house.pass_time(60)
+    assert house.get("/inbox", key="wrong").status == 401
+
+
+def test_the_budget_is_of_one_address(house: House) -> None:
+    """One client's wrong keys leave other clients alone."""
+    statuses = [RawHttp(house, "192.0.2.1").ask("/api/v1/inbox").status for _ in range(61)]
+    assert statuses[-1] == 429
+    assert RawHttp(house, "192.0.2.2").ask("/api/v1/inbox").status == 401
+
+
+def test_an_ipv6_network_has_one_budget(house: House) -> None:
+    """The addresses of a /64 belong to one client, and share its budget."""
+    statuses = [
+        RawHttp(house, f"2001:db8:0:1::{number:x}").ask("/api/v1/inbox").status
+        for number in range(1, 62)
+    ]
+    assert statuses == [401] * 60 + [429]
+    assert RawHttp(house, "2001:db8:0:2::1").ask("/api/v1/inbox").status == 401
+
+
+def test_an_ipv4_client_of_an_ipv6_socket_has_its_own_budget(house: House) -> None:
+    """IPv4 clients that a dual-stack socket writes as ::ffff:a.b.c.d are told apart."""
+    for _ in range(61):
+        status = RawHttp(house, "::ffff:192.0.2.1").ask("/api/v1/inbox").status
+    assert status == 429
+    assert RawHttp(house, "192.0.2.1").ask("/api/v1/inbox").status == 429
+    assert RawHttp(house, "::ffff:192.0.2.2").ask("/api/v1/inbox").status == 401
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/share/none", "/nowhere"])
+def test_open_pages_are_not_metered(house: House, path: str) -> None:
+    """What needs no key has no limit and shows none."""
+    for _ in range(70):
+        answer = house.open(path).answer()
+        assert answer.status in (200, 404)
+        assert REMAINING not in answer.headers
+
+
+def test_too_many_parked_waits(house: House) -> None:
+    """Over its number of parked waits a key gets 429 with Retry-After 1; one ending frees one."""
+    pending: list[Any] = [house.ask("GET", "/inbox/wait") for _ in range(100)]
+    refused = house.get("/inbox/wait")
+    assert refused.status == 429
+    assert refused.headers["retry-after"] == "1"
+    assert "100 waits" in refused.json["error"]
+    other = house.ask("GET", "/inbox/wait", key=house.issue_key(house.account))
+    assert not other.is_answered
+    pending[50].hang_up()
+    pending[50] = house.ask("GET", "/inbox/wait")
+    assert not pending[50].is_answered
+    house.pass_time(30)
+    assert {one.answer().status for one in [*pending, other]} == {408}
