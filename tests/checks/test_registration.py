@@ -1,0 +1,129 @@
+"""The age of a domain, from RDAP."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.registration import (
+    read_registration,
+    registrable_candidates,
+    undetermined_registration,
+    unregistered,
+)
+from mailcheck.core.instants import Instant, parse_instant
+
+NOW = parse_instant("2026-11-21T12:00:00Z")
+
+
+def document(*events: tuple[str, Any]) -> dict[str, Any]:
+    """Make an RDAP domain object with these events."""
+    return {
+        "objectClassName": "domain",
+        "ldhName": "EXAMPLE.COM",
+        "events": [{"eventAction": action, "eventDate": when} for action, when in events],
+    }
+
+
+@pytest.mark.parametrize(
+    ("when", "day", "age", "years"),
+    [
+        ("1995-08-14T04:00:00Z", "1995-08-14", 11422, 31.3),
+        ("2025-11-21T12:00:00Z", "2025-11-21", 365, 1.0),
+        ("2026-11-20T23:30:00+02:00", "2026-11-20", 0, 0.0),
+        ("2026-11-21T12:00:00.000Z", "2026-11-21", 0, 0.0),
+        ("2020-01-31", "2020-01-31", 2486, 6.8),
+    ],
+)
+def test_the_date_of_registration_is_read(when: str, day: str, age: int, years: float) -> None:
+    """The event "registration" has the date; age is in whole days."""
+    verdict = read_registration("example.com", document(("registration", when)), NOW)
+    assert verdict.presence is Presence.FOUND
+    assert (str(verdict.registration_date), verdict.age_days, verdict.years) == (day, age, years)
+
+
+def test_other_events_do_not_count() -> None:
+    """Renewals and transfers make a domain neither older nor younger."""
+    events = [
+        ("last changed", "2026-11-01T00:00:00Z"),
+        ("registration", "2010-01-01T00:00:00Z"),
+        ("transfer", "2026-10-01T00:00:00Z"),
+        ("expiration", "2030-01-01T00:00:00Z"),
+    ]
+    verdict = read_registration("example.com", document(*events), NOW)
+    assert str(verdict.registration_date) == "2010-01-01"
+
+
+def test_a_domain_that_was_registered_again_is_young() -> None:
+    """Its former owner's years are not its own."""
+    events = [
+        ("registration", "2001-01-01T00:00:00Z"),
+        ("reregistration", "2026-11-11T12:00:00Z"),
+    ]
+    verdict = read_registration("example.com", document(*events), NOW)
+    assert verdict.age_days == 10
+    assert [finding.id for finding in verdict.findings] == ["registration.young"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        [],
+        "text",
+        {},
+        {"events": None},
+        {"events": [None, 1, {}]},
+        document(),
+        document(("registration", None)),
+        document(("registration", "soon")),
+        document(("registration", "2026-13-41T00:00:00Z")),
+        document(("registration", "2036-01-01T00:00:00Z")),
+        document(("expiration", "2030-01-01T00:00:00Z")),
+    ],
+)
+def test_no_date_is_not_a_young_domain(answer: object) -> None:
+    """A registry without a date, or with nonsense, leaves the age undetermined."""
+    verdict = read_registration("example.com", answer, NOW)
+    assert (verdict.presence, verdict.age_days) == (Presence.UNDETERMINED, None)
+    assert [finding.id for finding in verdict.findings] == ["registration.undetermined"]
+
+
+def test_not_registered_and_not_known_are_two_things() -> None:
+    """A registry that knows no such domain is a fact; one that doesn't answer is none."""
+    assert unregistered("example.com").presence is Presence.ABSENT
+    silent = undetermined_registration("example.com", "the registry did not answer")
+    assert silent.presence is Presence.UNDETERMINED
+    assert silent.findings[0].meaning == "Could not be determined: the registry did not answer."
+
+
+@pytest.mark.parametrize(
+    ("domain", "suffix", "names"),
+    [
+        ("example.com", "com", ("example.com",)),
+        ("mail.example.com", "com", ("example.com", "mail.example.com")),
+        ("example.co.uk", "uk", ("co.uk", "example.co.uk")),
+        ("a.example.co.uk", "co.uk", ("example.co.uk", "a.example.co.uk")),
+    ],
+)
+def test_the_registry_is_asked_from_the_top(
+    domain: str, suffix: str, names: tuple[str, ...]
+) -> None:
+    """The registrable name is the shortest that the registry knows."""
+    assert registrable_candidates(domain, suffix) == names
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.text() | st.integers(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    )
+)
+def test_any_json_can_be_read(answer: object) -> None:
+    """Whatever a server sends, the result is a verdict."""
+    nested = {"events": [{"eventAction": "registration", "eventDate": answer}, answer]}
+    assert read_registration("example.com", answer, Instant(NOW)).age_days is None
+    assert read_registration("example.com", nested, Instant(NOW)).age_days is None
