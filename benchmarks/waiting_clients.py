@@ -1,0 +1,118 @@
+"""Raw sockets that wait: a crowd of parked requests, and one probe that is timed."""
+
+import json
+import select
+import socket
+import time
+from typing import Protocol
+
+CROWD_TAG, PROBE_TAG = "everyone", "probe"
+HOST = "127.0.0.1"
+REST = 0.010  # seconds between parking the probe and sending what it waits for
+
+
+class Subject(Protocol):
+    """A server under measure."""
+
+    name: str
+    pid: int
+    port: int
+
+    def request(self, tag: str, cursor: str) -> bytes:
+        """Give the request that waits for a tag."""
+
+    def notify(self, tag: str) -> float:
+        """Cause what is waited for; gives when the last byte of it was sent."""
+
+    def settle(self) -> None:
+        """Read what answers `notify`."""
+
+
+class Response:
+    """One HTTP response of known length, as far as it has come in."""
+
+    def __init__(self) -> None:
+        self._data = b""
+        self._end = 0
+
+    def feed(self, data: bytes) -> bool:
+        """Take a piece; tells whether the response is whole."""
+        self._data += data
+        if not self._end:
+            head, found, _ = self._data.partition(b"\r\n\r\n")
+            if found:
+                length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
+                self._end = len(head) + 4 + int(length)
+        return bool(self._end) and len(self._data) >= self._end
+
+    def body(self) -> bytes:
+        """Give the body of a 200; anything else ends the benchmark."""
+        if not self._data.startswith(b"HTTP/1.1 200"):
+            raise SystemExit(f"not the response that was waited for: {self._data[:500]!r}")
+        return self._data.partition(b"\r\n\r\n")[2]
+
+
+class Crowd:
+    """Parked requests, one connection each."""
+
+    def __init__(self, subject: Subject, size: int) -> None:
+        self._sockets: dict[int, socket.socket] = {}
+        self._poll = select.epoll()
+        request = subject.request(CROWD_TAG, "")
+        for _ in range(size):
+            one = socket.create_connection((HOST, subject.port))
+            one.sendall(request)
+            self._sockets[one.fileno()] = one
+            self._poll.register(one, select.EPOLLIN)
+
+    def require_parked(self) -> None:
+        """End the benchmark when a request was answered already."""
+        if self._poll.poll(0):
+            raise SystemExit("a parked wait was answered too early")
+
+    def read_all(self) -> float:
+        """Read all responses; gives when the last one was whole."""
+        responses = {number: Response() for number in self._sockets}
+        left = len(responses)
+        while left:
+            for number, _ in self._poll.poll():
+                if responses[number].feed(self._sockets[number].recv(65_536)):
+                    self._poll.unregister(number)
+                    left -= 1
+        ended = time.perf_counter()
+        for response in responses.values():
+            response.body()
+        return ended
+
+    def close(self) -> None:
+        """Hang up."""
+        for one in self._sockets.values():
+            one.close()
+        self._poll.close()
+
+
+class Probe:
+    """One more waiter on a kept connection."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._socket = socket.create_connection((HOST, subject.port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._cursor = ""
+
+    def measure(self) -> float:
+        """Wait for one mail; gives the seconds from its end to the response."""
+        self._socket.sendall(self._subject.request(PROBE_TAG, self._cursor))
+        time.sleep(REST)
+        sent = self._subject.notify(PROBE_TAG)
+        response = Response()
+        while not response.feed(self._socket.recv(65_536)):
+            pass
+        ended = time.perf_counter()
+        self._subject.settle()
+        self._cursor = json.loads(response.body())["cursor"]
+        return ended - sent
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
