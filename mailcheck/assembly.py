@@ -172,11 +172,11 @@ class Assembly:
             self.urls,
             self.config.inbox.domain,
             self.retention,
-            self.now,
             self._random_bytes,
         )
+        api = Api(gate, routes.routes(), self.now)
         pages = OpenPages(self.inbox.share, self.urls, self.is_ready)
-        return build_site(Api(gate, routes.routes()).resource(), pages.resource(), self._reactor)
+        return build_site(api.resource(), pages.resource(), self._reactor)
 
     async def is_ready(self) -> bool:
         """Tell whether the store answers."""

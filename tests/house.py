@@ -107,11 +107,11 @@ class Pending:
 class House:
     """A daemon without sockets, threads or real time."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, lanes: Lanes | None = None) -> None:
         self.clock = Clock()
         self.clock.advance(START_OF_TIME)
-        lane = DirectLane()
-        self.assembly = Assembly(config, self.clock, Lanes(lane, lane, lane), counted_bytes())
+        lanes = lanes or Lanes(DirectLane(), DirectLane(), DirectLane())
+        self.assembly = Assembly(config, self.clock, lanes, counted_bytes())
         self.assembly.engine.open()
         self.site = self.assembly.site()
         self.stub: Any = StubTreq(self.site.resource)

@@ -12,6 +12,7 @@ from twisted.web.server import Request
 from werkzeug.exceptions import HTTPException
 
 from mailcheck.core.accounts import Caller
+from mailcheck.operations.ports import Now
 from mailcheck.web.answering import MoreHeaders, answer, reply_to_wrong_path
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
@@ -25,8 +26,9 @@ from mailcheck.wire.parameters import parse_query
 class Api:
     """Admits every request, counts it, and hands it to its route."""
 
-    def __init__(self, gate: Gate, routes: Sequence[Route]) -> None:
+    def __init__(self, gate: Gate, routes: Sequence[Route], now: Now) -> None:
         self._gate = gate
+        self._now = now
         self._klein = Klein()
         for route in routes:
             self._add(route)
@@ -39,10 +41,13 @@ class Api:
 
     def _add(self, route: Route) -> None:
         def endpoint(request: Request, **path: str) -> Deferred[bytes]:
+            # Before the gate takes its time: mail that comes meanwhile is after the request.
+            asked_at = self._now()
+
             async def handle(caller: Caller) -> Reply:
                 query = parse_query(request.uri.partition(b"?")[2])
                 accept = ", ".join(header_values(request, b"Accept"))
-                return await route.handle(Call(caller, query, path, accept))
+                return await route.handle(Call(caller, asked_at, query, path, accept))
 
             return self._serve(request, handle)
 

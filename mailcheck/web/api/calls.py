@@ -5,15 +5,17 @@ from dataclasses import dataclass
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import MessageId
+from mailcheck.core.instants import Instant
 from mailcheck.web.replies import Reply
 from mailcheck.wire.parameters import Query
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One admitted request: who calls, and with what."""
+    """One admitted request: who calls, with what, and when it came in."""
 
     caller: Caller
+    asked_at: Instant
     query: Query
     path: Mapping[str, str]
     accept: str

@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 from mailcheck.core.cursors import START
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
+from mailcheck.core.subaddresses import MAX_TAG, explain_bad_tag
 from mailcheck.operations.delete_messages import DeleteMessages
-from mailcheck.operations.ports import Now
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.wait_for_message import TimedOut, WaitForMessage
@@ -54,7 +55,6 @@ class InboxRoutes:
         urls: PublicUrls,
         domain: str,
         retention: int,
-        now: Now,
         random_bytes: RandomBytes,
     ) -> None:
         self._read = operations.read
@@ -64,7 +64,6 @@ class InboxRoutes:
         self._urls = urls
         self._domain = domain
         self._retention = retention
-        self._now = now
         self._random_bytes = random_bytes
         self._rendered: WeakKeyDictionary[StoredMessage, Reply] = WeakKeyDictionary()
 
@@ -94,11 +93,7 @@ class InboxRoutes:
         """GET /inbox/address."""
         tag = call.query.tag() or ""
         if call.query.flag("unique"):
-            tag = (
-                f"{tag}-{new_short_id(self._random_bytes)}"
-                if tag
-                else new_short_id(self._random_bytes)
-            )
+            tag = self._make_unique(tag)
         inbox = await self._read.state(call.caller.account_id)
         return json_reply(render_address(inbox, tag, self._domain))
 
@@ -107,7 +102,7 @@ class InboxRoutes:
         wanted = replace(await self._filter(call), text=None)
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         if wanted.since is None and call.query.text("after") is None:
-            wanted = replace(wanted, since=self._now())
+            wanted = replace(wanted, since=call.asked_at)
         outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
             return json_reply(render_timed_out(outcome), 408)
@@ -161,6 +156,16 @@ class InboxRoutes:
         """POST /inbox/messages/{id}/share."""
         message = await self._share.renew(call.caller.account_id, call.message_id)
         return json_reply(render_share(message, self._urls))
+
+    def _make_unique(self, tag: str) -> str:
+        ending = new_short_id(self._random_bytes)
+        unique = f"{tag}-{ending}" if tag else ending
+        if explain_bad_tag(unique) is not None:
+            room = MAX_TAG - len(f"-{ending}")
+            raise InvalidParameter(
+                "tag", f"tag has at most {room} octets where unique=true puts an ending behind it"
+            )
+        return unique
 
     async def _filter(self, call: Call) -> MessageFilter:
         wanted = call.query.message_filter()

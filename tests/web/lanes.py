@@ -1,0 +1,37 @@
+"""A lane that can be slow, or out of order, as a disk can."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred, fail, maybeDeferred
+
+from mailcheck.storage.lanes import DirectLane
+
+Result = TypeVar("Result")
+
+
+class FaultyLane(DirectLane):
+    """Runs calls at once, until it is told to hold them or to fail them."""
+
+    def __init__(self) -> None:
+        self.fault: Exception | None = None
+        self.is_slow = False
+        self._held: list[tuple[Callable[[], Any], Deferred[Any]]] = []
+
+    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+        """Run the call now or later, or fail."""
+        if self.fault is not None:
+            return fail(self.fault)
+        if not self.is_slow:
+            return maybeDeferred(call)
+        done: Deferred[Result] = Deferred()
+        self._held.append((call, done))
+        return done
+
+    def catch_up(self) -> None:
+        """Run what was held, and what comes of it, and be fast again."""
+        self.is_slow = False
+        held, self._held = self._held, []
+        for call, done in held:
+            if not done.called:  # by a canceller
+                maybeDeferred(call).chainDeferred(done)

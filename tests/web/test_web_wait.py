@@ -1,0 +1,303 @@
+"""The long poll while mail comes in: SPEC.md section 4 and DECISIONS.md section 4."""
+
+import pytest
+
+from mailcheck.assembly import Lanes
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.filters import MessageFilter
+from mailcheck.storage.lanes import DirectLane
+from tests.house import House, Pending, config_in_memory, mail, run
+from tests.web.lanes import FaultyLane
+
+
+def wait(house: House, query: str = "", key: str = "") -> Pending:
+    """Ask for a wait."""
+    return house.ask("GET", f"/inbox/wait?{query}", key=key)
+
+
+def subjects(*pending: Pending) -> list[str]:
+    """Give the subjects of the messages that these waits got."""
+    answers = [one.answer() for one in pending]
+    assert {answer.status for answer in answers} == {200}
+    return [answer.json["subject"] for answer in answers]
+
+
+def test_mail_wakes_the_one_who_waits(house: House) -> None:
+    """A parked wait is answered when mail comes in, with the message and what was found in it."""
+    pending = wait(house)
+    house.pass_time(10)
+    assert not pending.is_answered
+    house.receive(house.address("Sign.Up"))
+    answer = pending.answer()
+    assert answer.status == 200
+    message = answer.json
+    assert message["to"] == house.address("Sign.Up")
+    assert message["tag"] == "Sign.Up"
+    assert message["from"] == {"address": "shop@example.com", "name": "Shop"}
+    assert message["receivedAt"] == "2026-11-21T12:00:10.000Z"
+    assert message["expiresAt"] == "2026-11-22T12:00:10.000Z"
+    assert message["links"] == ["https://example.com/confirm?t=7f3a"]
+    assert message["codes"] == ["482913"]
+
+
+def test_a_tag_waits_for_its_mail_only(house: House) -> None:
+    """With a tag only mail sent to that +tag matches, without regard to case."""
+    pending = wait(house, "tag=alice")
+    house.receive(house.address("bob"), raw=mail("for bob"))
+    house.receive(house.address(), raw=mail("for nobody"))
+    house.receive(house.address("alice2"), raw=mail("nearly"))
+    assert not pending.is_answered
+    house.receive(house.address("Alice"), raw=mail("for alice"))
+    assert subjects(pending) == ["for alice"]
+    assert pending.answers[0].code == 200
+
+
+def test_an_empty_tag_waits_for_untagged_mail(house: House) -> None:
+    """``tag=`` means the bare address."""
+    pending = wait(house, "tag=")
+    house.receive(house.address("alice"), raw=mail("tagged"))
+    assert not pending.is_answered
+    house.receive(house.address(), raw=mail("bare"))
+    assert subjects(pending) == ["bare"]
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted", "unwanted"),
+    [
+        ("from=ACME", mail("x", author="Acme <a@example.com>"), mail("x")),
+        ("from=news%40example", mail("x", author="n <news@example.com>"), mail("x")),
+        ("subject=C%C3%9CDE", mail("Your cüde is here"), mail("Your code is here")),
+        ("subject=50%25_", mail("now 50%_ off"), mail("now 50 % off")),
+    ],
+)
+def test_other_filters_wait_too(house: House, query: str, wanted: bytes, unwanted: bytes) -> None:
+    """``from`` and ``subject`` match what contains them, without regard to case."""
+    pending = wait(house, query)
+    house.receive(raw=unwanted)
+    assert not pending.is_answered
+    house.receive(raw=wanted)
+    assert pending.answer().status == 200
+
+
+def test_to_waits_for_a_whole_address(house: House) -> None:
+    """``to`` matches the recipient whole and without regard to case."""
+    address = house.address("a+b").replace("+", "%2B")
+    pending = wait(house, f"to={address.upper()}")
+    house.receive(house.address("a"))
+    assert not pending.is_answered
+    house.receive(house.address("a+b"))
+    assert pending.answer().json["tag"] == "a+b"
+
+
+def test_all_filters_must_match(house: House) -> None:
+    """Several filters ask for one message that satisfies all."""
+    pending = wait(house, "tag=a&subject=two&from=shop")
+    house.receive(house.address("a"), raw=mail("one"))
+    house.receive(house.address("b"), raw=mail("two"))
+    assert not pending.is_answered
+    house.receive(house.address("a"), raw=mail("two"))
+    assert subjects(pending) == ["two"]
+
+
+def test_a_wait_is_a_broadcast(house: House) -> None:
+    """Every wait that matches gets the message; nothing is consumed by any of them."""
+    parked = [wait(house), wait(house, "tag=a"), wait(house, "tag=A&subject=Wel")]
+    others = [wait(house, "tag=b")]
+    house.receive(house.address("a"))
+    ids = {one.answer().json["id"] for one in parked}
+    assert len(ids) == 1
+    assert not any(one.is_answered for one in others)
+    again = wait(house, "since=2026-11-21T12:00:00Z")
+    assert {again.answer().json["id"]} == ids
+
+
+def test_each_recipient_has_a_message_of_its_own(house: House) -> None:
+    """One mail to +a and +b wakes both waits, each with its own id, to and tag."""
+    waits = [wait(house, "tag=a"), wait(house, "tag=b")]
+    house.receive(house.address("a"), house.address("b"))
+    first, second = (one.answer().json for one in waits)
+    assert (first["tag"], second["tag"]) == ("a", "b")
+    assert first["id"] != second["id"]
+    assert first["deliveryId"] == second["deliveryId"]
+
+
+def test_since_is_the_moment_of_the_request(house: House) -> None:
+    """Without since and after only mail counts that comes in from the request on."""
+    house.receive(raw=mail("before"))
+    house.pass_time(1)
+    pending = wait(house)
+    assert not pending.is_answered
+    house.receive(raw=mail("after"))
+    assert subjects(pending) == ["after"]
+
+
+def test_the_moment_of_the_request_is_when_it_came_in() -> None:
+    """Mail that arrives while a slow store still looks the key up is not lost to the wait."""
+    reader = FaultyLane()
+    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    house.receive(raw=mail("known inbox"))
+    house.pass_time(0.5)
+    reader.is_slow = True
+    pending = wait(house)
+    house.pass_time(0.25)
+    house.receive(raw=mail("sent right after the request"))
+    house.pass_time(0.25)
+    reader.catch_up()
+    assert subjects(pending) == ["sent right after the request"]
+    house.close()
+
+
+def test_the_oldest_match_is_returned_at_once(house: House) -> None:
+    """With since or after in the past the oldest stored match is the answer, without waiting."""
+    for subject in ("first", "second", "third"):
+        house.pass_time(1)
+        house.receive(raw=mail(subject))
+    since_first = wait(house, "since=2026-11-21T12:00:01.000Z")
+    since_second = wait(house, "since=2026-11-21T12:00:01.001Z")
+    assert subjects(since_first, since_second) == ["first", "second"]
+
+
+def test_since_includes_its_own_moment(house: House) -> None:
+    """A message received in the very millisecond of since matches."""
+    house.pass_time(0.123)
+    house.receive(raw=mail("on the dot"))
+    received_at = house.get("/inbox/messages").json["messages"][0]["receivedAt"]
+    assert received_at == "2026-11-21T12:00:00.123Z"
+    assert subjects(wait(house, f"since={received_at}")) == ["on the dot"]
+    assert not wait(house, "since=2026-11-21T12:00:00.124Z").is_answered
+
+
+def test_the_cursor_needs_no_clock(house: House) -> None:
+    """A cursor taken before the mail is triggered finds it, before the wait as during it."""
+    cursor = house.get("/inbox/address").json["cursor"]
+    house.receive(raw=mail("before the wait"))
+    house.pass_time(3_600)
+    first = wait(house, f"after={cursor}")
+    assert subjects(first) == ["before the wait"]
+    cursor = wait(house, f"after={cursor}").answer().json["cursor"]
+    second = wait(house, f"after={cursor}")
+    assert not second.is_answered
+    house.receive(raw=mail("during the wait"))
+    assert subjects(second) == ["during the wait"]
+
+
+def test_going_on_from_each_message_misses_none(house: House) -> None:
+    """Waiting again after each message's cursor gives every message, in order, once."""
+    sent = [f"mail {number}" for number in range(7)]
+    for subject in sent:
+        house.receive(raw=mail(subject))
+    cursor, got = "c0", []
+    for _ in sent:
+        message = wait(house, f"after={cursor}").answer().json
+        got.append(message["subject"])
+        cursor = message["cursor"]
+    assert got == sent
+    assert not wait(house, f"after={cursor}").is_answered
+
+
+def test_after_and_since_both_count(house: House) -> None:
+    """Where both are given a message must satisfy both."""
+    house.receive(raw=mail("early"))
+    house.pass_time(10)
+    house.receive(raw=mail("late"))
+    pending = wait(house, "after=c0&since=2026-11-21T12:00:05Z")
+    assert subjects(pending) == ["late"]
+
+
+def test_a_client_that_hangs_up_leaves_no_waiter(house: House) -> None:
+    """The wait of a client that goes away is over; the others go on."""
+    gone, stays = wait(house), wait(house)
+    assert house.assembly.feeds.count() == 2
+    gone.hang_up()
+    assert house.assembly.feeds.count() == 1
+    house.receive()
+    assert stays.answer().status == 200
+    assert house.assembly.feeds.count() == 0
+    assert not house.clock.getDelayedCalls()
+
+
+def test_an_answered_wait_leaves_nothing(house: House) -> None:
+    """Neither a match nor a time-out leaves a waiter or a timer."""
+    matched, timed_out = wait(house), wait(house, "tag=other&timeout=5")
+    house.receive()
+    matched.answer()
+    house.pass_time(5)
+    assert timed_out.answer().status == 408
+    assert house.assembly.feeds.count() == 0
+    assert not house.clock.getDelayedCalls()
+
+
+def test_a_message_deleted_in_between_is_not_returned() -> None:
+    """A message that is deleted while it is being loaded for a wait does not end the wait."""
+    reader = FaultyLane()
+    slow = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    pending = wait(slow)
+    slow.receive(raw=mail("known inbox"))
+    pending.answer()
+    slow.pass_time(1)
+    pending = wait(slow)
+    reader.is_slow = True
+    slow.receive(raw=mail("gone"))
+    run(slow.assembly.inbox.delete.matching(slow.account.id, MessageFilter()))
+    reader.catch_up()
+    assert not pending.is_answered
+    slow.receive(raw=mail("stays"))
+    assert subjects(pending) == ["stays"]
+    slow.close()
+
+
+def test_a_head_waits_too(house: House) -> None:
+    """HEAD on the long poll waits like GET and answers without a body."""
+    pending = house.ask("HEAD", "/inbox/wait")
+    assert not pending.is_answered
+    house.receive()
+    answer = pending.answer()
+    assert (answer.status, answer.body) == (200, b"")
+
+
+def test_shutdown_ends_waits_with_503_and_a_cursor(house: House) -> None:
+    """A daemon that stops answers its waits with 503, Retry-After, and a cursor to go on from."""
+    house.receive()
+    house.pass_time(1)
+    pending = wait(house)
+    house.assembly.feeds.close()
+    answer = pending.answer()
+    assert answer.status == 503
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.json["cursor"] == "c1"
+    later = wait(house, "after=c1").answer()
+    assert (later.status, later.json["cursor"]) == (503, "c1")
+    without_cursor = wait(house).answer()
+    assert without_cursor.status == 503
+    assert "cursor" not in without_cursor.json
+
+
+def test_a_store_that_fails_during_a_wait_is_503() -> None:
+    """A store that can't be read when mail comes in is 503 with the cursor, never 408."""
+    reader = FaultyLane()
+    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    house.receive()
+    house.pass_time(1)
+    pending = wait(house)
+    reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
+    house.receive()
+    answer = pending.answer()
+    assert answer.status == 503
+    assert answer.json["cursor"] == "c1"
+    assert "cut short" in answer.json["error"]
+    reader.fault = None
+    message = wait(house, "after=c1").answer()
+    assert message.status == 200
+    house.close()
+
+
+def test_a_store_that_fails_at_the_end_of_a_wait_is_503() -> None:
+    """A store that can't be read when the time is up is 503 too: nobody knows what came."""
+    reader = FaultyLane()
+    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    pending = wait(house, "timeout=5")
+    reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
+    house.pass_time(5)
+    assert pending.answer().status == 503
+    assert house.assembly.feeds.count() == 0
+    house.close()
