@@ -6,7 +6,7 @@ becomes a verdict. A registry that publishes no date leaves it undetermined.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from mailcheck.checks.findings import Finding, Severity
@@ -15,7 +15,10 @@ from mailcheck.core.instants import DAY, Instant, parse_instant
 
 DAYS_PER_YEAR = 365.2425  # mean Gregorian year
 YOUNG_DAYS = 30  # blocklists of fresh domains go up to a month (SEM-FRESH30)
+FIRST_DAY = Instant(5479 * DAY)  # 1985-01-01: the first domain was registered in that year
 MAX_EVENTS = 100  # of a document that are looked at
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 REGISTRATION = "registration"  # RFC 9083 10.2.3; "reregistration" begins a new life as well
 _ACTIONS = (REGISTRATION, "reregistration")
@@ -42,7 +45,7 @@ class RegistrationVerdict:
         """Give the calendar date (UTC)."""
         if self.registered_at is None:
             return None
-        return datetime.fromtimestamp(self.registered_at / 1000, UTC).date()
+        return (_EPOCH + timedelta(milliseconds=self.registered_at)).date()
 
     @property
     def years(self) -> float | None:
@@ -56,7 +59,7 @@ def read_registration(name: str, document: object, now: Instant) -> Registration
     The latest registration counts: a domain that was dropped and registered
     again is as young as that.
     """
-    moments = [moment for moment in _registrations(document) if moment <= now]
+    moments = [moment for moment in _registrations(document) if FIRST_DAY <= moment <= now]
     if not moments:
         return undetermined_registration(name, "the registry publishes no date of registration")
     registered_at = max(moments)

@@ -30,6 +30,7 @@ def document(*events: tuple[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("when", "day", "age", "years"),
     [
+        ("1985-01-01T00:00:00Z", "1985-01-01", 15299, 41.9),
         ("1995-08-14T04:00:00Z", "1995-08-14", 11422, 31.3),
         ("2025-11-21T12:00:00Z", "2025-11-21", 365, 1.0),
         ("2026-11-20T23:30:00+02:00", "2026-11-20", 0, 0.0),
@@ -81,6 +82,8 @@ def test_a_domain_that_was_registered_again_is_young() -> None:
         document(("registration", "soon")),
         document(("registration", "2026-13-41T00:00:00Z")),
         document(("registration", "2036-01-01T00:00:00Z")),
+        document(("registration", "1984-12-31T23:59:59Z")),
+        document(("registration", "0001-01-01T00:00:00+14:00")),
         document(("expiration", "2030-01-01T00:00:00Z")),
     ],
 )
