@@ -14,11 +14,18 @@ from mailcheck.smtp.transaction import Transaction
 
 def finish_mail(connection: MailProtocol, transaction: Transaction, message: MessageBuffer) -> None:
     """Hand over a mail that has come in whole, and reply when it is on disk."""
-    refusal = why_refused(message)
+    refusal = why_dropped(message)
+    has_stray_control = message.has_stray_control
     raw_message = message.take()
     connection.end_transaction()
     if refusal is not None:
         turn_away(connection, transaction, refusal)
+        return
+    if has_stray_control:
+        # By its line ends this sender and we may not agree where the mail
+        # ended. What comes next could be more of it: nobody listens.
+        connection.close(replies.BARE_CONTENT)
+        _record(connection, transaction, replies.BARE_CONTENT)
         return
     answer = maybeDeferred(
         connection.receiver.deliver,
@@ -38,20 +45,6 @@ def why_dropped(message: MessageBuffer) -> bytes | None:
     if message.is_crowded_out:
         return replies.TOO_MUCH_AT_ONCE
     return None
-
-
-def why_refused(message: MessageBuffer) -> bytes | None:
-    """Give the reply to a message that can't be accepted.
-
-    The connection goes on after it, and is in step: both ends agree that a
-    mail ends at CR LF . CR LF, since a sender who writes that inside a mail
-    doubles the dot. One who does not smuggles whatever we do about bare line
-    ends; what stood before the final dot has been content and nothing else.
-    """
-    dropped = why_dropped(message)
-    if dropped is None and message.has_stray_control:
-        return replies.BARE_CONTENT
-    return dropped
 
 
 def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:

@@ -1,0 +1,254 @@
+"""Too much of everything, too fast or too slow: bounded memory, and no lost neighbor."""
+
+import sys
+from itertools import pairwise
+
+import pytest
+
+from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.limits import Limits
+from mailcheck.smtp.settings import SmtpSettings
+from tests.fakes.mail_receiver import FakeMailReceiver
+from tests.smtp.loopback import served
+from tests.smtp.talk import House, Talk
+
+pytestmark = pytest.mark.attack
+
+MAIL = b"MAIL FROM:<s@client.example>\r\n"
+RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
+MIB = 1 << 20
+
+
+def is_well(house: House) -> bool:
+    """Tell whether a neighbor is served."""
+    codes = house.greeted("10.0.0.9").codes(MAIL + RCPT + b"DATA\r\nneighbor\r\n.\r\n")
+    return codes == ["250", "250", "354", "250"] and house.messages[-1] == b"neighbor\r\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        b"NOOP\r\n",
+        b"RSET\r\n",
+        b"EHLO x\r\n",
+        b"HELP\r\n",
+        b"VRFY x\r\n",
+        MAIL + b"RSET\r\n",
+        MAIL + RCPT + b"RSET\r\n",
+        b"FOO\r\n",
+        b"\r\n",
+        b"\xff\xfe\r\n",
+        b"BDAT 0\r\n",
+        b"BDAT 2000\r\n" + b"x" * 2000,
+        b"DATA\r\n",
+        b"x" * 3000 + b"\r\n",
+    ],
+    ids=lambda command: command[:12].decode("latin-1"),
+)
+def test_a_flood_of_commands_dries_up(command: bytes) -> None:
+    """A client that never sends a mail is sent away, with replies of bounded size."""
+    house = House()
+    talk = house.connect("10.0.0.1")
+    said = 0
+    for _ in range(3000):
+        said += len(talk.say(command))
+        if talk.is_closed:
+            break
+    assert talk.is_closed
+    assert said < MIB
+    assert is_well(house)
+
+
+def test_a_flood_in_one_packet_is_no_worse() -> None:
+    """Ten thousand commands at once: a thousand replies, then the end."""
+    house = House()
+    codes = house.greeted().codes(b"NOOP\r\n" * 10_000)
+    assert codes == ["250"] * 999 + ["421"]
+    assert is_well(house)
+
+
+@pytest.mark.parametrize("verb", [b"\xff", b"\x80\x81", b"\x00A", b"\x1b[31m", b"\xe2\x80\xae"])
+def test_binary_verbs_are_unknown(verb: bytes) -> None:
+    """Octets that are no letters raise nothing, are not repeated in a reply, and are refused."""
+    house = House()
+    said = house.greeted().say(verb + b" zz\r\n")
+    assert said.startswith(b"500 ")
+    assert said.isascii()
+    assert is_well(house)
+
+
+def test_a_flood_of_recipients_is_bounded() -> None:
+    """A thousand recipients: a hundred are kept, the others cost nothing."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL)
+    batch = b"".join(b"RCPT TO:<dev-a+%d@inbox.example>\r\n" % n for n in range(900))
+    assert talk.codes(batch) == ["250"] * 100 + ["452"] * 800
+    assert len(house.receiver.asked) == 100
+    assert is_well(house)
+
+
+def test_guessing_a_thousand_addresses_takes_hours() -> None:
+    """Each unknown recipient after the third costs its sender more time, and nobody else any."""
+    house = House()
+    talk = house.greeted()
+    talk.say(MAIL)
+    talk.say(b"RCPT TO:<nobody@inbox.example>\r\n" * 900)
+    house.clock.pump([1] * 3600)
+    assert len(house.receiver.asked) < 400
+    assert is_well(house)
+
+
+def test_an_endless_line_of_content_is_not_kept() -> None:
+    """64 MiB in one line: nothing is kept beyond the limit, and one reply ends it."""
+    house = House()
+    talk = house.at_data()
+    piece = b"A" * 65_536
+    for _ in range(1024):
+        assert talk.say(piece) == b""
+        assert house.factory.memory.used <= house.settings.limits.message_size
+    assert house.factory.memory.used == 0
+    assert talk.codes(b"\r\n.\r\n") == ["552"]
+    assert is_well(house)
+
+
+@pytest.mark.parametrize("line", [26_214_398, 998])
+def test_the_largest_mail_is_taken_whole(line: int) -> None:
+    """25 MiB, in one line or many, in pieces of 64 KiB, arrive byte for byte."""
+    house = House()
+    talk = house.at_data()
+    size = house.settings.limits.message_size
+    raw = ((b"A" * line + b"\r\n") * (size // (line + 2) + 1))[: size - 2] + b"\r\n"
+    stream = raw + b".\r\n"
+    edges = [*range(0, len(stream), 65_536), len(stream)]
+    assert talk.codes(*(stream[a:b] for a, b in pairwise(edges))) == ["250"]
+    assert house.messages == [raw]
+
+
+def test_tiny_pieces_cost_little() -> None:
+    """A mail that comes in 300,000 packets of two octets is kept in about its own size."""
+    house = House()
+    talk = house.at_data()
+    for _ in range(300_000):
+        talk.protocol.dataReceived(b"ab")
+    transaction = talk.protocol.transaction
+    assert transaction is not None
+    assert transaction.message is not None
+    kept = transaction.message._kept
+    assert sys.getsizeof(kept) < 2 * 600_000
+    assert talk.codes(b"\r\n.\r\n") == ["250"]
+
+
+def test_many_half_sent_mails_share_one_budget() -> None:
+    """A hundred mails that are never finished hold no more than the operator allows."""
+    house = House(limits={"held_bytes": 4 * MIB})
+    talks = [house.at_data("10.0.0.1") for _ in range(100)]
+    for _ in range(4):
+        for talk in talks:
+            talk.say(b"A" * 65_536)
+            assert house.factory.memory.used <= 4 * MIB
+    for talk in talks:
+        talk.leave()
+    assert house.factory.memory.used == 0
+    assert is_well(house)
+
+
+def test_a_thousand_idle_connections_leave_room() -> None:
+    """They are dropped after five minutes, and meanwhile a neighbor is served at once."""
+    house = House()
+    talks = [house.connect("10.0.0.1") for _ in range(1000)]
+    assert is_well(house)
+    house.clock.advance(301)
+    assert all(talk.is_closed for talk in talks)
+    for talk in talks:
+        talk.leave()
+    assert is_well(house)
+
+
+@pytest.mark.parametrize("start", [b"", b"EHLO x\r\n", MAIL[:9]])
+def test_a_slow_command_is_given_up(start: bytes) -> None:
+    """An octet every minute keeps no connection open."""
+    house = House()
+    talk = house.connect()
+    talk.say(start)
+    for _ in range(10):
+        talk.say(b"A")
+        house.clock.advance(60)
+    assert talk.is_closed
+    assert is_well(house)
+
+
+def test_a_slow_message_is_given_up() -> None:
+    """A line every minute keeps a mail open for a quarter of an hour and no longer."""
+    house = House()
+    talk = house.at_data()
+    for _ in range(16):
+        talk.say(b"A\r\n")
+        house.clock.advance(60)
+    assert talk.is_closed
+    assert is_well(house)
+
+
+def test_a_slow_login_is_given_up() -> None:
+    """An AUTH exchange has five minutes in all."""
+    house = House(is_submission=True)
+    talk = house.greeted("10.0.0.1")
+    talk.say(b"AUTH PLAIN\r\n")
+    for _ in range(10):
+        talk.say(b"A")
+        house.clock.advance(60)
+    assert talk.is_closed
+
+
+def pump(house: House, talk: Talk, data: bytes) -> None:
+    """Send data while a delivery is pending, as far as the server reads."""
+    for position in range(0, len(data), 4096):
+        if talk.transport.producerState == "paused":
+            return
+        talk.say(data[position : position + 4096])
+
+
+def test_what_is_sent_ahead_is_bounded() -> None:
+    """While an answer is awaited the server stops reading; nothing is lost or reordered."""
+    house = House(FakeMailReceiver(slow=frozenset({"deliver"})))
+    talk = house.at_data()
+    talk.say(b"hi\r\n.\r\n")
+    pump(house, talk, b"NOOP\r\n" * 100_000)
+    assert talk.transport.producerState == "paused"
+    assert talk.protocol._input.arrived_size <= 65_536 + 4096
+    house.receiver.answer()
+    assert talk.codes()[0] == "250"
+    assert talk.transport.producerState == "producing"
+
+
+async def test_a_client_that_is_sent_away_hears_why() -> None:
+    """On a real socket the last reply arrives though the client has sent far more than was read."""
+    from twisted.internet import reactor
+
+    factory = MailFactory(FakeMailReceiver(), SmtpSettings("mx.example"), reactor)
+    async with served(factory, reactor) as port:
+        client = await port.connect()
+        client.say(b"FOO\r\n" * 1_000_000)
+        said = await client.until(b"421 ")
+        client.leave()
+        await client.until_over()
+    assert said.count(b"\r\n500 ") + 1 == Limits().errors - 1
+
+
+async def test_a_client_that_does_not_read_is_given_up() -> None:
+    """Replies that nobody takes wait in bounded memory; the client is cut off in the end."""
+    from twisted.internet import reactor
+
+    limits = Limits(closing=0.2)
+    factory = MailFactory(FakeMailReceiver(), SmtpSettings("mx.example", limits), reactor)
+    async with served(factory, reactor) as port:
+        client = await port.connect()
+        client.pause()
+        client.say(b"EHLO x\r\n" * 1_000_000)
+        neighbor = await port.connect()
+        neighbor.say(b"NOOP\r\n")
+        assert b"250 2.0.0" in await neighbor.until(b"250 ")
+        neighbor.say(b"QUIT\r\n")
+        await neighbor.until_over()
+        client.resume()
+        assert b"421 4.7.0" in await client.until_over()

@@ -1,0 +1,67 @@
+"""STARTTLS injection (CVE-2011-0411 and its kin): what came in clear is not what came encrypted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.core.instants import Instant
+from mailcheck.smtp.certificates import ensure_self_signed
+from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.settings import SmtpSettings, offer_to_all
+from tests.fakes.mail_receiver import FakeMailReceiver
+from tests.smtp.loopback import served
+from tests.smtp.talk import House
+
+pytestmark = pytest.mark.attack
+
+INJECTED = b"MAIL FROM:<evil@client.example>\r\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> SmtpSettings:
+    """Offer TLS to everyone."""
+    certificate = ensure_self_signed(tmp_path, "mx.example", Instant(1_795_000_000_000))
+    return SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
+
+
+@pytest.mark.parametrize("injected", [INJECTED, b"M", b"\r\n", b"EHLO x\r\nAUTH PLAIN\r\n"])
+def test_nothing_may_follow_starttls(settings: SmtpSettings, injected: bytes) -> None:
+    """Input behind STARTTLS is dropped, TLS is refused, and the connection stays in clear."""
+    house = House(tls_for=settings.tls_for)
+    talk = house.greeted()
+    assert talk.say(b"STARTTLS\r\n" + injected).startswith(b"501 5.5.1 ")
+    assert talk.codes(b"RCPT TO:<dev-victim@inbox.example>\r\n") == ["503"]
+    assert house.receiver.asked == []
+
+
+async def test_nothing_said_in_clear_is_heard_after_the_handshake(settings: SmtpSettings) -> None:
+    """What was said before the handshake, injected or not, is gone after it."""
+    from twisted.internet import reactor
+
+    receiver = FakeMailReceiver()
+    async with served(MailFactory(receiver, settings, reactor), reactor) as port:
+        client = await port.connect()
+        client.say(b"EHLO x\r\n" + INJECTED)
+        await client.until(b"250 2.1.0")
+        client.say(b"STARTTLS\r\n")
+        await client.until(b"220 2.0.0")
+        client.start_tls()
+        client.say(b"RCPT TO:<dev-victim@inbox.example>\r\n")
+        assert (await client.until(b"\r\n")).startswith(b"503 5.5.1 ")
+    assert receiver.asked == []
+
+
+async def test_a_command_in_clear_breaks_the_handshake(settings: SmtpSettings) -> None:
+    """Injected in a packet of its own after 220, a command is a bad handshake and no command."""
+    from twisted.internet import reactor
+
+    receiver = FakeMailReceiver()
+    async with served(MailFactory(receiver, settings, reactor), reactor) as port:
+        client = await port.connect()
+        client.say(b"EHLO x\r\nSTARTTLS\r\n")
+        await client.until(b"220 2.0.0")
+        client.say(INJECTED + b"RCPT TO:<dev-victim@inbox.example>\r\n")
+        said: Any = await client.until_over()
+        assert b"250" not in said
+    assert receiver.asked == []
