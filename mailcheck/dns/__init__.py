@@ -1,7 +1,7 @@
-"""DNS: questions over Twisted datagrams and TCP to the resolvers an operator trusts.
+"""DNS: questions over Twisted datagrams and TCP to the resolvers that the operator trusts.
 
-From the wire inwards: `wire_format` (bytes, pure), `positive_answers`
-(dnspython, pure), `servers` (which resolvers), `exchange` (datagrams),
-`stream` (TCP), `resolution` (what to do next, pure), `resolver` (drives it),
-`cache` (pure), `caching_resolver` (remembers and merges).
+From the outside in: `caching_resolver` (merges, remembers in `cache`),
+`resolver` (whose turn it is), `lookup` (one question under way), `resolution`
+(what to do next, pure), `exchange` (datagrams) and `stream` (TCP),
+`wire_format` and `positive_answers` (bytes and values, pure), `servers`.
 """

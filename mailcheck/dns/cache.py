@@ -64,8 +64,8 @@ class AnswerCache:
         limit = self._limits.max_ttl if is_found else self._limits.max_negative_ttl
         self._drop(answer.question)
         weight = _weigh(answer)
-        self._entries[answer.question] = _Entry(answer, now + min(answer.ttl, limit), weight)
         self._weight += weight
+        self._entries[answer.question] = _Entry(answer, now + min(answer.ttl, limit), weight)
         while self._weight > self._limits.max_weight:
             self._drop(next(iter(self._entries)))
 

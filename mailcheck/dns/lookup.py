@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.dns.alarms import Alarm, Alarms
 from mailcheck.dns.exchange import Exchange, Pending
 from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import Resolution, ResolverSettings, Step, Try
@@ -21,6 +21,7 @@ class Upstream:
     """What all lookups of a resolver share."""
 
     reactor: DnsReactor
+    alarms: Alarms
     rota: ServerRota
     exchange: Exchange
     settings: ResolverSettings
@@ -58,7 +59,7 @@ class Lookup:
         self._deadline = now + settings.deadline
         self._discard = discard
         self._pending: Pending | Deferred[bytes] | None = None
-        self._timer: IDelayedCall | None = None
+        self._timer: Alarm | None = None
         self.answer: Deferred[DnsAnswer] = Deferred(self._cancel)
         self.is_over = False
 
@@ -131,11 +132,7 @@ class Lookup:
         return max(0.0, self._deadline - self._upstream.reactor.seconds())
 
     def _arm(self, delay: float, action: Callable[[], None]) -> None:
-        self._timer = self._upstream.reactor.callLater(delay, self._fire, action)
-
-    def _fire(self, action: Callable[[], None]) -> None:
-        self._timer = None
-        action()
+        self._timer = self._upstream.alarms.set(delay, action)
 
     def _disarm(self) -> None:
         timer, self._timer = self._timer, None

@@ -8,6 +8,7 @@ from twisted.internet.interfaces import IDelayedCall
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.dns.alarms import Alarms
 from mailcheck.dns.exchange import Exchange
 from mailcheck.dns.lookup import Lookup, Upstream
 from mailcheck.dns.reactor import DnsReactor
@@ -29,9 +30,14 @@ class StubResolver:
         settings: ResolverSettings,
         random_bytes: RandomBytes,
     ) -> None:
-        exchange = Exchange(reactor, random_bytes)
-        rota = ServerRota(servers)
-        self._upstream = Upstream(reactor, rota, exchange, settings, random_bytes)
+        self._upstream = Upstream(
+            reactor=reactor,
+            alarms=Alarms(reactor),
+            rota=ServerRota(servers),
+            exchange=Exchange(reactor, random_bytes),
+            settings=settings,
+            random_bytes=random_bytes,
+        )
         self._reactor = reactor
         self._settings = settings
         self._running: set[Lookup] = set()

@@ -22,7 +22,7 @@ import dns.name
 import dns.rdata
 import dns.rdataclass
 import dns.rdatatype
-import dns.zonefile
+import dns.zone
 from dns.name import Name
 from dns.rdata import Rdata
 from twisted.internet.defer import Deferred, succeed
@@ -71,9 +71,11 @@ class MemoryZone:
     def from_text(cls, zone_text: str) -> "MemoryZone":
         """Read a zone file; without ``$ORIGIN`` all names in it are absolute."""
         zone = cls({})
-        for rrset in dns.zonefile.read_rrsets(zone_text, default_ttl=POSITIVE_TTL):
-            rdtype = dns.rdatatype.to_text(rrset.rdtype)
-            zone._nodes.setdefault(rrset.name, {})[rdtype] = tuple(rrset)
+        text = f"$TTL {POSITIVE_TTL}\n{zone_text}"
+        parsed = dns.zone.from_text(text, ".", relativize=False, check_origin=False)
+        for owner, rdataset in parsed.iterate_rdatasets():
+            rdtype = dns.rdatatype.to_text(rdataset.rdtype)
+            zone._nodes.setdefault(owner, {})[rdtype] = tuple(rdataset)
         return zone
 
     def publish(self, owner: str, rdtype: str, *texts: str) -> None:

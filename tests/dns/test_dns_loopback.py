@@ -1,0 +1,76 @@
+"""The resolver over real sockets, with a name server in the same process."""
+
+import os
+from typing import Any, cast
+
+import pytest
+from twisted.internet.defer import gatherResults, maybeDeferred
+from twisted.internet.error import CannotListenError
+from twisted.internet.protocol import DatagramProtocol
+
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from mailcheck.dns.servers import Server
+
+
+class Denier(DatagramProtocol):
+    """Says NXDOMAIN to every question, and counts them by the port they came from."""
+
+    noisy = False
+
+    def __init__(self) -> None:
+        self.ports: list[int] = []
+        self.idents: set[bytes] = set()
+
+    def datagramReceived(self, datagram: bytes, addr: Any) -> None:
+        """Echo header and question."""
+        assert self.transport is not None
+        self.ports.append(addr[1])
+        self.idents.add(datagram[:2])
+        end = datagram.index(b"\0", 12) + 5
+        self.transport.write(datagram[:2] + b"\x81\x83\0\1" + bytes(6) + datagram[12:end], addr)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_loopback_crowd(host: str) -> None:
+    """50 checks of 32 questions at once lose no answer, and nothing is asked twice."""
+    from twisted.internet import reactor
+
+    network = cast(DnsReactor, reactor)
+    denier = Denier()
+    try:
+        port = network.listenUDP(0, denier, host, 4096)
+    except CannotListenError:
+        pytest.skip("no IPv6 on this host: sysctl net.ipv6.conf.lo.disable_ipv6=0")
+    stub = StubResolver(
+        network, [Server(host, cast(Any, port.getHost()).port)], ResolverSettings(), os.urandom
+    )
+    questions = [DnsQuestion(f"z{zone}.c{check}", "A") for check in range(50) for zone in range(32)]
+    try:
+        answers = await gatherResults([stub.lookup(question) for question in questions])
+    finally:
+        await stub.close()
+        await maybeDeferred(port.stopListening)
+    assert [answer.question for answer in answers] == questions
+    assert {answer.status for answer in answers} == {DnsStatus.NXDOMAIN}
+    assert len(denier.ports) == len(questions)
+
+
+async def test_loopback_ports_and_ids_differ() -> None:
+    """Ports and ids are random: each resolver has others, and ids do not count up."""
+    from twisted.internet import reactor
+
+    network = cast(DnsReactor, reactor)
+    denier = Denier()
+    port = network.listenUDP(0, denier, "127.0.0.1", 4096)
+    server = Server("127.0.0.1", cast(Any, port.getHost()).port)
+    for _ in range(10):
+        stub = StubResolver(network, [server], ResolverSettings(), os.urandom)
+        for number in range(10):
+            await stub.lookup(DnsQuestion(f"h{number}.example", "A"))
+        await stub.close()
+    await maybeDeferred(port.stopListening)
+    assert len(set(denier.ports)) >= 8
+    assert len(denier.idents) >= 95
