@@ -13,19 +13,19 @@ from mailcheck.core.subaddresses import fold_tag
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.inbox_rows import read_inboxes
 
-_INSERT_DELIVERY = """
-    INSERT INTO delivery (
+_INTO_DELIVERY = """
+    delivery (
         id, received_at, envelope_sender, client_ip, helo_name, is_extended,
         tls_version, tls_cipher, author_address, author_name, subject,
         author_key, subject_key, size, raw_message
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    )
 """
 
-_INSERT_MESSAGE = """
-    INSERT INTO message (
+_INTO_MESSAGE = """
+    message (
         id, account_id, position, delivery_id, recipient, recipient_key,
         tag, tag_key, received_at, expires_at, size, share_token
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    )
 """
 
 _ADVANCE_INBOX = """
@@ -162,9 +162,9 @@ class _Group:
         return position
 
     def write(self, transaction: Transaction) -> None:
-        transaction.execute_many(_INSERT_DELIVERY, self._deliveries)
+        transaction.insert(_INTO_DELIVERY, self._deliveries)
         # Position order of an inbox is insertion order; the counters follow.
-        transaction.execute_many(_INSERT_MESSAGE, self._messages)
+        transaction.insert(_INTO_MESSAGE, self._messages)
         transaction.execute_many(
             _ADVANCE_INBOX,
             [

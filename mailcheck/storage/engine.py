@@ -26,6 +26,13 @@ class Transaction(Protocol):
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each set of parameters."""
 
+    def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Insert all rows with one statement; ``into`` is ``table (column, ...)``.
+
+        One statement for a group of mails, since each one that runs costs the
+        reactor's thread the interpreter's lock for a moment.
+        """
+
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.storage.engine import Item, Result, Transaction, Work
 from mailcheck.storage.lanes import Lane
 
@@ -88,42 +88,53 @@ class GroupCommit:
 def commit_group(connection: GroupConnection, group: Sequence[Job]) -> list[Outcome]:
     """Run all jobs in one transaction and commit it; an outcome for each job.
 
-    Jobs of the same work run together. Work that fails is undone and leaves
-    its neighbours' writes alone.
+    Jobs of the same work run together. Where one of them fails, nothing has
+    happened yet, and they run again one by one: work that fails is undone and
+    leaves its neighbours' writes alone.
 
     :raises StoreUnavailable: nothing of the group was written.
     """
+    try:
+        return _commit(connection, lambda transaction: _run_together(transaction, group))
+    except StoreUnavailable:
+        raise
+    except Exception:
+        return _commit(connection, lambda transaction: _run_each(connection, transaction, group))
+
+
+def _commit(
+    connection: GroupConnection, run: Callable[[Transaction], list[Outcome]]
+) -> list[Outcome]:
     transaction = connection.begin()
     try:
-        outcomes: dict[int, Outcome] = {}
-        for work, numbers in _by_work(group).items():
-            items = [group[number].item for number in numbers]
-            results = _run_together(connection, transaction, work, items)
-            outcomes.update(zip(numbers, results, strict=True))
+        outcomes = run(transaction)
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
-    return [outcomes[number] for number in range(len(group))]
+    return outcomes
 
 
-def _by_work(group: Sequence[Job]) -> dict[Work[Any, Any], list[int]]:
-    numbers: dict[Work[Any, Any], list[int]] = {}
+def _run_together(transaction: Transaction, group: Sequence[Job]) -> list[Outcome]:
+    by_work: dict[Work[Any, Any], list[int]] = {}
     for number, job in enumerate(group):
-        numbers.setdefault(job.work, []).append(number)
-    return numbers
+        by_work.setdefault(job.work, []).append(number)
+    outcomes: list[Outcome] = [None] * len(group)
+    for work, numbers in by_work.items():
+        results = work(transaction, [group[number].item for number in numbers])
+        for number, result in zip(numbers, results, strict=True):
+            outcomes[number] = result
+    return outcomes
 
 
-def _run_together(
-    connection: GroupConnection,
-    transaction: Transaction,
-    work: Work[Any, Any],
-    items: Sequence[Any],
-) -> Sequence[Outcome]:
-    try:
-        with connection.savepoint():
-            return work(transaction, items)
-    except Exception:
-        if len(items) == 1:
-            return [Failure()]
-        return [_run_together(connection, transaction, work, [item])[0] for item in items]
+def _run_each(
+    connection: GroupConnection, transaction: Transaction, group: Sequence[Job]
+) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for job in group:
+        try:
+            with connection.savepoint():
+                outcomes.extend(job.work(transaction, [job.item]))
+        except Exception:
+            outcomes.append(Failure())
+    return outcomes

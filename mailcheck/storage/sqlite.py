@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
@@ -32,6 +33,8 @@ _WRITER_PRAGMAS = (
     # Every commit is on disk before it returns, not only at checkpoints.
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
+    # What a savepoint may have to undo is kept in memory, not in a file of its own.
+    "PRAGMA temp_store = MEMORY",
     # Deleted mail is overwritten where that costs no further page.
     "PRAGMA secure_delete = FAST",
     # A checkpoint every 16 MiB: fewer of them in a burst of mail.
@@ -67,6 +70,13 @@ class SqliteTransaction:
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each set of parameters."""
         self._connection.executemany(sql, parameters)
+
+    def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Insert all rows with one statement; ``into`` is ``table (column, ...)``."""
+        if rows:
+            marks = f"({', '.join('?' * len(rows[0]))})"
+            values = ", ".join([marks] * len(rows))
+            self._connection.execute(f"INSERT INTO {into} VALUES {values}", list(chain(*rows)))
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
