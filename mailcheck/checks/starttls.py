@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.lookups import Presence
 from mailcheck.checks.mx.verdicts import MxVerdict
 
 GOOD_TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
@@ -100,7 +101,8 @@ def judge_starttls(mx: MxVerdict, probes: Sequence[StarttlsProbe]) -> StarttlsVe
         return StarttlsVerdict(StarttlsGrade.NOT_APPLICABLE, tuple(probes), ())
     graded = {probe.exchange: _grade(probe) for probe in probes}
     seen = [grade for grade in graded.values() if grade is not StarttlsGrade.UNDETERMINED]
-    may_have_hosts = mx.hosts or mx.implicit_host is None or mx.implicit_host.addresses
+    own = mx.implicit_host
+    may_have_hosts = mx.hosts or own is None or own.presence is not Presence.ABSENT
     unseen = StarttlsGrade.UNDETERMINED if may_have_hosts else StarttlsGrade.NO_HOST
     grade = max(seen, key=list(StarttlsGrade).index, default=unseen)
     findings = tuple(

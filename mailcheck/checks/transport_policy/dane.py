@@ -1,0 +1,131 @@
+"""Judging DANE for mail: TLSA records of the mail hosts (RFC 7672)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dns.rdtypes.ANY.TLSA import TLSA
+
+from mailcheck.checks.dns_answers import Answers, DnsAnswer
+from mailcheck.checks.findings import Finding, Severity, undetermined
+from mailcheck.checks.lookups import Presence, look_up, presence_of
+from mailcheck.checks.mx.verdicts import MxVerdict
+
+MAX_HOSTS = 4  # as many as are probed for STARTTLS
+
+USABLE_USAGES = (2, 3)  # DANE-TA, DANE-EE; RFC 7672 3.1.3 rules out 0 and 1
+DIGEST_OCTETS = {1: 32, 2: 64}  # by matching type: SHA-256, SHA-512, RFC 6698 2.1.3
+
+
+@dataclass(frozen=True, slots=True)
+class HostTlsa:
+    """The TLSA records of one mail host, as in a zone file.
+
+    ``is_secure`` is whether DNSSEC protects them; nothing when it is not known.
+    """
+
+    exchange: str
+    record_name: str
+    presence: Presence
+    records: tuple[str, ...]
+    usable_count: int
+    is_secure: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class DaneVerdict:
+    """DANE of a domain; it protects the domain only when every host has it."""
+
+    hosts: tuple[HostTlsa, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_protecting(self) -> bool:
+        """Tell whether every host has usable records that DNSSEC protects."""
+        return bool(self.hosts) and all(h.usable_count and h.is_secure for h in self.hosts)
+
+
+def evaluate_dane(mx: MxVerdict, answers: Answers, *, is_validating: bool) -> DaneVerdict:
+    """Judge the TLSA records of the best mail hosts.
+
+    :param is_validating: the AD bit of the resolver's answers can be believed.
+    """
+    hosts = tuple(_read(h.exchange, answers, is_validating) for h in mx.hosts[:MAX_HOSTS])
+    return DaneVerdict(hosts, tuple(_find(mx, hosts)))
+
+
+def _read(exchange: str, answers: Answers, is_validating: bool) -> HostTlsa:
+    name = f"_25._tcp.{exchange}"
+    answer = look_up(answers, name, "TLSA")
+    presence = presence_of(answer)
+    is_known = is_validating and presence is Presence.FOUND
+    return HostTlsa(
+        exchange=exchange,
+        record_name=name,
+        presence=presence,
+        records=tuple(record.to_text() for record in answer.records),
+        usable_count=sum(_is_usable(record) for record in _tlsa(answer)),
+        is_secure=answer.is_authenticated if is_known else None,
+    )
+
+
+def _tlsa(answer: DnsAnswer) -> Iterator[TLSA]:
+    for record in answer.records:
+        if isinstance(record, TLSA):
+            yield record
+
+
+def _is_usable(record: TLSA) -> bool:
+    length = DIGEST_OCTETS.get(record.mtype)
+    has_digest = length is None or len(record.cert) == length
+    return (
+        record.usage in USABLE_USAGES
+        and record.selector in (0, 1)
+        and record.mtype in (0, 1, 2)
+        and has_digest
+    )
+
+
+def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
+    silent = [host.record_name for host in hosts if host.presence is Presence.UNDETERMINED]
+    having = [host for host in hosts if host.presence is Presence.FOUND]
+    if silent:
+        yield undetermined("dane", silent)
+    if hosts and not having and not silent:
+        yield Finding(
+            "dane.absent",
+            Severity.NOTE,
+            f"The mail hosts of {mx.domain} have no TLSA records (DANE), so senders do not know"
+            " which certificate to expect.",
+            "Once the domain is signed with DNSSEC, publish the TLSA record of each mail host's"
+            ' certificate ("3 1 1" and the SHA-256 of its key).',
+        )
+    lacking = [host for host in hosts if host.presence is Presence.ABSENT]
+    if having and lacking:
+        yield Finding(
+            "dane.partial",
+            Severity.WARNING,
+            f"{lacking[0].exchange} has no TLSA record while others have, so mail is protected on"
+            " some ways only.",
+            f"Publish a TLSA record at {lacking[0].record_name}.",
+        )
+    for host in having:
+        yield from _judge_records(host)
+
+
+def _judge_records(host: HostTlsa) -> Iterator[Finding]:
+    if not host.usable_count:
+        yield Finding(
+            "dane.unusable",
+            Severity.ERROR,
+            f"No TLSA record at {host.record_name} can be used for mail, so some senders refuse"
+            " to deliver and others ignore it.",
+            'Publish one of usage 3 or 2: "3 1 1" and the SHA-256 of the server\'s key.',
+        )
+    if host.is_secure is False:
+        yield Finding(
+            "dane.insecure",
+            Severity.WARNING,
+            f"The TLSA records at {host.record_name} are not signed with DNSSEC, so senders"
+            " ignore them.",
+            f"Switch DNSSEC on for the domain of {host.exchange}.",
+        )

@@ -1,0 +1,199 @@
+"""Judging MTA-STS: the record, the policy file behind it, and whether it fits the MX (RFC 8461)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_records import txt_values
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.lookups import Presence, look_up
+from mailcheck.checks.mx.verdicts import MxVerdict
+from mailcheck.checks.tag_lists import has_version, parse_tag_list
+from mailcheck.checks.transport_policy.mta_sts_policy import (
+    VERSION,
+    MtaStsPolicy,
+    PolicyMode,
+    parse_mta_sts_policy,
+)
+
+PREFIX = "_mta-sts."
+SHORT_MAX_AGE = 7 * 86_400  # seconds; RFC 8461 3.2 advises weeks
+
+_ID = re.compile(r"[A-Za-z0-9]{1,32}", re.ASCII)  # RFC 8461 3.1
+
+
+class FetchOutcome(Enum):
+    """How fetching the policy file ended."""
+
+    FETCHED = "fetched"
+    MISSING = "missing"
+    """No host of that name, no connection, or a status other than 200."""
+    BAD_CERTIFICATE = "bad-certificate"
+    REDIRECTED = "redirected"
+    """Redirects must not be followed (RFC 8461 3.3)."""
+    TOO_LARGE = "too-large"
+    SILENT = "silent"
+    """No answer in time, or a failure of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyFetch:
+    """What came from ``https://mta-sts.<domain>/.well-known/mta-sts.txt``."""
+
+    outcome: FetchOutcome
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MtaStsRecord:
+    """The TXT record that says that there is a policy; ``text`` is empty without one."""
+
+    domain: str
+    presence: Presence
+    text: str
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MtaStsVerdict:
+    """Record and policy together; ``policy`` is nothing when it was not fetched."""
+
+    record: MtaStsRecord
+    policy: MtaStsPolicy | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_enforced(self) -> bool:
+        """Tell whether senders refuse to deliver unencrypted."""
+        return (
+            self.policy is not None
+            and self.policy.is_valid
+            and self.policy.mode is PolicyMode.ENFORCE
+        )
+
+
+def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
+    """Judge the record at ``_mta-sts.<domain>``."""
+    answer = look_up(answers, PREFIX + domain, "TXT")
+    if not answer.status.is_determined:
+        silence = undetermined("mta-sts", [PREFIX + domain])
+        return MtaStsRecord(domain, Presence.UNDETERMINED, "", (silence,))
+    texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
+    if not texts:
+        return MtaStsRecord(domain, Presence.ABSENT, "", (_absent(domain),))
+    if len(texts) > 1:
+        return MtaStsRecord(domain, Presence.ABSENT, "", (_several(domain, texts[0]),))
+    identifier = parse_tag_list(texts[0]).get("id") or ""
+    if _ID.fullmatch(identifier) is None:
+        return MtaStsRecord(domain, Presence.ABSENT, texts[0], (_bad_id(domain),))
+    return MtaStsRecord(domain, Presence.FOUND, texts[0], ())
+
+
+def judge_mta_sts(record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict) -> MtaStsVerdict:
+    """Judge the policy; ``fetch`` is nothing where the record gave no cause to fetch it."""
+    if record.presence is not Presence.FOUND or fetch is None:
+        return MtaStsVerdict(record, None, record.findings)
+    if fetch.outcome is not FetchOutcome.FETCHED:
+        return MtaStsVerdict(record, None, (_not_fetched(record.domain, fetch.outcome),))
+    policy = parse_mta_sts_policy(fetch.text)
+    return MtaStsVerdict(record, policy, tuple(_judge_policy(record.domain, policy, mx)))
+
+
+def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[Finding]:
+    if policy.problems:
+        yield Finding(
+            "mta-sts.policy-syntax",
+            Severity.ERROR,
+            f"Senders ignore the MTA-STS policy of {domain}: {policy.problems[0]}.",
+            f"Correct the file at {policy_url(domain)} and change the id in the record.",
+        )
+        return
+    if policy.mode is not PolicyMode.NONE:
+        for host in mx.hosts:
+            if not policy.covers(host.exchange):
+                yield _uncovered(domain, host.exchange, policy)
+    if policy.mode is PolicyMode.TESTING:
+        yield Finding(
+            "mta-sts.testing",
+            Severity.NOTE,
+            f"The MTA-STS policy of {domain} is in testing: senders report problems but deliver"
+            " unencrypted if need be.",
+            "When the TLS reports show no problems, set the mode to enforce.",
+        )
+    if policy.max_age is not None and policy.max_age < SHORT_MAX_AGE:
+        yield Finding(
+            "mta-sts.short-age",
+            Severity.NOTE,
+            f"Senders remember the MTA-STS policy for {policy.max_age} seconds only, which leaves"
+            " gaps.",
+            f"Set max_age to at least {SHORT_MAX_AGE} seconds (a week).",
+        )
+
+
+def policy_url(domain: str) -> str:
+    """Give the place of the policy file (RFC 8461 3.3)."""
+    return f"https://mta-sts.{domain}/.well-known/mta-sts.txt"
+
+
+def _uncovered(domain: str, exchange: str, policy: MtaStsPolicy) -> Finding:
+    is_enforced = policy.mode is PolicyMode.ENFORCE
+    return Finding(
+        "mta-sts.uncovered-host",
+        Severity.ERROR if is_enforced else Severity.WARNING,
+        f"The MTA-STS policy of {domain} does not name the mail host {exchange}, so senders"
+        f" {'do' if is_enforced else 'would'} not deliver to it.",
+        f'Add "mx: {exchange}" to {policy_url(domain)} and change the id in the record.',
+    )
+
+
+def _absent(domain: str) -> Finding:
+    return Finding(
+        "mta-sts.absent",
+        Severity.NOTE,
+        f"{domain} does not ask senders to encrypt (no MTA-STS), so an attacker on the way can"
+        " switch encryption off.",
+        f"Publish a policy file at {policy_url(domain)} and then this record.",
+        RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; id=1"),
+    )
+
+
+def _several(domain: str, text: str) -> Finding:
+    return Finding(
+        "mta-sts.several",
+        Severity.ERROR,
+        f"{domain} has more than one MTA-STS record, so senders ignore all of them.",
+        "Keep one of them.",
+        RecordToPublish(PREFIX + domain, "TXT", text),
+    )
+
+
+def _bad_id(domain: str) -> Finding:
+    return Finding(
+        "mta-sts.syntax",
+        Severity.ERROR,
+        f"The MTA-STS record of {domain} has no id of 1 to 32 letters and digits, so senders"
+        " ignore it.",
+        "Publish it with an id, and a new one with each change of the policy.",
+        RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; id=1"),
+    )
+
+
+def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
+    url = policy_url(domain)
+    if outcome is FetchOutcome.SILENT:
+        return undetermined("mta-sts", [url])
+    problems = {
+        FetchOutcome.BAD_CERTIFICATE: "the certificate of its web server is not valid",
+        FetchOutcome.REDIRECTED: "its web server redirects, which senders do not follow",
+        FetchOutcome.TOO_LARGE: "it is larger than 64 KiB",
+    }
+    problem = problems.get(outcome, "there is no such file")
+    return Finding(
+        "mta-sts.policy-missing",
+        Severity.ERROR,
+        f"The MTA-STS record of {domain} promises a policy at {url}, but {problem}; senders act"
+        " as if there were none.",
+        "Serve the policy file there with a valid certificate, or remove the record.",
+    )

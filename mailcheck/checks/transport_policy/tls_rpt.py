@@ -1,0 +1,81 @@
+"""Judging TLS-RPT: where senders report problems with encryption (RFC 8460 3)."""
+
+import re
+from dataclasses import dataclass
+
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_records import txt_values
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.lookups import Presence, look_up
+from mailcheck.checks.tag_lists import has_version, parse_tag_list
+
+VERSION = "TLSRPTv1"
+PREFIX = "_smtp._tls."
+MAX_URIS = 20
+
+_URI = re.compile(r"mailto:[^@\s,!;]+@[A-Za-z0-9.-]+|https://[^\s,!;]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsRptVerdict:
+    """The record and its report addresses."""
+
+    domain: str
+    presence: Presence
+    text: str
+    rua: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+
+def evaluate_tls_rpt(domain: str, answers: Answers) -> TlsRptVerdict:
+    """Judge the record at ``_smtp._tls.<domain>``."""
+    answer = look_up(answers, PREFIX + domain, "TXT")
+    if not answer.status.is_determined:
+        silence = undetermined("tls-rpt", [PREFIX + domain])
+        return TlsRptVerdict(domain, Presence.UNDETERMINED, "", (), (silence,))
+    texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
+    if len(texts) != 1:
+        finding = _several(domain, texts[0]) if texts else _absent(domain)
+        return TlsRptVerdict(domain, Presence.ABSENT, "", (), (finding,))
+    parts = (parse_tag_list(texts[0]).get("rua") or "").split(",", MAX_URIS)[:MAX_URIS]
+    uris = [part.strip() for part in parts]
+    good = tuple(uri for uri in uris if _URI.fullmatch(uri))
+    findings = () if len(good) == len(uris) else (_syntax(domain),)
+    presence = Presence.FOUND if good else Presence.ABSENT
+    return TlsRptVerdict(domain, presence, texts[0], good, findings)
+
+
+def _propose(domain: str) -> RecordToPublish:
+    return RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; rua=mailto:tls-reports@{domain}")
+
+
+def _absent(domain: str) -> Finding:
+    return Finding(
+        "tls-rpt.absent",
+        Severity.NOTE,
+        f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
+        " unseen.",
+        "Publish where senders shall report.",
+        _propose(domain),
+    )
+
+
+def _several(domain: str, text: str) -> Finding:
+    return Finding(
+        "tls-rpt.several",
+        Severity.WARNING,
+        f"{domain} has more than one TLS-RPT record, so senders ignore all of them.",
+        "Keep one of them.",
+        RecordToPublish(PREFIX + domain, "TXT", text),
+    )
+
+
+def _syntax(domain: str) -> Finding:
+    return Finding(
+        "tls-rpt.syntax",
+        Severity.WARNING,
+        f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
+        " https:, so senders do not use it.",
+        "Correct the address.",
+        _propose(domain),
+    )

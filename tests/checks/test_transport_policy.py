@@ -1,0 +1,253 @@
+"""MTA-STS, TLS-RPT, DANE and DNSSEC of a domain."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.mx.evaluate import evaluate_mx
+from mailcheck.checks.mx.verdicts import MxVerdict
+from mailcheck.checks.transport_policy.dane import DaneVerdict, evaluate_dane
+from mailcheck.checks.transport_policy.dnssec import DnssecStatus, evaluate_dnssec
+from mailcheck.checks.transport_policy.mta_sts import (
+    FetchOutcome,
+    MtaStsRecord,
+    PolicyFetch,
+    evaluate_mta_sts_record,
+    judge_mta_sts,
+)
+from mailcheck.checks.transport_policy.mta_sts_policy import PolicyMode, parse_mta_sts_policy
+from mailcheck.checks.transport_policy.tls_rpt import evaluate_tls_rpt
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+HOSTS = {
+    "d.example": {"MX": ["10 mx1.d.example.", "20 mx2.d.example."]},
+    "mx1.d.example": {"A": ["8.8.8.8"]},
+    "mx2.d.example": {"A": ["8.8.4.4"]},
+}
+FAILURES = [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED]
+POLICY = "version: STSv1\r\nmode: enforce\r\nmx: *.d.example\r\nmax_age: 604800\r\n"
+
+
+def mx_of(zone: MemoryZone) -> MxVerdict:
+    """Evaluate the MX of d.example."""
+    return settle(zone, lambda answers: evaluate_mx("d.example", answers))
+
+
+MX = mx_of(MemoryZone(HOSTS))
+
+
+def read_record(*texts: str, failing: DnsStatus | None = None) -> MtaStsRecord:
+    """Evaluate the MTA-STS record of d.example."""
+    zone = MemoryZone({}, failing={"_mta-sts.d.example": failing} if failing else None)
+    zone.publish("_mta-sts.d.example", "TXT", *texts)
+    return settle(zone, lambda answers: evaluate_mta_sts_record("d.example", answers))
+
+
+@pytest.mark.parametrize(
+    ("texts", "presence", "expected"),
+    [
+        (["v=STSv1; id=20260831T010101Z;"], Presence.FOUND, []),
+        (["v=STSv1;id=a", "something else"], Presence.FOUND, []),
+        ([], Presence.ABSENT, ["mta-sts.absent"]),
+        (["v=spf1 -all"], Presence.ABSENT, ["mta-sts.absent"]),
+        (["v=STSv1; id=1", "v=STSv1; id=2"], Presence.ABSENT, ["mta-sts.several"]),
+        (["v=STSv1"], Presence.ABSENT, ["mta-sts.syntax"]),
+        (["v=STSv1; id=2026-08-31"], Presence.ABSENT, ["mta-sts.syntax"]),
+        (["v=STSv1; id=" + "a" * 33], Presence.ABSENT, ["mta-sts.syntax"]),
+    ],
+)
+def test_mta_sts_records(texts: list[str], presence: Presence, expected: list[str]) -> None:
+    """One record with an id says that there is a policy (RFC 8461 3.1)."""
+    record = read_record(*texts)
+    assert (record.presence, [finding.id for finding in record.findings]) == (presence, expected)
+
+
+@pytest.mark.parametrize("status", FAILURES)
+def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
+    """Silence about MTA-STS or TLS-RPT is undetermined."""
+    assert read_record(failing=status).presence is Presence.UNDETERMINED
+    zone = MemoryZone({}, failing={"_smtp._tls.d.example": status})
+    reports = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
+    assert reports.presence is Presence.UNDETERMINED
+
+
+def test_a_policy_is_read() -> None:
+    """Mode, age and patterns are values; a star covers one label only (RFC 8461 4.1)."""
+    policy = parse_mta_sts_policy(POLICY + "future: yes\n\n")
+    assert (policy.mode, policy.max_age, policy.problems) == (PolicyMode.ENFORCE, 604800, ())
+    assert policy.covers("mx1.d.example")
+    assert not policy.covers("a.mx1.d.example")
+    assert not policy.covers("d.example")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "version"),
+        ("mode: enforce\nmx: a.example\nmax_age: 1", "version"),
+        (POLICY.replace("enforce", "strict"), "mode"),
+        (POLICY.replace("604800", "soon"), "max_age"),
+        (POLICY.replace("604800", "31557601"), "max_age"),
+        (POLICY.replace("mx: *.d.example\r\n", ""), "names no mail host"),
+        (POLICY.replace("*.d.example", "*.*.example"), "no host name"),
+        (POLICY + "<html>", "key: value"),
+    ],
+)
+def test_a_broken_policy_says_why(text: str, problem: str) -> None:
+    """Senders ignore a policy with a fault, so the fault is named."""
+    policy = parse_mta_sts_policy(text)
+    assert not policy.is_valid
+    assert any(problem in one for one in policy.problems)
+
+
+@given(st.text(max_size=300))
+def test_any_policy_text_can_be_read(text: str) -> None:
+    """Whatever a web server sends, the parser gives a value."""
+    parse_mta_sts_policy(text).covers("mx.example")
+
+
+@pytest.mark.parametrize(
+    ("fetch", "expected", "is_enforced"),
+    [
+        (PolicyFetch(FetchOutcome.FETCHED, POLICY), [], True),
+        (
+            PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("enforce", "testing")),
+            ["mta-sts.testing"],
+            False,
+        ),
+        (
+            PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("*.d", "mx1.d")),
+            ["mta-sts.uncovered-host"],
+            True,
+        ),
+        (
+            PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("604800", "3600")),
+            ["mta-sts.short-age"],
+            True,
+        ),
+        (PolicyFetch(FetchOutcome.FETCHED, "hello"), ["mta-sts.policy-syntax"], False),
+        (PolicyFetch(FetchOutcome.MISSING), ["mta-sts.policy-missing"], False),
+        (PolicyFetch(FetchOutcome.BAD_CERTIFICATE), ["mta-sts.policy-missing"], False),
+        (PolicyFetch(FetchOutcome.REDIRECTED), ["mta-sts.policy-missing"], False),
+        (PolicyFetch(FetchOutcome.TOO_LARGE), ["mta-sts.policy-missing"], False),
+        (PolicyFetch(FetchOutcome.SILENT), ["mta-sts.undetermined"], False),
+    ],
+)
+def test_a_policy_is_judged_with_the_mx(
+    fetch: PolicyFetch, expected: list[str], is_enforced: bool
+) -> None:
+    """A policy that is missing, broken or without a mail host is found out."""
+    verdict = judge_mta_sts(read_record("v=STSv1; id=1"), fetch, MX)
+    assert [finding.id for finding in verdict.findings] == expected
+    assert verdict.is_enforced is is_enforced
+
+
+def test_without_a_record_no_policy_is_judged() -> None:
+    """The record's own finding is all there is to say."""
+    verdict = judge_mta_sts(read_record(), None, MX)
+    assert [finding.id for finding in verdict.findings] == ["mta-sts.absent"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "rua", "expected"),
+    [
+        (["v=TLSRPTv1; rua=mailto:t@d.example"], 1, []),
+        (["v=TLSRPTv1;rua=mailto:t@d.example, https://r.example/v1?x=1"], 2, []),
+        ([], 0, ["tls-rpt.absent"]),
+        (["v=TLSRPTv1; rua=t@d.example"], 0, ["tls-rpt.syntax"]),
+        (["v=TLSRPTv1"], 0, ["tls-rpt.syntax"]),
+        (["v=TLSRPTv1; rua=mailto:a@b.example", "v=TLSRPTv1;"], 0, ["tls-rpt.several"]),
+    ],
+)
+def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> None:
+    """One record with report addresses (RFC 8460 3); what is missing is proposed."""
+    zone = MemoryZone({})
+    zone.publish("_smtp._tls.d.example", "TXT", *texts)
+    verdict = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
+    assert (len(verdict.rua), [finding.id for finding in verdict.findings]) == (rua, expected)
+    if expected:
+        record = verdict.findings[0].record
+        assert record is not None
+        assert record.name == "_smtp._tls.d.example"
+
+
+GOOD_TLSA = "3 1 1 " + "ab" * 32
+
+
+def judge_dane(
+    records: dict[str, list[str]],
+    *,
+    is_validating: bool = True,
+    is_authenticated: bool = True,
+    failing: dict[str | tuple[str, str], DnsStatus] | None = None,
+) -> DaneVerdict:
+    """Evaluate DANE of d.example with TLSA records by host."""
+    zone = MemoryZone(HOSTS, failing=failing, is_authenticated=is_authenticated)
+    for host, texts in records.items():
+        zone.publish(f"_25._tcp.{host}.d.example", "TLSA", *texts)
+    mx = mx_of(zone)
+    return settle(zone, lambda answers: evaluate_dane(mx, answers, is_validating=is_validating))
+
+
+@pytest.mark.parametrize(
+    ("records", "expected", "is_protecting"),
+    [
+        ({"mx1": [GOOD_TLSA], "mx2": [GOOD_TLSA, "2 0 1 " + "cd" * 32]}, [], True),
+        ({}, ["dane.absent"], False),
+        ({"mx1": [GOOD_TLSA]}, ["dane.partial"], False),
+        ({"mx1": [GOOD_TLSA], "mx2": ["1 0 1 " + "ab" * 32]}, ["dane.unusable"], False),
+        ({"mx1": [GOOD_TLSA], "mx2": ["3 1 1 abcd"]}, ["dane.unusable"], False),
+        ({"mx1": [GOOD_TLSA], "mx2": ["3 1 2 " + "ab" * 32]}, ["dane.unusable"], False),
+    ],
+)
+def test_dane_needs_usable_records_at_every_host(
+    records: dict[str, list[str]], expected: list[str], is_protecting: bool
+) -> None:
+    """Usages 2 and 3 count for mail, with digests of the right length (RFC 7672 3.1)."""
+    verdict = judge_dane(records)
+    assert [finding.id for finding in verdict.findings] == expected
+    assert verdict.is_protecting is is_protecting
+
+
+def test_dane_needs_dnssec() -> None:
+    """TLSA records that nobody signed protect nothing; without a validator it isn't known."""
+    both = {"mx1": [GOOD_TLSA], "mx2": [GOOD_TLSA]}
+    unsigned = judge_dane(both, is_authenticated=False)
+    assert [finding.id for finding in unsigned.findings] == ["dane.insecure", "dane.insecure"]
+    unknown = judge_dane(both, is_validating=False)
+    assert [host.is_secure for host in unknown.hosts] == [None, None]
+    assert (unknown.findings, unknown.is_protecting) == ((), False)
+
+
+def test_silence_about_tlsa_is_not_absence() -> None:
+    """A host whose TLSA records could not be looked up has not none."""
+    verdict = judge_dane({}, failing={"_25._tcp.mx1.d.example": DnsStatus.TIMEOUT})
+    assert [finding.id for finding in verdict.findings] == ["dane.undetermined"]
+
+
+@pytest.mark.parametrize(
+    ("is_validating", "is_authenticated", "failing", "status"),
+    [
+        (True, True, None, DnssecStatus.SIGNED),
+        (True, False, None, DnssecStatus.UNSIGNED),
+        (False, True, None, DnssecStatus.UNDETERMINED),
+        (True, True, {"d.example": DnsStatus.SERVFAIL}, DnssecStatus.UNDETERMINED),
+    ],
+)
+def test_only_a_validating_resolver_tells_dnssec(
+    is_validating: bool,
+    is_authenticated: bool,
+    failing: dict[str | tuple[str, str], DnsStatus] | None,
+    status: DnssecStatus,
+) -> None:
+    """The AD bit counts when the operator says that it can be believed."""
+    zone = MemoryZone(HOSTS, failing=failing, is_authenticated=is_authenticated)
+    verdict = settle(
+        zone, lambda answers: evaluate_dnssec("d.example", answers, is_validating=is_validating)
+    )
+    assert verdict.status is status
+    assert all(finding.severity is not Severity.ERROR for finding in verdict.findings)
