@@ -200,14 +200,14 @@ def judge_dane(
         ({}, ["dane.absent"], False),
         ({"mx1": [GOOD_TLSA]}, ["dane.partial"], False),
         ({"mx1": [GOOD_TLSA], "mx2": ["1 0 1 " + "ab" * 32]}, ["dane.unusable"], False),
-        ({"mx1": [GOOD_TLSA], "mx2": ["3 1 1 abcd"]}, ["dane.unusable"], False),
-        ({"mx1": [GOOD_TLSA], "mx2": ["3 1 2 " + "ab" * 32]}, ["dane.unusable"], False),
+        ({"mx1": [GOOD_TLSA], "mx2": ["3 2 1 " + "ab" * 32]}, ["dane.unusable"], False),
+        ({"mx1": [GOOD_TLSA], "mx2": ["3 1 9 " + "ab" * 32]}, ["dane.unusable"], False),
     ],
 )
 def test_dane_needs_usable_records_at_every_host(
     records: dict[str, list[str]], expected: list[str], is_protecting: bool
 ) -> None:
-    """Usages 2 and 3 count for mail, with digests of the right length (RFC 7672 3.1)."""
+    """Usages 2 and 3 count for mail, by known selectors and digests (RFC 7672 3.1)."""
     verdict = judge_dane(records)
     assert [finding.id for finding in verdict.findings] == expected
     assert verdict.is_protecting is is_protecting

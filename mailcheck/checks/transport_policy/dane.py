@@ -13,7 +13,8 @@ from mailcheck.checks.mx.verdicts import MxVerdict
 MAX_HOSTS = 4  # as many as are probed for STARTTLS
 
 USABLE_USAGES = (2, 3)  # DANE-TA, DANE-EE; RFC 7672 3.1.3 rules out 0 and 1
-DIGEST_OCTETS = {1: 32, 2: 64}  # by matching type: SHA-256, SHA-512, RFC 6698 2.1.3
+USABLE_SELECTORS = (0, 1)  # certificate, public key; RFC 6698 2.1.2
+USABLE_MATCHING_TYPES = (0, 1, 2)  # whole, SHA-256, SHA-512; RFC 6698 2.1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,10 @@ def _tlsa(answer: DnsAnswer) -> Iterator[TLSA]:
 
 
 def _is_usable(record: TLSA) -> bool:
-    length = DIGEST_OCTETS.get(record.mtype)
-    has_digest = length is None or len(record.cert) == length
     return (
         record.usage in USABLE_USAGES
-        and record.selector in (0, 1)
-        and record.mtype in (0, 1, 2)
-        and has_digest
+        and record.selector in USABLE_SELECTORS
+        and record.mtype in USABLE_MATCHING_TYPES
     )
 
 
