@@ -101,11 +101,12 @@ class InboxRoutes:
         """GET /inbox/wait."""
         wanted = replace(await self._filter(call), text=None)
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        if wanted.since is None and call.query.text("after") is None:
+        gave_since = wanted.since is not None
+        if not gave_since and call.query.text("after") is None:
             wanted = replace(wanted, since=call.asked_at)
         outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
-            return json_reply(render_timed_out(outcome), 408)
+            return json_reply(render_timed_out(outcome, gave_since=gave_since), 408)
         return self._message_reply(outcome)
 
     async def messages(self, call: Call) -> Reply:

@@ -1,0 +1,201 @@
+"""The 408 of a wait in vain: what did arrive, why it did not match, and how to go on."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from mailcheck.core.errors import ExpectedFailure
+from tests.house import House, mail
+
+
+def wait_in_vain(house: House, query: str = "", seconds: float = 5) -> Any:
+    """Wait until the time is up; gives the body of the 408."""
+    pending = house.ask("GET", f"/inbox/wait?timeout={seconds}&{query}")
+    house.pass_time(seconds)
+    answer = pending.answer()
+    assert answer.status == 408
+    return answer.json
+
+
+def advice(body: Any) -> str:
+    """Give the cursor that the error advises to pass as after."""
+    found = re.search(r": repeat with after=(\w+)( and without since)?$", body["error"])
+    assert found, body["error"]
+    return found[1]
+
+
+def test_nothing_arrived_at_all(house: House) -> None:
+    """With an empty inbox the error says how long was waited, and nothing was seen."""
+    body = wait_in_vain(house, seconds=7)
+    assert body == {
+        "error": "no matching message arrived within 7 s",
+        "cursor": "c0",
+        "waited": 7.0,
+        "seen": [],
+        "rejected": [],
+    }
+
+
+def test_what_arrived_meanwhile_is_shown_with_the_reason(house: House) -> None:
+    """Mail that came during the wait is listed, newest first, each with why it did not match."""
+    pending = house.ask("GET", "/inbox/wait?timeout=5&tag=Alice&subject=code&from=shop")
+    house.pass_time(1)
+    house.receive(house.address("bob"), raw=mail("Your code"))
+    house.pass_time(1)
+    house.receive(house.address("alice"), raw=mail("Welcome", author="News <news@example.com>"))
+    house.pass_time(3)
+    body = pending.answer().json
+    assert body["error"] == "no matching message arrived within 5 s; other messages did, see seen"
+    newest, oldest = body["seen"]
+    assert newest["tag"] == "alice"
+    assert newest["reasons"] == [
+        "its author is 'News <news@example.com>'",
+        "its subject is 'Welcome'",
+    ]
+    assert oldest["reasons"] == ["its tag is 'bob', not 'Alice'"]
+    assert oldest["receivedAt"] == "2026-11-21T12:00:01.000Z"
+    assert body["cursor"] == "c2"
+
+
+def test_the_cursor_of_a_408_goes_on_without_a_gap(house: House) -> None:
+    """Waiting again with the cursor of the 408 finds what comes after it, and only that."""
+    house.receive(house.address("a"), raw=mail("too early"))
+    house.pass_time(700)
+    body = wait_in_vain(house, "tag=a")
+    house.receive(house.address("a"), raw=mail("between the two waits"))
+    again = house.get(f"/inbox/wait?tag=a&after={body['cursor']}")
+    assert again.json["subject"] == "between the two waits"
+
+
+def test_who_sends_first_and_waits_then_is_told_how_to_get_it(house: House) -> None:
+    """A match that came before the request is named, and following the advice returns it."""
+    house.receive(house.address("sign-up"), raw=mail("Your code"))
+    house.pass_time(4)
+    body = wait_in_vain(house, "tag=sign-up")
+    assert body["error"] == (
+        "a matching message arrived 4.0 s before this request: repeat with after=c0"
+    )
+    assert body["seen"][0]["reasons"] == ["it arrived 4.0 s before since"]
+    answer = house.get(f"/inbox/wait?tag=sign-up&after={advice(body)}")
+    assert answer.status == 200
+    assert answer.json["subject"] == "Your code"
+
+
+def test_the_advice_leads_to_the_newest_match(house: House) -> None:
+    """Of several matches before the request the newest is meant; the advice returns that one."""
+    for subject in ("first", "second", "third"):
+        house.receive(house.address("a"), raw=mail(subject))
+        house.pass_time(1)
+    house.receive(house.address("b"), raw=mail("other"))
+    house.pass_time(1)
+    body = wait_in_vain(house, "tag=a")
+    assert house.get(f"/inbox/wait?tag=a&after={advice(body)}").json["subject"] == "third"
+
+
+def test_a_since_that_was_too_late_is_explained(house: House) -> None:
+    """A since after the mail, a client's clock ahead of ours, gets the same advice."""
+    house.receive(raw=mail("here"))
+    house.pass_time(2)
+    body = wait_in_vain(house, "since=2026-11-21T12:00:10Z")
+    assert body["error"] == (
+        "a matching message arrived 2.0 s before this request: "
+        "repeat with after=c0 and without since"
+    )
+    assert house.get(f"/inbox/wait?after={advice(body)}").json["subject"] == "here"
+
+
+def test_a_since_in_the_future_is_explained(house: House) -> None:
+    """Mail that comes during the wait, but before a since in the future, is named too."""
+    pending = house.ask("GET", "/inbox/wait?timeout=5&since=2026-11-21T12:01:00Z")
+    house.pass_time(3)
+    house.receive(raw=mail("during"))
+    house.pass_time(2)
+    body = pending.answer().json
+    assert body["error"] == (
+        "a matching message arrived 3.0 s after this request began: "
+        "repeat with after=c0 and without since"
+    )
+    assert house.get(f"/inbox/wait?after={advice(body)}").json["subject"] == "during"
+
+
+def test_a_cursor_that_was_too_new_is_explained(house: House) -> None:
+    """Who took the cursor after the mail had come is told the one before it."""
+    house.receive(raw=mail("here"))
+    house.pass_time(2)
+    body = wait_in_vain(house, "after=c1")
+    assert body["seen"][0]["reasons"] == ["it had arrived before the cursor given as after"]
+    assert house.get(f"/inbox/wait?after={advice(body)}").json["subject"] == "here"
+
+
+def test_seen_looks_back_ten_minutes(house: House) -> None:
+    """Mail of the ten minutes before the request counts as seen; older mail does not."""
+    house.receive(raw=mail("old"))
+    house.pass_time(0.001)
+    house.receive(raw=mail("recent"))
+    house.pass_time(600)
+    body = wait_in_vain(house)
+    assert [seen["subject"] for seen in body["seen"]] == ["recent"]
+    assert "600.0 s before" in body["error"]
+
+
+def test_seen_is_bounded(house: House) -> None:
+    """A busy inbox does not make an endless 408: the newest 20 are shown."""
+    for number in range(25):
+        house.receive(house.address("other"), raw=mail(f"mail {number}"))
+    house.pass_time(1)
+    body = wait_in_vain(house, "tag=mine")
+    assert [seen["subject"] for seen in body["seen"]] == [f"mail {n}" for n in range(24, 4, -1)]
+
+
+def test_refused_mail_is_told_to_those_who_wait(house: House) -> None:
+    """Mail refused for this inbox is listed with the reason; a full inbox explains the silence."""
+    account = house.add_account("tiny", max_messages=1)
+    key = house.issue_key(account)
+    house.receive(house.address("a", account), raw=mail("fits"))
+    pending = house.ask("GET", "/inbox/wait?timeout=5&tag=b", key=key)
+    house.pass_time(2)
+    with pytest.raises(ExpectedFailure, match="full"):
+        house.receive(house.address("b", account), raw=mail("refused"), sender="")
+    house.pass_time(3)
+    body = pending.answer().json
+    assert body["error"] == (
+        "no matching message arrived within 5 s; mail for this inbox was refused, see rejected"
+    )
+    (rejected,) = body["rejected"]
+    assert rejected == {
+        "to": house.address("b", account),
+        "from": "",
+        "client": "192.0.2.7",
+        "reason": "the inbox is full; mail older than its retention makes room",
+        "refusedAt": "2026-11-21T12:00:02.000Z",
+    }
+
+
+def test_mail_refused_for_another_inbox_is_not_told(house: House) -> None:
+    """Refusals belong to the inbox they happened to."""
+    account = house.add_account("tiny", max_messages=1)
+    house.receive(house.address("a", account))
+    house.pass_time(3)
+    with pytest.raises(ExpectedFailure):
+        house.receive(house.address("b", account))
+    assert wait_in_vain(house)["rejected"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("to={other}", "it was sent to {mine}, not to {other}"),
+        ("tag=", "its tag is 'x', not ''"),
+        ("subject=nothing", "its subject is 'Welcome'"),
+    ],
+)
+def test_each_filter_has_its_reason(house: House, query: str, reason: str) -> None:
+    """The reason repeats both what was wanted and what came."""
+    names = {"mine": house.address("x"), "other": house.address("y")}
+    pending = house.ask("GET", "/inbox/wait?timeout=5&" + query.format(other=quote(names["other"])))
+    house.pass_time(1)
+    house.receive(names["mine"])
+    house.pass_time(4)
+    assert pending.answer().json["seen"][0]["reasons"] == [reason.format(**names)]
