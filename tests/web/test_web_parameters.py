@@ -1,0 +1,293 @@
+"""Parameters, good and bad: a 400 names the parameter, what was sent, and what is allowed."""
+
+import pytest
+
+from tests.house import House
+
+CURSOR_ADVICE = "after is a cursor that this service gave you, passed back unchanged; you sent "
+INSTANT_ADVICE = "since is an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; you sent "
+TAG_ADVICE = (
+    "tag: a tag is a dot-atom: letters, digits and !#$%&'*+-/=?^_`{|}~, with single dots inside"
+)
+
+
+def problem(house: House, path: str) -> str:
+    """Give the error of a request that must be a 400."""
+    answer = house.get(path)
+    assert answer.status == 400, answer
+    error: str = answer.json["error"]
+    return error
+
+
+@pytest.mark.parametrize(
+    ("timeout", "ending"),
+    [
+        ("30000", "30000: milliseconds?"),
+        ("1000", "1000: milliseconds?"),
+        ("60.001", "60.001: milliseconds?"),
+        ("60000", "60000: milliseconds?"),
+        ("60001", "60001"),
+        ("0", "0"),
+        ("0.999", "0.999"),
+        ("-5", "-5"),
+        ("", ""),
+        ("ten", "ten"),
+        ("nan", "nan"),
+        ("inf", "inf"),
+        ("1e400", "1e400"),
+        ("5s", "5s"),
+        ("5,5", "5,5"),
+        ("0x10", "0x10"),
+        ("None", "None"),
+    ],
+)
+def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
+    """A timeout out of its range says what is allowed, what was sent, and suspects milliseconds."""
+    error = problem(house, f"/inbox/wait?timeout={timeout}")
+    assert error == f"timeout is seconds, 1 to 60; you sent {ending}"
+
+
+@pytest.mark.parametrize(("timeout", "seconds"), [("1", 1), ("60", 60), ("2.5", 2.5), ("30.0", 30)])
+def test_a_good_timeout(house: House, timeout: str, seconds: float) -> None:
+    """A timeout of 1 to 60 seconds, whole or not, is kept to."""
+    pending = house.ask("GET", f"/inbox/wait?timeout={timeout}")
+    house.pass_time(seconds - 0.001)
+    assert not pending.is_answered
+    house.pass_time(0.001)
+    assert pending.answer().status == 408
+
+
+def test_the_default_timeout_is_30_s(house: House) -> None:
+    """Without a timeout a wait takes 30 s."""
+    pending = house.ask("GET", "/inbox/wait")
+    house.pass_time(29.999)
+    assert not pending.is_answered
+    house.pass_time(0.001)
+    assert pending.answer().status == 408
+
+
+SAME_MOMENT = [
+    "2026-11-21T12:00:05Z",
+    "2026-11-21T12:00:05.000Z",
+    "2026-11-21T12:00:05.000000Z",
+    "2026-11-21T12:00:05",
+    "2026-11-21 12:00:05",
+    "2026-11-21+12:00:05",
+    "2026-11-21T12:00:05%2B00:00",
+    "2026-11-21T13:00:05%2B01:00",
+    "2026-11-21T13:00:05+01:00",
+    "2026-11-21T13:00:05%2001:00",
+    "2026-11-21T13:00:05+0100",
+    "2026-11-21T13:00:05+01",
+    "2026-11-21T06:30:05-05:30",
+    "2026-11-21T06:30:05.0-0530",
+    "20261121T120005Z",
+    "2026-11-21t12:00:05z",
+    "2026-11-21T12:00:05,000Z",
+    "%202026-11-21T12:00:05Z%20",
+]
+
+
+@pytest.mark.parametrize("since", SAME_MOMENT)
+def test_every_way_to_write_a_moment(house: House, since: str) -> None:
+    """Z, any offset, none (UTC), and a space that was the + of an offset: one moment."""
+    house.pass_time(4.999)
+    house.receive(house.address("early"))
+    house.pass_time(0.001)
+    house.receive(house.address("late"))
+    listed = house.get(f"/inbox/messages?since={since}").json["messages"]
+    assert [one["tag"] for one in listed] == ["late"]
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        "",
+        "now",
+        "yesterday",
+        "1795262400",
+        "1795262400000",
+        "2026-11-21",
+        "2026-13-01T00:00:00Z",
+        "2026-02-29T00:00:00Z",
+        "2026-11-21T24:30:00Z",
+        "2026-11-21T12:60:00Z",
+        "2026-11-21T12:00:05 UTC",
+        "2026-11-21T12:00:05+25:00",
+        "2026-11-21T12:00:05ZZ",
+        "Sat, 21 Nov 2026 12:00:05 GMT",
+        "21.11.2026 12:00",
+        "-2026-11-21T12:00:05Z",
+        "٢٠٢٦-11-21T12:00:05Z",
+    ],
+)
+def test_a_bad_since(house: House, since: str) -> None:
+    """What is no ISO 8601 date and time is 400, on every route that takes since."""
+    for route in ("/inbox/wait", "/inbox/messages"):
+        answer = house.ask("GET", route, params={"since": since}).answer()
+        assert answer.status == 400
+        assert answer.json["error"] == INSTANT_ADVICE + since
+
+
+def test_a_moment_at_the_ends_of_time(house: House) -> None:
+    """The first and the last moment that can be written are moments like any other."""
+    house.receive()
+    for since, total in (
+        ("0001-01-01T00:00:00+23:59", 1),
+        ("9999-12-31T23:59:59.999-23:59", 0),
+        ("1969-12-31T23:59:59Z", 1),
+    ):
+        since = since.replace("+", "%2B")
+        assert house.get(f"/inbox/messages?since={since}").json["total"] == total
+
+
+@pytest.mark.parametrize(
+    "after", ["", "0", "c", "C1", "c01", "c1 ", "cg", "1", "c-1", "cfffffffffffffffff", "null"]
+)
+def test_a_bad_cursor(house: House, after: str) -> None:
+    """What this service did not give as a cursor is 400."""
+    for route in ("/inbox/wait", "/inbox/messages"):
+        answer = house.ask("GET", route, params={"after": after}).answer()
+        assert (answer.status, answer.json["error"]) == (400, CURSOR_ADVICE + after)
+
+
+def test_a_cursor_of_another_inbox(house: House) -> None:
+    """A cursor that the inbox has not reached is 400; its newest one is good."""
+    other = house.issue_key(house.add_account("second"))
+    house.receive()
+    for route in ("/inbox/messages", "/inbox/wait"):
+        answer = house.get(f"{route}?after=c1", key=other)
+        assert (answer.status, answer.json["error"]) == (400, "after is a cursor of another inbox")
+    assert house.get("/inbox/messages?after=c1").status == 200
+    assert house.ask("DELETE", "/inbox/messages?after=c7").answer().status == 400
+
+
+@pytest.mark.parametrize(
+    ("tag", "error"),
+    [
+        ("a b", TAG_ADVICE),
+        ("a..b", TAG_ADVICE),
+        (".a", TAG_ADVICE),
+        ("a.", TAG_ADVICE),
+        ("a@b", TAG_ADVICE),
+        ("a,b", TAG_ADVICE),
+        ('"a"', TAG_ADVICE),
+        ("a" * 47, "tag: a tag has at most 46 octets; you sent 47"),
+        ("ü" * 24, "tag: a tag has at most 46 octets; you sent 48"),
+        ("a" * 501, "tag has at most 500 characters"),
+    ],
+)
+def test_a_bad_tag(house: House, tag: str, error: str) -> None:
+    """A tag that can't stand in an address is 400 on every route that takes one."""
+    for route in ("/inbox/wait", "/inbox/messages", "/inbox/address"):
+        answer = house.ask("GET", route, params={"tag": tag}).answer()
+        assert (answer.status, answer.json["error"]) == (400, error)
+    answer = house.ask("DELETE", "/inbox/messages", params={"tag": tag}).answer()
+    assert (answer.status, answer.json["error"]) == (400, error)
+
+
+@pytest.mark.parametrize("tag", ["a", "A-b_c.d", "a+b", "x" * 46, "üñï", "1", "a=b", "{x}|~"])
+def test_a_good_tag(house: House, tag: str) -> None:
+    """A tag that is a dot-atom of up to 46 octets makes an address at which mail arrives."""
+    address = house.ask("GET", "/inbox/address", params={"tag": tag}).answer().json
+    assert address["tag"] == tag
+    house.receive(address["address"])
+    listed = house.ask("GET", "/inbox/messages", params={"tag": tag.upper()}).answer().json
+    assert [one["tag"] for one in listed["messages"]] == [tag]
+
+
+@pytest.mark.parametrize(
+    "to", ["nobody", "@example.com", "a b@example.com", "a@", "a@b@c", "<a@b>"]
+)
+def test_a_bad_recipient(house: House, to: str) -> None:
+    """``to`` is one whole address; anything else is 400 that repeats it."""
+    for route in ("/inbox/wait", "/inbox/messages"):
+        answer = house.ask("GET", route, params={"to": to}).answer()
+        assert answer.status == 400
+        assert answer.json["error"].startswith(f"to is one whole address; {to} is none: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        *(("limit", value, "1 to 100") for value in ("0", "101", "-1", "ten", "", "1.5", "1e1")),
+        *(("limit", value, "1 to 100") for value in ("9" * 400, "²", "٣", " 5", "0x5", "+5")),
+        *(("page", value, "1 to 1000000") for value in ("0", "1000001", "-1", "x", "")),
+    ],
+)
+def test_a_bad_whole_number(house: House, name: str, value: str, allowed: str) -> None:
+    """A limit or page that is no whole number within its range is 400 that says the range."""
+    answer = house.ask("GET", "/inbox/messages", params={name: value}).answer()
+    shown = value if len(value) <= 80 else value[:80] + "..."
+    assert answer.status == 400
+    assert answer.json["error"] == f"{name} is a whole number, {allowed}; you sent {shown}"
+
+
+@pytest.mark.parametrize("limit", ["1", "100", "007"])
+def test_a_good_limit(house: House, limit: str) -> None:
+    """The ends of the range are in it."""
+    assert house.get(f"/inbox/messages?limit={limit}").status == 200
+    assert house.get("/inbox/messages?page=1000000").json["messages"] == []
+
+
+@pytest.mark.parametrize("unique", ["yes", "2", "TRUE", "no", "on"])
+def test_a_bad_flag(house: House, unique: str) -> None:
+    """``unique`` is true or false."""
+    error = problem(house, f"/inbox/address?unique={unique}")
+    assert error == f"unique is true or false; you sent {unique}"
+
+
+@pytest.mark.parametrize(
+    "name", ["tag", "since", "after", "from", "subject", "to", "q", "limit", "page"]
+)
+def test_a_repeated_parameter(house: House, name: str) -> None:
+    """A parameter given twice is 400, even with the same value: which one was meant?"""
+    error = problem(house, f"/inbox/messages?{name}=1&{name}=1")
+    assert error == f"{name} is given 2 times; send it once"
+
+
+@pytest.mark.parametrize("name", ["timeout", "tag", "since", "after"])
+def test_a_repeated_parameter_of_a_wait(house: House, name: str) -> None:
+    """The long poll says the same."""
+    assert problem(house, f"/inbox/wait?{name}=1&{name}=2&{name}=3") == (
+        f"{name} is given 3 times; send it once"
+    )
+
+
+@pytest.mark.parametrize("value", ["%ff", "a%c3", "%ed%a0%80", "%00", "a%00b", "%c0%80"])
+@pytest.mark.parametrize("name", ["tag", "since", "subject", "q", "unknown"])
+def test_what_is_not_utf_8_text(house: House, name: str, value: str) -> None:
+    """Bytes that are not UTF-8, or a NUL, are 400 that names the parameter."""
+    error = problem(house, f"/inbox/messages?{name}={value}")
+    assert error == f"{name} is not percent-encoded UTF-8 text"
+
+
+def test_a_name_that_is_not_utf_8(house: House) -> None:
+    """A parameter's name must be text as well."""
+    assert problem(house, "/inbox?%ff=1") == "name is not percent-encoded UTF-8 text"
+    assert problem(house, "/inbox?%00") == "name is not percent-encoded UTF-8 text"
+
+
+@pytest.mark.parametrize("name", ["from", "subject", "q", "tag", "since", "after", "to"])
+def test_a_value_too_long(house: House, name: str) -> None:
+    """No text parameter has over 500 characters."""
+    error = problem(house, f"/inbox/messages?{name}={'a' * 501}")
+    assert error == f"{name} has at most 500 characters"
+
+
+def test_unknown_parameters_are_ignored(house: House) -> None:
+    """A parameter that a route does not know changes nothing: clients add cache busters."""
+    assert house.get("/inbox?_=1795262400&&=&x&unique=nonsense").status == 200
+
+
+def test_an_error_repeats_the_beginning_of_a_long_value(house: House) -> None:
+    """What was sent is shown in 80 characters at most."""
+    error = problem(house, f"/inbox/messages?since={'x' * 400}")
+    assert error == INSTANT_ADVICE + "x" * 80 + "..."
+
+
+def test_a_plus_is_a_space(house: House) -> None:
+    """A query is read as forms write it: + and %20 are spaces, %2B is a plus."""
+    house.receive(house.address("a+b"))
+    assert house.get("/inbox/messages?tag=a%2Bb").json["total"] == 1
+    assert "dot-atom" in problem(house, "/inbox/messages?tag=a+b")
