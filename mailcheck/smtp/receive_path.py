@@ -26,10 +26,6 @@ from mailcheck.smtp.wire import Wire
 T = TypeVar("T")
 
 
-def _nothing() -> None:
-    """Follow nothing."""
-
-
 class ReceivePath(Protocol):
     """The part of a connection that knows lines, parts and replies, but no command."""
 
@@ -39,7 +35,7 @@ class ReceivePath(Protocol):
         self._input = LineInput(limits.command_line)
         self._watchdog = Watchdog(clock, self._end_silence)
         self._reader: Reader | None = None
-        self._on_read: Callable[[], None] = _nothing
+        self._on_read: Callable[[], None] = lambda: None
         self._deadline = 0.0
         self._is_running = False
         self._is_waiting = False
@@ -87,7 +83,7 @@ class ReceivePath(Protocol):
         """Let go of everything; an answer under way still arrives, and is told to nobody."""
         self._is_closed = True
         self._watchdog.stop()
-        self._forget_reader()
+        self._reader = None
 
     # What commands use.
 
@@ -156,13 +152,8 @@ class ReceivePath(Protocol):
     def _stop(self) -> None:
         self._is_closed = True
         self._input.drop()
-        self._forget_reader()
-        self._watchdog.watch(self.limits.closing)
-
-    def _forget_reader(self) -> None:
-        # What follows a reader holds on to the message it has read.
         self._reader = None
-        self._on_read = _nothing
+        self._watchdog.watch(self.limits.closing)
 
     def _end_silence(self) -> None:
         if self._is_closed:
@@ -191,9 +182,8 @@ class ReceivePath(Protocol):
         if self._reader is not None:
             if not self._input.feed(self._reader):
                 return False
-            then = self._on_read
-            self._forget_reader()
-            then()
+            self._reader = None
+            self._on_read()
             return True
         if self._is_draining:
             self.close(replies.SHUTTING_DOWN)

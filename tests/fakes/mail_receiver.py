@@ -65,7 +65,8 @@ class FakeMailReceiver:
         name, tag = split_subaddress(mailbox.local_part)
         if session.account_id is not None:
             return Recipient(str(mailbox), session.account_id, tag)
-        if mailbox.domain not in (self.domain, "") or name in self.unknown:
+        domain = mailbox.domain.lower().rstrip(".")
+        if domain not in (self.domain, "") or name in self.unknown:
             raise RecipientUnknown(f"No inbox {mailbox}")
         return Recipient(str(mailbox), AccountId(name), tag)
 

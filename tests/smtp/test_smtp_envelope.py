@@ -49,12 +49,14 @@ def test_a_recipient_that_is_named_twice_counts_once() -> None:
     """The same address in another case gets 250 and no second message; another tag does."""
     house = House()
     talk = house.greeted()
-    addresses = ("dev-a+Tag", "DEV-A+tag", "dev-a+tag", "dev-a+other")
     talk.say(MAIL)
-    for address in addresses:
-        said = talk.say(f"RCPT TO:<{address}@Inbox.Example>\r\n".lower().encode())
-        assert said.startswith(b"250 2.1.5 ")
-    talk.say(b"RCPT TO:<DEV-A+TAG@INBOX.example.>\r\n")
+    for address in (
+        "dev-a+tag@inbox.example",
+        "DEV-A+Tag@inbox.example",
+        "dev-a+other@inbox.example",
+        "dev-a+TAG@Inbox.Example.",
+    ):
+        assert talk.say(f"RCPT TO:<{address}>\r\n".encode()).startswith(b"250 2.1.5 ")
     talk.say(b"DATA\r\n", b"hi\r\n.\r\n")
     recipients = house.receiver.delivered[0].envelope.recipients
     assert [recipient.tag for recipient in recipients] == ["tag", "other"]
