@@ -1,0 +1,196 @@
+"""One message: its fields, its raw bytes, its HTML."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.messages import Envelope, Session, TlsFacts
+from tests.house import Answer, House, mail, result_of
+
+ALTERNATIVE = (
+    b"From: =?utf-8?q?J=C3=BCrgen?= <juergen@example.com>\r\n"
+    b"Subject: =?utf-8?b?4pyTIFdlbGNvbWU=?=\r\n"
+    b"Received: from b.example\r\n"
+    b"Received: from a.example\r\n"
+    b" by c.example\r\n"
+    b"X-Mixed: one\r\n"
+    b"x-mixed: two\r\n"
+    b"MIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/alternative; boundary="sep"\r\n\r\n'
+    b"--sep\r\nContent-Type: text/plain; charset=utf-8\r\n\r\nH\xc3\xa9llo\r\n"
+    b"--sep\r\nContent-Type: text/html; charset=iso-8859-1\r\n\r\n<b>H\xe9llo</b>\r\n--sep--\r\n"
+)
+
+
+def only(house: House, raw: bytes | None = None) -> str:
+    """Receive a mail; gives the id of its message."""
+    house.receive(raw=raw)
+    message_id: str = house.get("/inbox/messages?limit=1").json["messages"][0]["id"]
+    return message_id
+
+
+def read(house: House, raw: bytes) -> Any:
+    """Receive a mail and read its message."""
+    return house.get(f"/inbox/messages/{only(house, raw)}").json
+
+
+def test_a_message_is_what_the_wait_returned(house: House) -> None:
+    """The message read by its id is the one that the wait returned."""
+    pending = house.ask("GET", "/inbox/wait")
+    house.receive(raw=ALTERNATIVE)
+    waited = pending.answer().json
+    assert house.get(f"/inbox/messages/{waited['id']}").json == waited
+
+
+def test_text_html_and_headers(house: House) -> None:
+    """Both bodies are decoded; a repeated field is joined by newlines in order."""
+    message = read(house, ALTERNATIVE)
+    assert message["from"] == {"address": "juergen@example.com", "name": "Jürgen"}
+    assert message["subject"] == "✓ Welcome"
+    assert message["text"].strip() == "Héllo"
+    assert message["html"].strip() == "<b>Héllo</b>"
+    headers = message["headers"]
+    assert headers["received"] == "from b.example\nfrom a.example by c.example"
+    assert headers["x-mixed"] == "one\ntwo"
+    assert headers["subject"] == "✓ Welcome"
+    assert [name for name, _ in message["headerList"]][:4] == [
+        "From",
+        "Subject",
+        "Received",
+        "Received",
+    ]
+    assert ["x-mixed", "two"] in message["headerList"]
+    assert message["size"] == len(ALTERNATIVE)
+
+
+def test_a_mail_without_a_part_has_empty_strings(house: House) -> None:
+    """What a mail does not have is an empty string or list, never absent or null."""
+    message = read(house, b"X: y\r\n\r\n")
+    for name in ("text", "html", "subject", "tag"):
+        assert message[name] == "", name
+    assert message["from"] == {"address": "", "name": ""}
+    for name in ("links", "codes", "attachments", "extraction"):
+        assert message[name] == [], name
+    assert message["bestLink"] is None
+
+
+def test_the_envelope(house: House) -> None:
+    """The envelope says who sent to whom, from where, under which name, how protected."""
+    session = Session("2001:db8::7", "[IPv6:2001:db8::7]", True, TlsFacts("TLSv1.3", "AES"))
+    recipient = house.address("Tag")
+    receiver = house.assembly.receiver
+    accepted = result_of(receiver.accept_recipient(session, "", parse_mailbox(recipient)))
+    result_of(receiver.deliver(session, Envelope("", (accepted,)), mail()))
+    message = house.get("/inbox/wait?after=c0").json
+    assert message["envelope"] == {
+        "mailFrom": "",
+        "rcptTo": recipient,
+        "helo": "[IPv6:2001:db8::7]",
+        "clientAddress": "2001:db8::7",
+        "tls": {"version": "TLSv1.3", "cipher": "AES"},
+    }
+    plain = read(house, mail())
+    assert plain["envelope"]["tls"] is None
+    assert plain["envelope"]["mailFrom"] == "shop@example.com"
+
+
+def test_candidates_are_shown_with_their_reasons(house: House) -> None:
+    """Extraction shows each candidate with score and reasons, the rejected ones too."""
+    message = read(house, mail(body="Your code is 482913. Copyright 2026, order 99887766554."))
+    by_value = {one["value"]: one for one in message["extraction"]}
+    assert by_value["482913"]["accepted"]
+    assert by_value["482913"]["reasons"]
+    assert any(not one["accepted"] for one in message["extraction"])
+    assert message["codes"] == [one["value"] for one in message["extraction"] if one["accepted"]]
+
+
+@pytest.mark.parametrize(
+    ("raw", "encoding"),
+    [
+        (mail(), "utf-8"),
+        (mail("Grüße €"), "utf-8"),
+        (b"Subject: \xff\r\n\r\n\xfe\r\n", "base64"),
+        (b"", "utf-8"),
+        (b"\r\n.\r\n..\r\n", "utf-8"),
+        (b"no header at all", "utf-8"),
+        (ALTERNATIVE, "base64"),
+    ],
+)
+def test_the_raw_bytes_are_what_came(house: House, raw: bytes, encoding: str) -> None:
+    """Raw is byte for byte what came after DATA: as text where it is UTF-8, else in base64."""
+    message_id = only(house, raw)
+    body = house.get(f"/inbox/messages/{message_id}/raw").json
+    assert (body["id"], body["encoding"]) == (message_id, encoding)
+    text = body["raw"]
+    assert (text.encode() if encoding == "utf-8" else base64.b64decode(text, validate=True)) == raw
+
+
+@pytest.mark.parametrize(
+    "accept",
+    ["message/rfc822", "Message/RFC822", "text/html, message/rfc822;q=0.9", "*/*, message/rfc822"],
+)
+def test_the_raw_bytes_as_a_download(house: House, accept: str) -> None:
+    """Who accepts message/rfc822 gets the exact bytes as an .eml to save."""
+    raw = b"Subject: \xff\r\n\r\n\xfe\x00\r\n"
+    message_id = only(house, raw)
+    path = f"/inbox/messages/{message_id}/raw"
+    answer = house.ask("GET", path, headers={"Accept": accept}).answer()
+    assert answer.body == raw
+    assert answer.headers["content-type"] == "message/rfc822"
+    assert f'filename="{message_id}.eml"' in answer.headers["content-disposition"]
+
+
+@pytest.mark.parametrize("accept", ["", "*/*", "application/json", "message/partial", "text/*"])
+def test_raw_is_json_for_everyone_else(house: House, accept: str) -> None:
+    """A client that knows SPEC.md alone gets JSON."""
+    path = f"/inbox/messages/{only(house)}/raw"
+    answer = house.ask("GET", path, headers={"Accept": accept}).answer()
+    assert answer.json["encoding"] == "utf-8"
+
+
+def test_the_html_part_is_a_download(house: House) -> None:
+    """The HTML of a mail is saved, never shown: scripts in it can't run under our name."""
+    raw = b"Content-Type: text/html\r\n\r\n<script>alert(document.domain)</script>\xe2\x82\xac"
+    message_id = only(house, raw)
+    answer = house.get(f"/inbox/messages/{message_id}/html")
+    assert answer.body == "<script>alert(document.domain)</script>€".encode()
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-disposition"].startswith(
+        f'attachment; filename="{message_id}.html"'
+    )
+    assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+
+
+def test_operators_mail_has_no_tag(house: House) -> None:
+    """Mail to postmaster reaches the operator's inbox under the address it was sent to."""
+    house.receive("postmaster@mailcheck.example", raw=mail("complaint"))
+    message = house.get("/inbox/messages").json["messages"][0]
+    assert (message["to"], message["tag"]) == ("postmaster@mailcheck.example", "")
+
+
+def gone(house: House, account: Account, message_id: str) -> list[Answer]:
+    """Ask for a message in every way, with a key of an account."""
+    key = house.issue_key(account)
+    path = f"/inbox/messages/{message_id}"
+    return [
+        house.get(path, key=key),
+        house.get(path + "/raw", key=key),
+        house.ask("GET", path + "/raw", key=key, headers={"Accept": "message/rfc822"}).answer(),
+        house.get(path + "/html", key=key),
+        house.get(path + "/attachments/1", key=key),
+        house.ask("POST", path + "/share", key=key).answer(),
+        house.ask("DELETE", path, key=key).answer(),
+    ]
+
+
+@pytest.mark.parametrize(
+    "message_id", ["01a1fdfa-4600-7000-8000-000000000006", "0", "x" * 300, "None"]
+)
+def test_a_message_that_never_was(house: House, message_id: str) -> None:
+    """An id that no message has is 404 on every route."""
+    for answer in gone(house, house.account, message_id):
+        assert answer.status == 404
+        assert "no such message" in answer.json["error"]

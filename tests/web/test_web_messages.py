@@ -1,0 +1,243 @@
+"""Overview, address and list of an inbox: GET /inbox, /inbox/address, /inbox/messages."""
+
+from typing import Any
+
+import pytest
+
+from mailcheck.config_options import InboxOptions
+from tests.house import House, config_in_memory, mail
+
+
+def listed(house: House, query: str = "", key: str = "") -> Any:
+    """Ask for a list; gives its body."""
+    return house.get(f"/inbox/messages?{query}", key=key).json
+
+
+def subjects(house: House, query: str = "") -> list[str]:
+    """Give the subjects of a list."""
+    return [message["subject"] for message in listed(house, query)["messages"]]
+
+
+def test_an_empty_inbox(house: House) -> None:
+    """An inbox without mail has an address, a cursor to begin with, and no tags."""
+    body = house.get("/inbox").json
+    assert body["address"] == house.address()
+    assert body["mailbox"] == house.account.mailbox_name
+    assert body["domain"] == "mailcheck.example"
+    assert body["retentionHours"] == 24
+    assert (body["total"], body["tags"], body["cursor"]) == (0, [], "c0")
+    assert listed(house) == {"messages": [], "nextPage": None, "total": 0, "cursor": "c0"}
+
+
+def test_the_overview_counts_tags(house: House) -> None:
+    """Each tag stands once however it is written, newest first, as it was written last."""
+    for tag in ("Alice", "", "alice", "bob", "ALICE"):
+        house.pass_time(1)
+        house.receive(house.address(tag))
+    body = house.get("/inbox").json
+    assert body["tags"] == [
+        {"tag": "ALICE", "count": 3, "latestAt": "2026-11-21T12:00:05.000Z"},
+        {"tag": "bob", "count": 1, "latestAt": "2026-11-21T12:00:04.000Z"},
+        {"tag": "", "count": 1, "latestAt": "2026-11-21T12:00:02.000Z"},
+    ]
+    assert (body["total"], body["tagTotal"], body["cursor"]) == (5, 3, "c5")
+
+
+@pytest.mark.parametrize(("hours", "shown"), [(24.0, 24), (1.5, 1.5), (0.25, 0.25), (720.0, 720)])
+def test_the_retention_is_shown(hours: float, shown: float) -> None:
+    """The overview says after how many hours mail expires, and mail does so."""
+    house = House(config_in_memory(inbox=InboxOptions(retention_hours=hours)))
+    house.receive()
+    body = house.get("/inbox").json
+    assert body["retentionHours"] == shown
+    assert isinstance(body["retentionHours"], type(shown))
+    house.pass_time(hours * 3600 - 1)
+    assert house.get("/inbox").json["total"] == 1
+    house.pass_time(1)
+    assert house.get("/inbox").json["total"] == 0
+    house.close()
+
+
+def test_an_address_carries_its_tag(house: House) -> None:
+    """The address of a tag, and the bare one, come with the newest cursor."""
+    house.receive()
+    assert house.get("/inbox/address?tag=Sign.Up").json == {
+        "address": house.address("Sign.Up"),
+        "tag": "Sign.Up",
+        "mailbox": house.account.mailbox_name,
+        "domain": "mailcheck.example",
+        "cursor": "c1",
+    }
+    for query in ("", "?tag=", "?unique=false", "?unique=0"):
+        assert house.get(f"/inbox/address{query}").json["address"] == house.address()
+
+
+def test_a_unique_tag_is_made_by_the_server(house: House) -> None:
+    """``unique=true`` gives another tag each time, behind the one given, where mail arrives."""
+    for query, beginning in (("unique=true", ""), ("unique=1&tag=login", "login-"), ("unique", "")):
+        tags = {house.get(f"/inbox/address?{query}").json["tag"] for _ in range(20)}
+        assert len(tags) == 20
+        assert all(tag.startswith(beginning) for tag in tags)
+        for tag in tags:
+            house.receive(house.address(tag))
+            assert listed(house, f"tag={tag}")["total"] == 1
+
+
+def test_a_unique_tag_fits_an_address(house: House) -> None:
+    """A tag that leaves no room for the unique ending is 400, not an address that takes no mail."""
+    longest = "a" * 32
+    address = house.get(f"/inbox/address?unique=true&tag={longest}").json["address"]
+    assert len(address.partition("@")[0]) == 64
+    house.receive(address)
+    answer = house.get(f"/inbox/address?unique=true&tag={longest}a")
+    assert answer.status == 400
+    assert answer.json["error"] == (
+        "tag has at most 32 octets where unique=true puts an ending behind it"
+    )
+
+
+def test_newest_comes_first(house: House) -> None:
+    """A list shows the newest message first, in the order of arrival within a millisecond too."""
+    for number in range(5):
+        house.receive(raw=mail(f"{number}"))
+    house.pass_time(1)
+    house.receive(raw=mail("last"))
+    assert subjects(house) == ["last", "4", "3", "2", "1", "0"]
+
+
+def test_a_list_leaves_the_bodies_out(house: House) -> None:
+    """A listed message has what was extracted, and not text, html and headers."""
+    house.receive(house.address("a"))
+    (message,) = listed(house)["messages"]
+    whole = house.get(f"/inbox/messages/{message['id']}").json
+    assert message["codes"] == ["482913"]
+    assert message == {name: whole[name] for name in message}
+    assert {"text", "html", "headers", "headerList", "attachments"} <= set(whole) - set(message)
+
+
+FILTERS = [
+    ("", ["d", "c", "b", "a"]),
+    ("tag=x", ["c", "a"]),
+    ("tag=X", ["c", "a"]),
+    ("tag=", ["d"]),
+    ("tag=none", []),
+    ("since=2026-11-21T12:00:02Z", ["d", "c", "b"]),
+    ("since=2026-11-21T12:00:02.001Z", ["d", "c"]),
+    ("since=2027-01-01T00:00:00Z", []),
+    ("after=c0", ["d", "c", "b", "a"]),
+    ("after=c2", ["d", "c"]),
+    ("after=c4", []),
+    ("from=news", ["b"]),
+    ("from=NEWS%40example.com", ["b"]),
+    ("from=Shop", ["d", "c", "a"]),
+    ("from=", ["d", "c", "b", "a"]),
+    ("subject=C", ["c"]),
+    ("subject=%25", []),
+    ("subject=_", []),
+    ("q=cherry", ["c"]),
+    ("q=CHERRY", ["c"]),
+    ("q=news", ["b"]),
+    ("q=pple", ["a"]),
+    ("q=", ["d", "c", "b", "a"]),
+    ("tag=x&after=c1", ["c"]),
+    ("tag=x&q=apple&from=shop&subject=a&since=2026-11-21T12:00:00Z", ["a"]),
+    ("tag=x&q=cherry&subject=a", []),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), FILTERS)
+def test_filters(house: House, query: str, expected: list[str]) -> None:
+    """Each filter leaves what it says, several leave what satisfies all; ``total`` agrees."""
+    rows = (("a", "x", "Shop", "an apple"), ("b", "y", "News", "a banana"))
+    for subject, tag, author, body in (
+        *rows,
+        ("c", "X", "Shop", "a cherry"),
+        ("d", "", "Shop", ""),
+    ):
+        house.pass_time(1)
+        raw = mail(subject, body, f"{author} <{author.lower()}@example.com>")
+        house.receive(house.address(tag), raw=raw)
+    listed(house)  # derives the texts, as the background worker does
+    assert subjects(house, query) == expected
+    assert listed(house, query)["total"] == len(expected)
+
+
+def test_to_filters_a_whole_recipient(house: House) -> None:
+    """``to`` leaves the messages of one recipient address."""
+    house.receive(house.address("a"), house.address("ab"))
+    wanted = house.address("A").replace("+", "%2B")
+    assert [one["tag"] for one in listed(house, f"to={wanted}")["messages"]] == ["a"]
+
+
+def test_pages(house: House) -> None:
+    """Pages of ``limit`` messages together are the list, each naming the next, the last none."""
+    for number in range(7):
+        house.receive(house.address("even" if number % 2 == 0 else "odd"), raw=mail(f"{number}"))
+    assert subjects(house, "limit=3") == ["6", "5", "4"]
+    pages, page = [], 1
+    while page:
+        body = listed(house, f"limit=3&page={page}")
+        assert body["total"] == 7
+        pages.append([message["subject"] for message in body["messages"]])
+        page = body["nextPage"]
+    assert pages == [["6", "5", "4"], ["3", "2", "1"], ["0"]]
+    assert listed(house, "limit=4&tag=even")["nextPage"] is None
+    assert listed(house, "limit=2&tag=even")["nextPage"] == 2
+    beyond = listed(house, "limit=3&page=4")
+    assert (beyond["messages"], beyond["nextPage"], beyond["total"]) == ([], None, 7)
+
+
+def test_a_page_has_50_messages(house: House) -> None:
+    """Without a limit a page has 50 messages; 100 is the most."""
+    for number in range(101):
+        house.receive(raw=mail(f"{number}"))
+    assert len(listed(house)["messages"]) == 50
+    assert len(listed(house, "limit=100")["messages"]) == 100
+    assert len(listed(house, "limit=100&page=2")["messages"]) == 1
+
+
+def test_a_list_and_a_wait_go_together(house: House) -> None:
+    """The cursor of a list is that of its moment: a wait after it finds the next mail."""
+    house.receive(raw=mail("one"))
+    cursor = listed(house)["cursor"]
+    house.receive(raw=mail("two"))
+    assert house.get(f"/inbox/wait?after={cursor}").json["subject"] == "two"
+    assert subjects(house, f"after={cursor}") == ["two"]
+
+
+def test_mail_to_an_alias_reaches_the_inbox() -> None:
+    """The same inbox is reached under every domain; ``to`` is what the sender wrote."""
+    house = House(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
+    recipient = f"{house.account.mailbox_name.upper()}+Tag@Alias.Example"
+    house.receive(recipient)
+    (message,) = listed(house, "tag=tag")["messages"]
+    assert (message["to"], message["tag"]) == (recipient, "Tag")
+    house.close()
+
+
+def test_everything_is_gone_after_24_hours(house: House) -> None:
+    """A day after its receipt, to the millisecond, a message is in no route any more."""
+    house.receive(house.address("a"), raw=mail("old"))
+    message = listed(house)["messages"][0]
+    message_id, share = message["id"], message["shareUrl"].partition("8080")[2]
+    paths = [f"/inbox/messages/{message_id}{end}" for end in ("", "/raw", "/html")]
+    house.pass_time(86_399.999)
+    assert [house.get(path).status for path in paths] == [200] * 3
+    assert house.open(share).answer().status == 200
+    house.pass_time(0.001)
+    assert [house.get(path).status for path in paths] == [404] * 3
+    assert house.open(share).answer().status == 404
+    assert house.ask("POST", f"/inbox/messages/{message_id}/share").answer().status == 404
+    assert listed(house) == {"messages": [], "nextPage": None, "total": 0, "cursor": "c1"}
+    assert listed(house, "tag=a&q=old")["total"] == 0
+    body = house.get("/inbox").json
+    assert (body["total"], body["tags"]) == (0, [])
+    assert not house.ask("GET", "/inbox/wait?after=c0").is_answered
+
+
+def test_ids_are_never_used_again(house: House) -> None:
+    """Cursors go on where the inbox was, also after everything was deleted."""
+    house.receive()
+    house.ask("DELETE", "/inbox/messages").answer()
+    house.receive()
+    assert listed(house)["messages"][0]["cursor"] == "c2"
