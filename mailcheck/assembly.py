@@ -13,7 +13,7 @@ from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.instants import HOUR, Instant, instant_of
+from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.first_start import FirstStart
@@ -24,6 +24,7 @@ from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
+from mailcheck.deployment import database_path, public_url, tls_policy
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.contents import Contents
 from mailcheck.operations.count_requests import RequestMeter
@@ -37,16 +38,9 @@ from mailcheck.operations.receive_mail import ReceiveMail, ReceiveSettings
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.wait_for_message import WaitForMessage
 from mailcheck.operations.wait_slots import WaitSlots
-from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.limits import Limits
-from mailcheck.smtp.settings import (
-    AuthWithoutTls,
-    SmtpSettings,
-    TlsPolicy,
-    offer_to_all,
-    offer_to_public,
-)
+from mailcheck.smtp.settings import AuthWithoutTls, SmtpSettings, TlsPolicy
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
@@ -272,27 +266,3 @@ class Assembly:
             factory,
             None if drain is None else lambda: drain(DRAIN_GRACE),
         )
-
-
-def database_path(config: Config) -> str:
-    """Give the path of the SQLite file, and make its folder."""
-    path = config.storage.url.partition(":")[2]
-    if path != ":memory:":
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def public_url(config: Config) -> str:
-    """Give the address under which people reach the daemon."""
-    first = parse_listen_address(config.web.listen[0])
-    return config.web.public_url or first.url or "http://127.0.0.1"
-
-
-def tls_policy(config: Config, now: Instant) -> TlsPolicy:
-    """Choose the certificate of STARTTLS, and who is offered it (DECISIONS.md section 6)."""
-    smtp = config.smtp
-    if smtp.certificate:
-        return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
-    folder = Path(config.storage.state_directory)
-    name = smtp.host_name or config.inbox.domain
-    return offer_to_public(ensure_self_signed(folder, name, now))

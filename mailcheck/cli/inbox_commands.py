@@ -8,12 +8,12 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any
 
-from mailcheck.assembly import public_url
 from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, Console
 from mailcheck.clients.mailcheck_client import Mail, Mailcheck, MailcheckError
 from mailcheck.config import ConfigError
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.first_start import KEY_FILE
+from mailcheck.deployment import public_url
 
 SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"

@@ -1,0 +1,33 @@
+"""What follows from the configuration for this one daemon: its file, address and certificate."""
+
+from pathlib import Path
+
+from mailcheck.config_options import Config
+from mailcheck.core.instants import Instant
+from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
+from mailcheck.smtp.settings import TlsPolicy, offer_to_all, offer_to_public
+
+
+def database_path(config: Config) -> str:
+    """Give the path of the SQLite file, and make its folder."""
+    path = config.storage.url.partition(":")[2]
+    if path != ":memory:":
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def public_url(config: Config) -> str:
+    """Give the address under which people reach the daemon."""
+    first = parse_listen_address(config.web.listen[0])
+    return config.web.public_url or first.url or "http://127.0.0.1"
+
+
+def tls_policy(config: Config, now: Instant) -> TlsPolicy:
+    """Choose the certificate of STARTTLS, and who is offered it (DECISIONS.md section 6)."""
+    smtp = config.smtp
+    if smtp.certificate:
+        return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
+    folder = Path(config.storage.state_directory)
+    name = smtp.host_name or config.inbox.domain
+    return offer_to_public(ensure_self_signed(folder, name, now))
