@@ -1,10 +1,14 @@
 """Counts a request against its limits and says what is left (SPEC.md section 8)."""
 
+from twisted.internet.defer import Deferred
+
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import LimitExceeded
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.operations.ports import Now, RateCounters
+
+_NOTHING = RequestLimits(per_minute=0, per_day=0)
 
 
 class RequestMeter:
@@ -16,15 +20,14 @@ class RequestMeter:
 
     async def count(self, subject: str, limits: RequestLimits) -> Usage:
         """Count a request; a refused one is not counted."""
-        now = self._now()
-        minute, day = await self._counters.hit(
-            subject,
-            [
-                (MINUTE_WINDOW.name, MINUTE_WINDOW.index(now), limits.per_minute),
-                (DAY_WINDOW.name, DAY_WINDOW.index(now), limits.per_day),
-            ],
-        )
+        minute, day = await self._hit(subject, limits)
         return judge_usage(minute, day, limits)
+
+    async def look(self, subject: str, limits: RequestLimits) -> Usage:
+        """Say what is left without counting anything."""
+        # A hit over its limit is not counted, and every hit is over this one.
+        minute, day = await self._hit(subject, _NOTHING)
+        return judge_usage(minute - 1, day - 1, limits)
 
     def refusal(self, usage: Usage, limits: RequestLimits) -> LimitExceeded:
         """Say which limit is exhausted, what it is, and when it is free again."""
@@ -35,4 +38,14 @@ class RequestMeter:
         return LimitExceeded(
             f"the limit of {limit} requests per {window.name} is reached; it resets at {reset}",
             window.seconds_left(now),
+        )
+
+    def _hit(self, subject: str, limits: RequestLimits) -> Deferred[list[int]]:
+        now = self._now()
+        return self._counters.hit(
+            subject,
+            [
+                (MINUTE_WINDOW.name, MINUTE_WINDOW.index(now), limits.per_minute),
+                (DAY_WINDOW.name, DAY_WINDOW.index(now), limits.per_day),
+            ],
         )

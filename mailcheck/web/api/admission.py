@@ -43,7 +43,7 @@ def usage_headers(usage: Usage) -> dict[str, str]:
 
 
 class Gate:
-    """Identifies and counts each request, once."""
+    """Identifies each request, and counts it once."""
 
     def __init__(
         self,
@@ -58,15 +58,27 @@ class Gate:
         self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
 
     async def admit(self, request: Request) -> Admitted | Refused:
-        """Judge a request."""
+        """Judge a request that counts."""
+        caller = await self.identify(request)
+        return caller if isinstance(caller, Refused) else await self.count(caller)
+
+    async def identify(self, request: Request) -> Caller | Refused:
+        """Find out who makes a request; only one of nobody we know is counted."""
         try:
-            caller = await self._authenticator.identify(presented_key(request))
+            return await self._authenticator.identify(presented_key(request))
         except (InvalidCredentials, StoreUnavailable) as failure:
             return await self._refuse_unknown(request, failure)
-        usage = await self._meter.count(f"key {caller.key_id}", caller.limits)
+
+    async def count(self, caller: Caller) -> Admitted | Refused:
+        """Count a request of a known caller against its limits."""
+        usage = await self._meter.count(_subject(caller), caller.limits)
         if usage.exhausted is not None:
             return Refused(usage, self._meter.refusal(usage, caller.limits))
         return Admitted(usage, caller)
+
+    async def look(self, caller: Caller) -> Admitted:
+        """Say what a caller has left, for a request that does not count."""
+        return Admitted(await self._meter.look(_subject(caller), caller.limits), caller)
 
     async def _refuse_unknown(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable
@@ -77,6 +89,10 @@ class Gate:
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
             return Refused(usage, self._meter.refusal(usage, self._anonymous))
         return Refused(usage, failure)
+
+
+def _subject(caller: Caller) -> str:
+    return f"key {caller.key_id}"
 
 
 def budget_address(client_ip: str) -> str:
