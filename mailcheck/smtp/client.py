@@ -28,10 +28,10 @@ class Client:
 
     __slots__ = (
         "_helo_name",
+        "_is_extended",
         "account_id",
         "forwarded",
         "ip",
-        "is_extended",
         "overrides",
         "tls",
     )
@@ -39,7 +39,7 @@ class Client:
     def __init__(self, ip: str) -> None:
         self.ip = ip
         self._helo_name = ""
-        self.is_extended = False
+        self._is_extended = False
         self.tls: TlsFacts | None = None
         self.account_id: AccountId | None = None
         self.overrides = SpokenFor()
@@ -55,15 +55,21 @@ class Client:
         """The name in EHLO or HELO, empty before."""
         return self.overrides.helo_name or self._helo_name
 
+    @property
+    def is_extended(self) -> bool:
+        """Tell whether the client said EHLO, not HELO."""
+        said = self.overrides.is_extended
+        return self._is_extended if said is None else said
+
     def greet(self, helo_name: str, *, is_extended: bool) -> None:
         """Take note of an EHLO or HELO."""
         self._helo_name = helo_name
-        self.is_extended = is_extended
+        self._is_extended = is_extended
 
     def forget(self) -> None:
         """Go back to the state right after connecting; TLS and XCLIENT's facts stay."""
         self._helo_name = ""
-        self.is_extended = self.overrides.is_extended or False
+        self._is_extended = False
         self.account_id = None
         self.forwarded = None
 

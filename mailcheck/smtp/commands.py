@@ -65,10 +65,9 @@ def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
     match = _FROM_PATH.fullmatch(argument)
     if match is None:
         raise CommandError(reply(501, "Syntax: MAIL FROM:<address>", "5.5.4"))
-    parameters = _parse_parameters(match[2] or b"")
     size = 0
     is_utf8 = False
-    for keyword, value in parameters.items():
+    for keyword, value in _parse_parameters(match[2]).items():
         if keyword == "SIZE":
             size = _parse_size(value)
         elif keyword == "BODY":
@@ -89,7 +88,7 @@ def parse_rcpt(argument: bytes, *, is_utf8: bool) -> Mailbox:
     if match is None:
         raise CommandError(reply(501, "Syntax: RCPT TO:<address>", "5.5.4"))
     path = _decode_path(match[1], is_utf8=is_utf8)
-    for keyword in _parse_parameters(match[2] or b""):
+    for keyword in _parse_parameters(match[2]):
         raise CommandError(reply(555, f"Parameter {keyword} is not supported", "5.5.4"))
     if path.lower() == POSTMASTER:
         return Mailbox(path, "")
@@ -122,8 +121,10 @@ def _decode_path(path: bytes, *, is_utf8: bool) -> str:
         raise CommandError(reply(501, "Address is not UTF-8", "5.5.2")) from None
 
 
-def _parse_parameters(text: bytes) -> dict[str, str | None]:
+def _parse_parameters(text: bytes | None) -> dict[str, str | None]:
     parameters: dict[str, str | None] = {}
+    if not text:
+        return parameters
     for word in text.decode("utf-8", "replace").split():
         match = _PARAMETER.fullmatch(word)
         if match is None:

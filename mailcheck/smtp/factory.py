@@ -52,7 +52,7 @@ class MailFactory(SMTPFactory):
         limits = self._settings.limits
         if self._drained is not None:
             return replies.SHUTTING_DOWN
-        if len(self._connections) > limits.connections:
+        if len(self._admitted) >= limits.connections:
             return replies.TOO_MANY_CONNECTIONS
         client_ip = connection.client.claimed_ip
         key = counting_key(client_ip)

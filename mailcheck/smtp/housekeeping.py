@@ -50,7 +50,7 @@ def help_(connection: MailProtocol, argument: bytes) -> None:
 def quit_(connection: MailProtocol, argument: bytes) -> None:
     """Part in peace."""
     want_no_argument(argument)
-    connection.quit()
+    connection.part(replies.BYE)
 
 
 def not_implemented(connection: MailProtocol, argument: bytes) -> None:

@@ -124,7 +124,7 @@ class MailProtocol(ReceivePath):
         """Say hello, or turn the client away; again after XCLIENT."""
         refusal = self._admission.admit(self)
         if refusal is not None:
-            self.close(refusal)
+            self.part(refusal)  # at once: those who are too many must not linger
             return
         self.reply(replies.reply(220, f"{self.settings.host_name} ESMTP mailcheck"))
 

@@ -112,8 +112,7 @@ class ReceivePath(Protocol):
         """Look at nothing more of this client before the answer is there."""
         self._is_waiting = True
         answer.addCallbacks(then, otherwise)
-        answer.addErrback(self._crash)
-        answer.addCallback(self._go_on)
+        answer.addCallbacks(self._go_on, self._crash)
 
     def read(self, reader: Reader, deadline: float, then: Callable[[], None]) -> None:
         """Give the input to a reader until it has its part; all must be there by the deadline."""
@@ -124,14 +123,14 @@ class ReceivePath(Protocol):
         self._deadline = deadline
         self._on_read = then
 
-    def quit(self) -> None:
-        """Say goodbye."""
-        self.reply(replies.BYE)
+    def part(self, line: bytes) -> None:
+        """Send a last reply to a client that has nothing more to say, and hang up."""
+        self.reply(line)
         self._stop()
         self._wire.hang_up()
 
     def close(self, line: bytes) -> None:
-        """Send a last reply and hang up."""
+        """Send a last reply to a client that may still be talking, and hang up."""
         self.reply(line)
         self._stop()
         self._wire.hang_up_gently()

@@ -4,6 +4,7 @@ Codes are those of RFC 5321 4.2, enhanced codes of RFC 3463; RFC 2034 wants the
 latter in every 2xx, 4xx and 5xx reply but those to EHLO, HELO and the greeting.
 """
 
+import re
 from collections.abc import Mapping
 
 from mailcheck.core.errors import (
@@ -17,6 +18,8 @@ from mailcheck.core.errors import (
 )
 
 MAX_TEXT = 400  # octets: RFC 5321 4.5.3.1.5 allows 512 for a whole reply line
+
+_UNPRINTABLE = re.compile(r"[^ -~]")
 
 FailureTable = Mapping[type[BaseException], tuple[int, str]]
 
@@ -38,9 +41,8 @@ AUTH_FAILURES: FailureTable = {
 
 def reply(code: int, text: str, enhanced: str = "") -> bytes:
     """Write a reply of one line; what is not printable ASCII in the text becomes ``?``."""
-    printable = "".join(c if " " <= c <= "~" else "?" for c in text[:MAX_TEXT])
     head = f"{code} {enhanced}" if enhanced else str(code)
-    return f"{head} {printable}\r\n".encode("ascii")
+    return f"{head} {_UNPRINTABLE.sub('?', text[:MAX_TEXT])}\r\n".encode("ascii")
 
 
 def reply_lines(code: int, lines: list[str]) -> bytes:

@@ -21,6 +21,10 @@ class Wire:
     def __init__(self, transport: Any) -> None:
         """Use a transport that is an ITLSTransport and an IPushProducer at once."""
         self._transport = transport
+        if ITCPTransport.providedBy(transport):
+            # Else a reply that follows another one waits until the client has
+            # acknowledged that, which it may put off for 40 ms.
+            transport.setTcpNoDelay(True)
         self._is_direct = isinstance(transport, FileDescriptor)
         self._is_encrypted = False
         self._is_paused = False

@@ -62,8 +62,9 @@ def test_xclient_may_bring_the_greeting_along() -> None:
     talk.say(b"XCLIENT ADDR=IPV6:2606:2800::1 HELO=real.example PROTO=ESMTP\r\n")
     expected = Session("2606:2800::1", "real.example", is_extended=True)
     assert session_of_mail(house, talk) == expected
-    talk.say(b"EHLO proxy.example\r\n")
-    assert session_of_mail(house, talk) == expected
+    for greeting in (b"EHLO proxy.example\r\n", b"HELO proxy.example\r\n"):
+        talk.say(greeting)
+        assert session_of_mail(house, talk) == expected
     talk.say(b"XCLIENT HELO=[UNAVAILABLE] PROTO=SMTP ADDR=[unavailable]\r\nHELO proxy.example\r\n")
     assert session_of_mail(house, talk) == Session(TRUSTED_IP, "proxy.example", is_extended=False)
 
