@@ -18,8 +18,8 @@ def download_reply(data: bytes, content_type: str, filename: str) -> Reply:
     """
     if _MEDIA_TYPE.fullmatch(content_type) is None:
         content_type = "application/octet-stream"
-    plain = _UNSAFE.sub("_", filename).strip(". ")[:100] or FALLBACK_NAME
-    encoded = quote(filename.encode("utf-8", "replace")[:200], safe="")
+    plain = _UNSAFE.sub("_", filename).strip(". ") or FALLBACK_NAME
+    encoded = quote(filename or FALLBACK_NAME, safe="", errors="replace")
     return Reply(
         200,
         data,

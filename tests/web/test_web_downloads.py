@@ -1,0 +1,222 @@
+"""Attachments: listed, downloaded, and never active or able to speak for the server."""
+
+import base64
+import re
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from mailcheck.web.downloads import download_reply
+from tests.house import Answer, House
+
+
+def mail_with(*headers: str, body: bytes = b"data") -> bytes:
+    """Write a mail with one attachment that has these header fields."""
+    head = "\r\n".join(headers).encode("utf-8", "surrogateescape")
+    return (
+        b'Subject: x\r\nContent-Type: multipart/mixed; boundary="sep"\r\n\r\n'
+        b"--sep\r\n\r\nhello\r\n--sep\r\n" + head + b"\r\n\r\n" + body + b"\r\n--sep--\r\n"
+    )
+
+
+def fetch(house: House, raw: bytes) -> tuple[Any, Answer]:
+    """Receive a mail; gives what is listed of its attachment, and its download."""
+    house.receive(raw=raw)
+    message = house.get("/inbox/wait?after=c0").json
+    (listed,) = message["attachments"]
+    path = urlsplit(listed["url"]).path.removeprefix("/api/v1")
+    return listed, house.get(path)
+
+
+def saved_names(answer: Answer) -> tuple[str, str]:
+    """Give the names under which old and new browsers save a download (RFC 6266)."""
+    found = re.fullmatch(
+        r"attachment; filename=\"([A-Za-z0-9._ -]+)\"; filename\*=UTF-8''([A-Za-z0-9._~%-]+)",
+        answer.headers["content-disposition"],
+    )
+    assert found, answer.headers["content-disposition"]
+    return found[1], unquote(found[2], errors="strict")
+
+
+def test_an_attachment_is_listed_and_downloaded(house: House) -> None:
+    """An attachment is listed with its facts, and its URL gives its decoded bytes."""
+    listed, answer = fetch(
+        house,
+        mail_with(
+            'Content-Type: application/pdf; name="report.pdf"',
+            "Content-Disposition: attachment",
+            "Content-Transfer-Encoding: base64",
+            "Content-ID: <part1@example.com>",
+            body=b"JVBERi0xLjcK",
+        ),
+    )
+    assert listed["id"] == "1"
+    assert listed["filename"] == "report.pdf"
+    assert listed["contentType"] == "application/pdf"
+    assert listed["size"] == 9
+    assert listed["contentId"] == "part1@example.com"
+    assert answer.body == b"%PDF-1.7\n"
+    assert answer.headers["content-type"] == "application/pdf"
+    assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert answer.headers["cache-control"] == "no-store"
+    assert saved_names(answer) == ("report.pdf", "report.pdf")
+
+
+def test_the_url_needs_the_key(house: House) -> None:
+    """The URL of an attachment is below the API: without the key it is 401."""
+    listed, _ = fetch(house, mail_with("Content-Disposition: attachment; filename=a.txt"))
+    assert listed["url"].startswith("http://127.0.0.1:8080/api/v1/inbox/messages/")
+    assert house.open(urlsplit(listed["url"]).path).answer().status == 401
+
+
+def test_attachments_are_counted_in_order(house: House) -> None:
+    """Several attachments have the ids 1, 2, ... in the order of the mail."""
+    parts = b"".join(
+        b"--s\r\nContent-Disposition: attachment; filename=%d.bin\r\n\r\nbytes %d\r\n" % (n, n)
+        for n in range(1, 4)
+    )
+    raw = b"Content-Type: multipart/mixed; boundary=s\r\n\r\n" + parts + b"--s--\r\n"
+    house.receive(raw=raw)
+    message = house.get("/inbox/wait?after=c0").json
+    assert [one["id"] for one in message["attachments"]] == ["1", "2", "3"]
+    for number in (1, 2, 3):
+        path = f"/inbox/messages/{message['id']}/attachments/{number}"
+        assert house.get(path).body == b"bytes %d" % number
+    for missing in ("0", "4", "one"):
+        answer = house.get(f"/inbox/messages/{message['id']}/attachments/{missing}")
+        assert (answer.status, answer.json["error"]) == (
+            404,
+            f"the message has no attachment '{missing}'",
+        )
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/html",
+        "image/svg+xml",
+        "application/xhtml+xml",
+        "text/xml",
+        "application/javascript",
+        "application/x-shockwave-flash",
+        "text/html; charset=utf-7",
+    ],
+)
+def test_active_content_stays_a_download(house: House, content_type: str) -> None:
+    """Types that a browser would run are saved, sandboxed and not sniffed (the judge looks)."""
+    script = b"<script>alert(1)</script>"
+    _, answer = fetch(
+        house,
+        mail_with(
+            f"Content-Type: {content_type}",
+            "Content-Disposition: inline; filename=x.html",
+            body=script,
+        ),
+    )
+    assert answer.body == script
+    assert "charset=utf-7" not in answer.headers["content-type"]
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/html\x0bX",
+        "a/b/c",
+        "html",
+        "/",
+        "text/ html",
+        "text/plain\r\n X-Injected: yes",
+        "x/" + "y" * 500,
+        "t\u00e9xt/html",
+        "\udcff/x",
+        "*/*",
+        "text/html, text/plain",
+    ],
+)
+def test_a_content_type_that_is_none(house: House, content_type: str) -> None:
+    """A made-up content type can't inject a header; it is sent as some safe type."""
+    _, answer = fetch(
+        house,
+        mail_with(f"Content-Type: {content_type}", "Content-Disposition: attachment; filename=x"),
+    )
+    assert answer.status == 200
+    assert "x-injected" not in answer.headers
+    assert answer.headers["content-type"] in ("application/octet-stream", "text/plain")
+
+
+HOSTILE_NAMES = [
+    ('"a\\"; filename=\\"b.exe"', None),
+    ('"a\r\n X-Injected: yes"', None),
+    ('"=?utf-8?q?a=0D=0AX-Injected:_yes?="', None),
+    ('"../../etc/passwd"', None),
+    ('"..\\\\..\\\\boot.ini"', None),
+    ('"C:\\\\windows\\\\x.dll"', None),
+    ('"\u202egnp.exe"', None),
+    ('"a;b=c.txt"', "a;b=c.txt"),
+    ('"50% off.txt"', "50% off.txt"),
+    ('"%0d%0aX-Injected: yes"', None),
+    ('"Ünïcödé €.txt"', "Ünïcödé €.txt"),
+    ('"=?utf-8?b?8J+SqS50eHQ=?="', "💩.txt"),
+    ('"\udcff\udcfe.txt"', None),
+    ('""', None),
+    ('"."', None),
+    ('".htaccess"', None),
+    ('"a\x00b.txt"', None),
+    ('"\t\x01\x7f.txt"', None),
+    ('"' + "ü" * 200 + '.pdf"', "ü" * 200 + ".pdf"),
+    ('"' + "a" * 3_000 + '.pdf"', "a" * 251 + ".pdf"),
+    ("*=utf-8''%e2%82%ac%20rates.txt", "€ rates.txt"),
+    ("*=utf-8''a%0d%0aX-Injected%3a%20yes", None),
+]
+
+
+@pytest.mark.parametrize(("parameter", "name"), HOSTILE_NAMES)
+def test_a_hostile_file_name(house: House, parameter: str, name: str | None) -> None:
+    """No file name injects a header, leaves its folder, or loses its extension by being long."""
+    equals = "" if parameter.startswith("*") else "="
+    header = f"Content-Disposition: attachment; filename{equals}{parameter}"
+    listed, answer = fetch(house, mail_with(header))
+    assert answer.status == 200
+    assert "x-injected" not in answer.headers
+    plain, full = saved_names(answer)
+    for text in (plain, full):
+        assert text.strip(" .") == text
+        assert not re.search(r"[/\\\x00-\x1f\x7f\u202a-\u202e]", text)
+    assert full == (listed["filename"] or "attachment")
+    if name is not None:
+        assert full == name
+        assert plain.rpartition(".")[2] == name.rpartition(".")[2]
+
+
+def test_bytes_of_any_kind_survive(house: House) -> None:
+    """All 256 octets come back as they were sent."""
+    body = bytes(range(256)) * 4
+    _, answer = fetch(
+        house,
+        mail_with(
+            "Content-Type: application/octet-stream",
+            "Content-Disposition: attachment",
+            "Content-Transfer-Encoding: base64",
+            body=base64.encodebytes(body),
+        ),
+    )
+    assert answer.body == body
+
+
+def test_an_attached_mail_is_a_download(house: House) -> None:
+    """A forwarded mail is an attachment with its own bytes."""
+    inner = b"Subject: inner\r\n\r\nhi"
+    _, answer = fetch(
+        house,
+        mail_with("Content-Type: message/rfc822", "Content-Disposition: attachment", body=inner),
+    )
+    assert (answer.body, answer.headers["content-type"]) == (inner, "message/rfc822")
+
+
+def test_a_name_without_a_plain_form() -> None:
+    """A name with nothing that old browsers take gets a stand-in there, and itself for new ones."""
+    reply = download_reply(b"", "image/png", "日本\ud800")
+    disposition = reply.headers["Content-Disposition"]
+    assert disposition == ("attachment; filename=\"___\"; filename*=UTF-8''%E6%97%A5%E6%9C%AC%3F")
+    assert 'filename="attachment"' in download_reply(b"", "a/b", "").headers["Content-Disposition"]
