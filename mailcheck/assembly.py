@@ -25,6 +25,8 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
 from mailcheck.deployment import database_path, public_url, tls_policy
+from mailcheck.lanes.process import ProcessLane
+from mailcheck.lanes.threads import ThreadLane
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.contents import Contents
 from mailcheck.operations.count_requests import RequestMeter
@@ -32,7 +34,7 @@ from mailcheck.operations.delete_messages import DeleteMessages
 from mailcheck.operations.inbox_feeds import InboxFeeds
 from mailcheck.operations.keep_accounts import KeepAccounts
 from mailcheck.operations.load_message import MessageLoader
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import Lane, Now
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.receive_mail import ReceiveMail, ReceiveSettings
 from mailcheck.operations.share_message import ShareMessage
@@ -44,7 +46,6 @@ from mailcheck.smtp.settings import AuthWithoutTls, SmtpSettings, TlsPolicy
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
-from mailcheck.storage.lanes import Lane, ThreadLane
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.web.api.admission import Gate
@@ -57,9 +58,6 @@ from mailcheck.wire.urls import PublicUrls
 
 READER_THREADS = 4
 """Reads at a time; each is short, and the disk cache serves most."""
-
-CONTENT_THREADS = 1
-"""Mails taken apart at a time: the work holds the interpreter's lock, more would not be faster."""
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""
@@ -77,12 +75,16 @@ class Lanes:
     content: Lane
 
 
-def thread_lanes(reactor: Any) -> Lanes:
-    """Give the lanes of a daemon: threads."""
+def daemon_lanes(reactor: Any) -> Lanes:
+    """Give the lanes of a daemon.
+
+    Writing and taking mails apart have processes of their own: in a thread
+    each of their steps would take the interpreter's lock from the receiver.
+    """
     return Lanes(
-        ThreadLane(reactor, "writer", 1),
+        ProcessLane(reactor, "writer"),
         ThreadLane(reactor, "reader", READER_THREADS),
-        ThreadLane(reactor, "content", CONTENT_THREADS),
+        ProcessLane(reactor, "content"),
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.application.service import IService
 from twisted.python import usage
 
-from mailcheck.assembly import Assembly, thread_lanes
+from mailcheck.assembly import Assembly, daemon_lanes
 from mailcheck.config import ConfigError, load_config
 from mailcheck.core.random_pool import RandomPool
 from mailcheck.daemon.file_limit import raise_file_limit
@@ -33,5 +33,5 @@ def makeService(options: Options) -> IService:
     except ConfigError as error:
         raise usage.UsageError(str(error)) from error
     raise_file_limit()
-    assembly = Assembly(config, reactor, thread_lanes(reactor), RandomPool(os.urandom))
+    assembly = Assembly(config, reactor, daemon_lanes(reactor), RandomPool(os.urandom))
     return assembly.services(sys.stdout)

@@ -19,7 +19,7 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Session
 from mailcheck.core.subaddresses import join_subaddress
-from mailcheck.storage.lanes import DirectLane
+from mailcheck.lanes.direct import DirectLane
 from tests.spec.judge import judge_response
 
 START_OF_TIME = 1_795_262_400.0

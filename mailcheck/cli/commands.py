@@ -12,7 +12,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.assembly import Assembly, Lanes
 from mailcheck.config_options import Config
-from mailcheck.storage.lanes import DirectLane
+from mailcheck.lanes.direct import DirectLane
 
 EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE = 0, 1, 2
 

@@ -5,12 +5,27 @@ or MCP gets for each is written in one table per wire: ``web/errors.py``,
 ``smtp/replies.py``. Anything that is not an `ExpectedFailure` is our own crash.
 """
 
+from typing import Any
+
 
 class ExpectedFailure(Exception):
     """Base of all: the message is fit to be shown to the one who asked."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # An exception is made again from its arguments; not all of ours take them as they are.
+        return _made_again, (type(self), self.args, vars(self))
+
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else type(self).__name__
+
+
+def _made_again(
+    kind: type[ExpectedFailure], arguments: tuple[Any, ...], facts: dict[str, Any]
+) -> ExpectedFailure:
+    failure = kind.__new__(kind)
+    failure.args = arguments
+    vars(failure).update(facts)
+    return failure
 
 
 class InvalidParameter(ExpectedFailure):

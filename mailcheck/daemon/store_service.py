@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from twisted.application.service import Service
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.daemon.listening import CannotStart
+from mailcheck.operations.ports import Lane
 
 
 class Opened(Protocol):
@@ -15,22 +17,12 @@ class Opened(Protocol):
     def open(self) -> None:
         """Make it ready."""
 
-    def close(self) -> None:
+    def close(self) -> Deferred[None]:
         """Finish and close it."""
 
 
-class Lane(Protocol):
-    """Something to start and stop: worker threads."""
-
-    def start(self) -> None:
-        """Start it."""
-
-    def stop(self) -> None:
-        """Stop it."""
-
-
 class StoreService(Service):
-    """Opens the database and starts the threads that work for it."""
+    """Opens the database and starts the lanes that work for it."""
 
     def __init__(self, engine: Opened, lanes: Sequence[Lane]) -> None:
         self._engine = engine
@@ -49,9 +41,12 @@ class StoreService(Service):
             lane.start()
         super().startService()
 
-    def stopService(self) -> None:
+    def stopService(self) -> Deferred[None]:
         """Finish what was begun and close the database."""
         super().stopService()
+        return Deferred.fromCoroutine(self._stop())
+
+    async def _stop(self) -> None:
         for lane in self._lanes:
-            lane.stop()
-        self._engine.close()
+            await maybeDeferred(lane.stop)
+        await self._engine.close()

@@ -1,10 +1,8 @@
-"""What a mail contains: derived once, in a worker's thread, and kept."""
+"""What a mail contains: derived once, away from the reactor, and kept."""
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from functools import partial
 
-from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -12,7 +10,7 @@ from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.operations.ports import ContentStore
+from mailcheck.operations.ports import ContentStore, Lane
 from mailcheck.operations.sharing_calls import SharedCalls
 
 RECENT_CONTENTS = 64
@@ -21,24 +19,15 @@ RECENT_CONTENTS = 64
 RECENT_SIZE = 262_144
 """Characters over which a content is not kept in memory."""
 
-Result = TypeVar("Result")
-
-
-class Worker(Protocol):
-    """Runs a call away from the reactor."""
-
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
-        """Run the call; the Deferred fires in the reactor's thread."""
-
 
 class Contents:
     """Gives the content of a delivery; whoever comes first has it derived."""
 
     _log = Logger()
 
-    def __init__(self, store: ContentStore, worker: Worker) -> None:
+    def __init__(self, store: ContentStore, lane: Lane) -> None:
         self._store = store
-        self._worker = worker
+        self._lane = lane
         self._recent: OrderedDict[DeliveryId, MessageContent] = OrderedDict()
         self._loading: SharedCalls[DeliveryId, MessageContent] = SharedCalls(self._load)
 
@@ -63,7 +52,7 @@ class Contents:
         raw_message = await self._store.raw_message(delivery_id)
         if raw_message is None:
             raise MessageNotFound("the message has been deleted")
-        content = await self._worker.run(lambda: derive_content(raw_message))
+        content = await self._lane.run(partial(derive_content, raw_message))
         self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
         return content
 

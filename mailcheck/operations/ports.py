@@ -5,7 +5,7 @@ Any method may fail with `StoreUnavailable`; ``now`` hides what has expired.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
@@ -22,6 +22,8 @@ from mailcheck.core.messages import (
     Session,
     TagCount,
 )
+
+Result = TypeVar("Result")
 
 Now = Callable[[], Instant]
 """``now()`` reads the injected clock."""
@@ -56,6 +58,22 @@ class MessageRow:
     summary: MessageSummary
     envelope_sender: str
     session: Session
+
+
+class Lane(Protocol):
+    """Runs blocking work away from the reactor."""
+
+    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+        """Run the call; the Deferred fires in the reactor's thread.
+
+        A lane may be another process: a call that can be pickled can run in any.
+        """
+
+    def start(self) -> None:
+        """Make ready to run calls."""
+
+    def stop(self) -> Deferred[None] | None:
+        """Run what was given, then take no more; fires when that is done."""
 
 
 class DeliveryStore(Protocol):

@@ -1,6 +1,7 @@
 """Reading an inbox: overview, address, lists, single messages, raw bytes, attachments."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from mailcheck.checks.content.attachments import Attachment, find_attachment
 from mailcheck.core.accounts import InboxState
@@ -9,9 +10,9 @@ from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageN
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.messages import ListedMessage, StoredMessage
-from mailcheck.operations.contents import Contents, Worker
+from mailcheck.operations.contents import Contents
 from mailcheck.operations.load_message import MessageLoader
-from mailcheck.operations.ports import ContentStore, InboxOverview, MessageStore, Now
+from mailcheck.operations.ports import ContentStore, InboxOverview, Lane, MessageStore, Now
 
 OVERVIEW_TAGS = 1_000
 """Tags that an overview names: the newest ones; each test of a suite may make one."""
@@ -36,14 +37,14 @@ class ReadInbox:
         content_store: ContentStore,
         contents: Contents,
         loader: MessageLoader,
-        worker: Worker,
+        lane: Lane,
         now: Now,
     ) -> None:
         self._store = store
         self._content_store = content_store
         self._contents = contents
         self._loader = loader
-        self._worker = worker
+        self._lane = lane
         self._now = now
 
     async def state(self, account_id: AccountId) -> InboxState:
@@ -113,7 +114,7 @@ class ReadInbox:
         :raises AttachmentNotFound: the message has no such attachment.
         """
         raw = await self.raw_message(account_id, message_id)
-        attachment = await self._worker.run(lambda: find_attachment(raw, attachment_id))
+        attachment = await self._lane.run(partial(find_attachment, raw, attachment_id))
         if attachment is None:
             raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
         return attachment

@@ -5,7 +5,7 @@ and PostgreSQL share. One store method is one named transaction.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
@@ -27,11 +27,7 @@ class Transaction(Protocol):
         """Run a statement once for each set of parameters."""
 
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
-        """Insert all rows with one statement; ``into`` is ``table (column, ...)``.
-
-        One statement for a group of mails, since each one that runs costs the
-        reactor's thread the interpreter's lock for a moment.
-        """
+        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
@@ -43,7 +39,8 @@ class Transaction(Protocol):
 Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure]]
 """A write over all the items that wait for it: one result, or expected failure, for each.
 
-It may be run again, item by item, when the run over all of them failed.
+It may be run again, item by item, when the run over all of them failed, and in
+another process: it and its items can be pickled.
 """
 
 
@@ -63,10 +60,22 @@ class Engine(Protocol):
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 
 
-def for_each(work: Callable[[Transaction, Item], Result]) -> Work[Item, Result]:
-    """Turn a write of one item into one over many: each runs by itself."""
+class for_each(Generic[Item, Result]):  # noqa: N801
+    """Turn a write of one item into one over many: each runs by itself. A decorator.
 
-    def run(transaction: Transaction, items: Sequence[Item]) -> list[Result]:
-        return [work(transaction, item) for item in items]
+    Pickled it is its name, so that a writer in another process finds it.
+    """
 
-    return run
+    def __init__(self, work: Callable[[Transaction, Item], Result | ExpectedFailure]) -> None:
+        self._work = work
+        self.__module__ = work.__module__
+        self.__doc__ = work.__doc__
+
+    def __reduce__(self) -> str:
+        return self._work.__name__
+
+    def __call__(
+        self, transaction: Transaction, items: Sequence[Item]
+    ) -> list[Result | ExpectedFailure]:
+        """Run the work for each item."""
+        return [self._work(transaction, item) for item in items]

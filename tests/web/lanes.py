@@ -5,25 +5,30 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 
-from mailcheck.storage.lanes import DirectLane
+from mailcheck.lanes.direct import DirectLane
 
 Result = TypeVar("Result")
 
 
 class FaultyLane(DirectLane):
-    """Runs calls at once, until it is told to hold them or to fail them."""
+    """Runs calls at once, until it is told to hold them or to fail them.
+
+    The next ``good_calls`` still run then.
+    """
 
     def __init__(self) -> None:
         self.fault: Exception | None = None
         self.is_slow = False
+        self.good_calls = 0
         self._held: list[tuple[Callable[[], Any], Deferred[Any]]] = []
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call now or later, or fail."""
+        if self.good_calls or not (self.fault or self.is_slow):
+            self.good_calls -= bool(self.good_calls)
+            return maybeDeferred(call)
         if self.fault is not None:
             return fail(self.fault)
-        if not self.is_slow:
-            return maybeDeferred(call)
         done: Deferred[Result] = Deferred()
         self._held.append((call, done))
         return done

@@ -5,7 +5,7 @@ import pytest
 from mailcheck.assembly import Lanes
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.filters import MessageFilter
-from mailcheck.storage.lanes import DirectLane
+from mailcheck.lanes.direct import DirectLane
 from tests.house import House, Pending, config_in_memory, mail, run
 from tests.web.lanes import FaultyLane
 

@@ -1,0 +1,93 @@
+"""Committing a group of writes in one transaction; runs wherever the writer's connection is."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.storage.engine import Transaction, Work
+
+Outcome = Any
+"""The result of a write, an expected failure, or the `Failure` of an unexpected one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One item that waits to be written."""
+
+    work: Work[Any, Any]
+    item: Any
+
+
+class GroupConnection(Protocol):
+    """The writer's connection: a transaction that can be bracketed and partly undone."""
+
+    def begin(self) -> Transaction:
+        """Begin a writing transaction."""
+
+    def commit(self) -> None:
+        """Make it durable."""
+
+    def rollback(self) -> None:
+        """Undo all of it; never raises."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Bracket a part of the transaction: an exception undoes the part and goes on up."""
+
+
+def commit_group(connection: GroupConnection, group: Sequence[Write]) -> list[Outcome]:
+    """Run all writes in one transaction and commit it; an outcome for each.
+
+    Writes of the same work run together. Where one of them fails, nothing has
+    happened yet, and they run again one by one: work that fails is undone and
+    leaves its neighbours' writes alone.
+
+    :raises StoreUnavailable: nothing of the group was written.
+    """
+    try:
+        return _commit(connection, lambda transaction: _run_together(transaction, group))
+    except StoreUnavailable:
+        raise
+    except Exception:
+        return _commit(connection, lambda transaction: _run_each(connection, transaction, group))
+
+
+def _commit(
+    connection: GroupConnection, run: Callable[[Transaction], list[Outcome]]
+) -> list[Outcome]:
+    transaction = connection.begin()
+    try:
+        outcomes = run(transaction)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+    return outcomes
+
+
+def _run_together(transaction: Transaction, group: Sequence[Write]) -> list[Outcome]:
+    by_work: dict[Work[Any, Any], list[int]] = {}
+    for number, write in enumerate(group):
+        by_work.setdefault(write.work, []).append(number)
+    outcomes: list[Outcome] = [None] * len(group)
+    for work, numbers in by_work.items():
+        results = work(transaction, [group[number].item for number in numbers])
+        for number, result in zip(numbers, results, strict=True):
+            outcomes[number] = result
+    return outcomes
+
+
+def _run_each(
+    connection: GroupConnection, transaction: Transaction, group: Sequence[Write]
+) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    for write in group:
+        try:
+            with connection.savepoint():
+                outcomes.extend(write.work(transaction, [write.item]))
+        except Exception:
+            outcomes.append(Failure())
+    return outcomes

@@ -1,0 +1,158 @@
+"""Connections to a SQLite file: how they are set up, and the one that writes."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from itertools import chain
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.storage.engine import Row, Transaction, Value
+
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another process's write (the command line's) before 451 is the answer."""
+
+CACHED_STATEMENTS = 256
+
+ROWS_PER_INSERT = 500
+"""Of one statement: SQLite takes 32,766 parameters in it."""
+
+WRITER_PRAGMAS = (
+    # Space of expired mail can be given back to the disk; only before the first table.
+    "PRAGMA auto_vacuum = INCREMENTAL",
+    "PRAGMA journal_mode = WAL",
+    # Every commit is on disk before it returns, not only at checkpoints.
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    # What a savepoint may have to undo is kept in memory, not in a file of its own.
+    "PRAGMA temp_store = MEMORY",
+    # Deleted mail is overwritten where that costs no further page.
+    "PRAGMA secure_delete = FAST",
+    # A checkpoint every 16 MiB: fewer of them in a burst of mail.
+    "PRAGMA wal_autocheckpoint = 4096",
+    "PRAGMA journal_size_limit = 67108864",
+)
+
+
+@contextmanager
+def as_unavailable() -> Iterator[None]:
+    """Turn what a full, locked or broken disk makes SQLite say into our own word for it."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+            raise
+        raise StoreUnavailable(f"the database can't answer now: {error}") from error
+
+
+def connect(path: str, *pragmas: str) -> sqlite3.Connection:
+    """Open a connection that any one thread at a time may use."""
+    connection = sqlite3.connect(
+        path,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,  # a lane's thread uses it, the reactor's closes it
+        cached_statements=CACHED_STATEMENTS,
+    )
+    for pragma in pragmas:
+        connection.execute(pragma)
+    return connection
+
+
+class SqliteTransaction:
+    """A transaction on one connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run a statement; gives the number of rows it changed."""
+        return self._connection.execute(sql, parameters).rowcount
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
+        """Run a statement once for each set of parameters."""
+        self._connection.executemany(sql, parameters)
+
+    def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
+        for start in range(0, len(rows), ROWS_PER_INSERT):
+            some = rows[start : start + ROWS_PER_INSERT]
+            marks = f"({', '.join('?' * len(some[0]))})"
+            values = ", ".join([marks] * len(some))
+            self._connection.execute(f"INSERT INTO {into} VALUES {values}", list(chain(*some)))
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run a query and give all its rows."""
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """Run a query and give its first row."""
+        row: Row | None = self._connection.execute(sql, parameters).fetchone()
+        return row
+
+
+class SqliteWriter:
+    """The one connection that writes, bracketed for group commit.
+
+    Pickled it is its path: another process opens a connection of its own.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection = connect(path, *WRITER_PRAGMAS)
+        self._transaction = SqliteTransaction(self._connection)
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return writer_at, (self._path,)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """Give the bare connection: for the schema, and for readers of a database in memory."""
+        return self._connection
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def begin(self) -> Transaction:
+        """Begin a writing transaction, waiting for another process's at most `BUSY_TIMEOUT`."""
+        with as_unavailable():
+            self._connection.execute("BEGIN IMMEDIATE")
+        return self._transaction
+
+    def commit(self) -> None:
+        """Write the transaction to disk."""
+        with as_unavailable():
+            self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Undo the transaction; SQLite may have done so itself (disk full)."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Bracket a part of the transaction: an exception undoes the part and goes on up.
+
+        :raises StoreUnavailable: SQLite gave the whole transaction up (disk full).
+        """
+        with as_unavailable():
+            if not self._connection.in_transaction:
+                # A savepoint would begin a transaction of its own and commit it.
+                raise StoreUnavailable("the transaction was given up by the database")
+            self._connection.execute("SAVEPOINT part")
+            try:
+                yield
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK TO part")
+                    self._connection.execute("RELEASE part")
+                raise
+            self._connection.execute("RELEASE part")
+
+
+@cache
+def writer_at(path: str) -> SqliteWriter:
+    """Give the writer of this process for a file: what a pickled one becomes again."""
+    with as_unavailable():
+        return SqliteWriter(path)

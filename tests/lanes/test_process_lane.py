@@ -1,0 +1,96 @@
+"""A lane that is a process: calls go in, answers come back, and a death is survived."""
+
+import os
+import pickle
+import signal
+from collections.abc import AsyncIterator
+from functools import partial
+from threading import Lock
+
+import pytest
+import pytest_twisted
+from twisted.internet.defer import gatherResults
+from twisted.logger import LogEvent
+
+from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.errors import InvalidParameter, StoreUnavailable
+from mailcheck.lanes.process import ProcessLane
+from mailcheck.storage.mail_store import _delete_message
+
+
+@pytest_twisted.async_yield_fixture
+async def lane() -> AsyncIterator[ProcessLane]:
+    """A started lane."""
+    from twisted.internet import reactor
+
+    lane = ProcessLane(reactor, "test")
+    lane.start()
+    yield lane
+    await lane.stop()
+
+
+@pytest_twisted.ensureDeferred
+async def test_calls_run_in_another_process_in_order(lane: ProcessLane) -> None:
+    """Each call is answered with what it gives, from one process that is not ours."""
+    answers = await gatherResults([lane.run(os.getpid), lane.run(os.getpid)])
+    assert answers[0] == answers[1] != os.getpid()
+
+
+@pytest_twisted.ensureDeferred
+async def test_large_calls_and_answers_arrive_whole(lane: ProcessLane) -> None:
+    """A mail of 25 MiB goes there and back unchanged."""
+    raw = os.urandom(1024) * 25 * 1024
+    assert await lane.run(partial(bytes, raw)) == raw
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_exception_of_the_call_is_the_exception_of_the_answer(lane: ProcessLane) -> None:
+    """What the call raises arrives as itself, and the child goes on."""
+    with pytest.raises(ValueError, match="no @ in the address"):
+        await lane.run(partial(parse_mailbox, "nonsense"))
+    assert await lane.run(partial(int, "7")) == 7
+
+
+@pytest_twisted.ensureDeferred
+async def test_an_answer_that_cannot_be_sent_is_an_error(lane: ProcessLane) -> None:
+    """An answer that can't be pickled fails its own call only."""
+    with pytest.raises(RuntimeError, match="can't be sent"):
+        await lane.run(Lock)
+    assert await lane.run(partial(int, "7")) == 7
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
+    lane: ProcessLane, logged_failures: list[LogEvent]
+) -> None:
+    """Calls that a dying child leaves unanswered fail as a store that is away; later ones work."""
+    child = await lane.run(os.getpid)
+    with pytest.raises(StoreUnavailable):
+        await lane.run(partial(os.kill, child, signal.SIGKILL))
+    assert await lane.run(os.getpid) != child
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_stopped_lane_takes_no_calls() -> None:
+    """After the stop a call fails at once, and the child is gone."""
+    from twisted.internet import reactor
+
+    lane = ProcessLane(reactor, "test")
+    child = await lane.run(os.getpid)
+    await lane.stop()
+    with pytest.raises(StoreUnavailable):
+        await lane.run(os.getpid)
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+def test_every_expected_failure_survives_the_way_between_processes() -> None:
+    """Its class, its sentence and its facts are the same on the other side."""
+    failure = InvalidParameter("timeout", "timeout is seconds")
+    copy = pickle.loads(pickle.dumps(failure))
+    assert (type(copy), str(copy), copy.name) == (InvalidParameter, str(failure), "timeout")
+
+
+def test_a_write_is_pickled_as_its_name() -> None:
+    """A write that another process runs is found there by its name."""
+    assert pickle.loads(pickle.dumps(_delete_message)) is _delete_message
