@@ -1,0 +1,68 @@
+"""Who is asking, behind proxies: X-Forwarded-For from those that are trusted, and no others."""
+
+import pytest
+
+from mailcheck.config_options import WebOptions
+from tests.house import House, config_in_memory
+from tests.web.raw_http import RawHttp
+
+TRUSTED = ("10.0.0.0/8", "2001:db8:ffff::/48")
+
+
+def spends_the_budget_of(house: House, peer: str, *forwarded: str) -> str:
+    """Ask without a key until it is too much; gives the address whose budget was spent."""
+    fields = [f"X-Forwarded-For: {value}" for value in forwarded]
+    for _ in range(60):
+        assert RawHttp(house, peer).ask("/api/v1/inbox", *fields).status == 401
+    spent = [
+        address
+        for address in ("10.0.0.1", "10.0.0.2", "192.0.2.1", "192.0.2.2", "2001:db8:1::1")
+        if RawHttp(house, address).ask("/api/v1/inbox").status == 429
+    ]
+    assert len(spent) <= 1
+    return spent[0] if spent else "another"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("192.0.2.1", ["192.0.2.2"], "192.0.2.1"),  # nobody trusts this peer
+        ("192.0.2.1", [], "192.0.2.1"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["192.0.2.2"], "192.0.2.2"),
+        ("10.0.0.1", ["192.0.2.1, 192.0.2.2"], "192.0.2.2"),  # the first was made up
+        ("10.0.0.1", ["192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two proxies
+        ("10.0.0.1", ["192.0.2.1", "192.0.2.2, 10.0.0.2"], "192.0.2.2"),  # two lines
+        ("10.0.0.1", ["192.0.2.1, nonsense"], "10.0.0.1"),
+        ("10.0.0.1", ["192.0.2.1, nonsense, 10.0.0.2"], "10.0.0.2"),
+        ("10.0.0.1", ["192.0.2.1:4711"], "10.0.0.1"),
+        ("10.0.0.1", [""], "10.0.0.1"),
+        ("10.0.0.1", ["10.0.0.2"], "10.0.0.2"),  # a client that is a trusted host itself
+        ("10.0.0.1", ["2001:db8:1::1"], "2001:db8:1::1"),
+        ("10.0.0.1", ["::ffff:192.0.2.2"], "192.0.2.2"),
+        ("2001:db8:ffff::9", ["192.0.2.1"], "192.0.2.1"),
+        ("::ffff:10.0.0.1", ["192.0.2.1"], "192.0.2.1"),  # a proxy at a dual-stack socket
+        ("2001:db8:1::1", ["192.0.2.1"], "2001:db8:1::1"),
+    ],
+)
+def test_whose_budget_is_spent(peer: str, forwarded: list[str], client: str) -> None:
+    """The client is the last address that no trusted proxy stands for."""
+    house = House(config_in_memory(web=WebOptions(trusted_proxies=TRUSTED)))
+    assert spends_the_budget_of(house, peer, *forwarded) == client
+    house.close()
+
+
+def test_without_trusted_proxies_nobody_is_believed(house: House) -> None:
+    """By default X-Forwarded-For changes nothing, whoever sends it."""
+    assert spends_the_budget_of(house, "10.0.0.1", "192.0.2.1") == "10.0.0.1"
+
+
+def test_a_client_can_not_escape_by_making_addresses_up(house: House) -> None:
+    """Another made-up address with each guess does not give another budget."""
+    statuses = [
+        RawHttp(house, "192.0.2.1")
+        .ask("/api/v1/inbox", f"X-Forwarded-For: 198.51.100.{number}")
+        .status
+        for number in range(61)
+    ]
+    assert statuses == [401] * 60 + [429]

@@ -1,0 +1,82 @@
+"""Deleting mail: one message, all of a filter, and what then is left of it."""
+
+from tests.house import House, mail
+
+
+def ids(house: House, query: str = "") -> list[str]:
+    """Give the ids of the messages that match, newest first."""
+    listed = house.get(f"/inbox/messages?{query}").json["messages"]
+    return [message["id"] for message in listed]
+
+
+def test_one_message_is_deleted(house: House) -> None:
+    """A deleted message is gone from every route, and only that one."""
+    house.receive(house.address("a"))
+    house.receive(house.address("b"))
+    kept, gone = ids(house)
+    answer = house.ask("DELETE", f"/inbox/messages/{gone}").answer()
+    assert answer.json == {"success": True, "id": gone}
+    assert ids(house) == [kept]
+    for suffix in ("", "/raw", "/html", "/attachments/1"):
+        assert house.get(f"/inbox/messages/{gone}{suffix}").status == 404
+    assert house.ask("DELETE", f"/inbox/messages/{gone}").answer().status == 404
+    overview = house.get("/inbox").json
+    assert (overview["total"], [tag["tag"] for tag in overview["tags"]]) == (1, ["b"])
+
+
+def test_bulk_delete_takes_the_filters_of_a_list(house: House) -> None:
+    """``DELETE /inbox/messages`` deletes what the same list would show, and says how many."""
+    for tag, subject in (("a", "one"), ("A", "two"), ("b", "one"), ("", "one")):
+        house.receive(house.address(tag), raw=mail(subject))
+    delete = "/inbox/messages?tag=a&subject=two"
+    assert house.ask("DELETE", delete).answer().json == {"success": True, "deleted": 1}
+    assert len(ids(house)) == 3
+    delete = "/inbox/messages?tag=a"
+    assert house.ask("DELETE", delete).answer().json == {"success": True, "deleted": 1}
+    delete = "/inbox/messages?tag="
+    assert house.ask("DELETE", delete).answer().json == {"success": True, "deleted": 1}
+    assert house.ask("DELETE", "/inbox/messages").answer().json == {"success": True, "deleted": 1}
+    assert house.ask("DELETE", "/inbox/messages").answer().json == {"success": True, "deleted": 0}
+    assert house.get("/inbox").json["tags"] == []
+
+
+def test_bulk_delete_of_more_than_a_batch(house: House) -> None:
+    """All that matches is deleted, in however many transactions that takes."""
+    recipients = [house.address(f"t{number}") for number in range(50)]
+    for _ in range(21):
+        house.receive(*recipients)
+    assert house.ask("DELETE", "/inbox/messages").answer().json["deleted"] == 1_050
+
+
+def test_deleting_one_recipients_message_leaves_the_others(house: House) -> None:
+    """The bytes that two messages share go with the last of them."""
+    house.receive(house.address("a"), house.address("b"))
+    second, first = ids(house)
+    house.ask("DELETE", f"/inbox/messages/{first}").answer()
+    assert house.get(f"/inbox/messages/{second}/raw").json["raw"] == mail().decode()
+
+
+def test_a_deleted_message_frees_its_room(house: House) -> None:
+    """Room that a deleted message took can be used again at once."""
+    account = house.add_account("tiny", max_messages=1)
+    key = house.issue_key(account)
+    for _ in range(3):
+        house.receive(house.address("", account))
+        house.pass_time(3)
+        assert house.ask("DELETE", "/inbox/messages", key=key).answer().json["deleted"] == 1
+
+
+def test_a_share_link_dies_with_its_message(house: House) -> None:
+    """A deleted message can't be opened by its share link any more."""
+    house.receive()
+    share = house.get("/inbox/messages").json["messages"][0]["shareUrl"].partition("8080")[2]
+    assert house.open(share).answer().status == 200
+    house.ask("DELETE", "/inbox/messages").answer()
+    assert house.open(share).answer().status == 404
+
+
+def test_a_body_or_an_unknown_parameter_does_not_widen_it(house: House) -> None:
+    """A misspelt filter is no reason to refuse, so what was deleted is always told."""
+    house.receive(house.address("a"))
+    answer = house.ask("DELETE", "/inbox/messages?tag=other", data=b'{"tag":"a"}').answer()
+    assert answer.json == {"success": True, "deleted": 0}
