@@ -69,11 +69,6 @@ class AnswerCache:
         while self._weight > self._limits.max_weight:
             self._drop(next(iter(self._entries)))
 
-    def clear(self) -> None:
-        """Forget everything."""
-        self._entries.clear()
-        self._weight = 0
-
     def _drop(self, question: DnsQuestion) -> None:
         entry = self._entries.pop(question, None)
         if entry is not None:

@@ -39,18 +39,17 @@ class CachingResolver:
             return succeed(remembered)
         shared = self._shared.get(question)
         if shared is not None:
-            return self._join(question, shared)
+            return self._join(shared)
         shared = _SharedLookup(self._resolver.lookup(question))
         self._shared[question] = shared
-        answer = self._join(question, shared)
+        answer = self._join(shared)
         shared.lookup.addBoth(self._finish, question, shared)
         return answer
 
-    def _join(self, question: DnsQuestion, shared: _SharedLookup) -> Deferred[DnsAnswer]:
+    def _join(self, shared: _SharedLookup) -> Deferred[DnsAnswer]:
         def leave(answer: Deferred[DnsAnswer]) -> None:
             shared.waiting.remove(answer)
-            if not shared.waiting and self._shared.get(question) is shared:
-                del self._shared[question]
+            if not shared.waiting:
                 shared.lookup.cancel()
 
         answer: Deferred[DnsAnswer] = Deferred(leave)
@@ -60,8 +59,7 @@ class CachingResolver:
     def _finish(
         self, result: DnsAnswer | Failure, question: DnsQuestion, shared: _SharedLookup
     ) -> None:
-        if self._shared.get(question) is shared:
-            del self._shared[question]
+        del self._shared[question]
         if isinstance(result, DnsAnswer):
             self._cache.put(result, self._clock.seconds())
         while shared.waiting:

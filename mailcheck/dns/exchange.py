@@ -90,14 +90,18 @@ class ConnectedSocket(DatagramProtocol):
         return self._is_broken or self._asked >= MAX_QUESTIONS or not 0 <= age < MAX_AGE
 
     def ask(self, ident: bytes, question: bytes, has_edns: bool, asker: Asker) -> Pending:
-        """Send a question under an id that is not in use here."""
+        """Send a question under an id that is not in use here.
+
+        :raises OSError: it can't be sent.
+        """
         pending = Pending(self._waiting, ident, question, asker)
         self._waiting[ident] = pending
         self._asked += 1
         try:
             self.transport.write(pack_query(ident, question, has_edns))
         except OSError:
-            self.connectionRefused()
+            pending.cancel()
+            raise
         return pending
 
     def uses(self, ident: bytes) -> bool:
@@ -111,7 +115,7 @@ class ConnectedSocket(DatagramProtocol):
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         try:
             self.transport.connect(*self._server)
-        except OSError:  # no way to such a network: the first write says so again
+        except OSError:  # no way to the server: writing fails, too
             self._is_broken = True
 
     def datagramReceived(self, datagram: bytes, addr: tuple[str, int]) -> None:
@@ -153,8 +157,7 @@ class Exchange:
     def ask(self, server: Server, question: bytes, has_edns: bool, asker: Asker) -> Pending:
         """Send a packed question to a server.
 
-        :raises OSError: no socket could be opened: there is no such network here, or too many
-            files are open.
+        :raises OSError: it can't be sent: there is no way to the server, or no socket to be had.
         """
         chosen = self._choose_socket(server)
         ident = self._random_bytes(2)

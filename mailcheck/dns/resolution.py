@@ -14,7 +14,6 @@ from mailcheck.dns.positive_answers import MalformedReply, read_positive
 from mailcheck.dns.servers import Server
 from mailcheck.dns.wire_format import (
     MAX_CACHED_TTL,
-    ImpossibleName,
     Outcome,
     pack_question,
     read_reply,
@@ -173,10 +172,7 @@ class Resolution:
         self._ttl = min(self._ttl, chain.ttl)
         self._is_authenticated = self._is_authenticated and is_authenticated
         self._seen += (self._packed,)
-        try:
-            self._packed = pack_question(DnsQuestion(chain.canonical_name, self._question.rdtype))
-        except ImpossibleName:
-            return self._answer(DnsStatus.NXDOMAIN, chain.ttl, is_authenticated)
+        self._packed = pack_question(DnsQuestion(chain.canonical_name, self._question.rdtype))
         if self._packed in self._seen or len(self._seen) > MAX_LINKS:
             self._failure = DnsStatus.SERVFAIL
             return self.give_up()

@@ -70,8 +70,6 @@ class StubResolver:
         for lookup in [*self._queue, *self._running]:
             if not lookup.is_over:
                 lookup.give_up()
-        if self._turn is not None:
-            self._turn.cancel()
         return self._upstream.exchange.close()
 
     def _discard(self, lookup: Lookup) -> None:

@@ -94,6 +94,17 @@ def test_stalling_nonsense(network: ScriptedNetwork, answers: list[Any], octets:
     assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
 
 
+def test_stalling_foreign_reply(network: ScriptedNetwork, answers: list[Any]) -> None:
+    """A reply over TCP with another id, or to another question, is none."""
+    stream = network.accept()
+    wire = bytearray(build_reply(stream.message, (TEXT,)).to_wire())
+    wire[0] ^= 1
+    stream.send(bytes(wire))
+    assert stream.transport.disconnecting
+    stream.protocol.connectionLost(Failure(ConnectionDone()))
+    assert [answer.status for answer in answers] == [DnsStatus.TIMEOUT]
+
+
 def test_stalling_more_than_asked(network: ScriptedNetwork, answers: list[Any]) -> None:
     """What a server sends behind its reply is not read."""
     stream = network.accept()

@@ -5,6 +5,7 @@ import contextlib
 import dns.edns
 import dns.exception
 import dns.message
+import dns.opcode
 import dns.rcode
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.dns.positive_answers import MalformedReply, read_positive
+from mailcheck.dns.wire_format import pack_name
 from tests.dns.scripted_network import build_reply
 
 QUERY = dns.message.make_query("www.example", "A")
@@ -73,6 +75,24 @@ def test_positive_contradiction() -> None:
     """Records of the name together with NXDOMAIN are no answer."""
     with pytest.raises(MalformedReply):
         read("www.example. 60 IN A 192.0.2.1", rcode=dns.rcode.NXDOMAIN)
+
+
+def test_positive_failure_with_records() -> None:
+    """A failure is one, whatever records come with it, and so is a reply to something else."""
+    with pytest.raises(MalformedReply):
+        read(WWW, rcode=dns.rcode.SERVFAIL)
+    update = bytearray(build_reply(QUERY, (WWW, HOST)).to_wire())
+    update[2] |= dns.opcode.UPDATE << 3
+    with pytest.raises(MalformedReply):
+        read_positive(bytes(update))
+
+
+def test_positive_strange_names() -> None:
+    """A CNAME may lead to a name of any octets, and that is a name that can be asked for."""
+    wire = build_reply(QUERY, (r"www.example. 300 IN CNAME a\.b\000\195\"\@.example.",)).to_wire()
+    chain = read_positive(wire)
+    packed = pack_name(chain.canonical_name)
+    assert packed == b'\x07a.b\0\xc3"@\x07example\0'
 
 
 def test_positive_enormous_ttl() -> None:

@@ -9,7 +9,7 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.error import ConnectError
 from twisted.python.failure import Failure
 
-from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.exchange import MAX_AGE, MAX_QUESTIONS, MAX_WAITING
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
@@ -111,6 +111,38 @@ def test_stub_refused_port(network: ScriptedNetwork) -> None:
     for query in network.queries[1:]:
         query.reply(ADDRESS)
     assert [found.status for (found,) in answers] == [DnsStatus.FOUND] * 2
+
+
+def test_stub_remembers_who_is_down(network: ScriptedNetwork) -> None:
+    """A host without a server is asked last, until it answers again."""
+    servers = [SERVER, SECOND_SERVER]
+    stub = StubResolver(network, servers, SETTINGS, network.random_bytes)
+    collect(stub.lookup(QUESTION))
+    network.queries[-1].refuse()
+    network.advance(0)
+    for _ in range(4):
+        network.queries[-1].reply(ADDRESS)
+        collect(stub.lookup(QUESTION))
+        assert network.queries[-1].server == SECOND_SERVER
+    network.advance(1.0)
+    assert network.queries[-1].server == SERVER
+    asked = set()
+    for _ in range(2):
+        network.queries[-1].reply(ADDRESS)
+        collect(stub.lookup(QUESTION))
+        asked.add(network.queries[-1].server)
+    assert asked == {SERVER, SECOND_SERVER}
+
+
+def test_stub_network_goes_away(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """A question that can't be sent does no harm to those that were."""
+    sent = collect(stub.lookup(QUESTION))
+    network.unreachable.add(SERVER.host)
+    lost = collect(stub.lookup(DnsQuestion("other.example", "A")))
+    network.pump([0] * 4)
+    assert [answer.status for answer in lost] == [DnsStatus.TIMEOUT]
+    network.queries[0].reply(ADDRESS)
+    assert [answer.status for answer in sent] == [DnsStatus.FOUND]
 
 
 def test_stub_no_network(network: ScriptedNetwork, stub: StubResolver) -> None:
@@ -321,3 +353,19 @@ def test_stub_close(network: ScriptedNetwork) -> None:
     assert network.open_ports == []
     assert network.getDelayedCalls() == []
     assert collect(stub.lookup(QUESTION))[0].status is DnsStatus.TIMEOUT
+
+
+def test_stub_close_reentered(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Who gives others up when the end comes does not stop it."""
+    lookups = [stub.lookup(DnsQuestion(f"h{number}.example", "A")) for number in range(3)]
+
+    def give_up_all(answer: DnsAnswer) -> DnsAnswer:
+        for lookup in lookups:
+            lookup.cancel()
+        return answer
+
+    for lookup in lookups:
+        collect(lookup.addCallback(give_up_all))
+    stub.close()
+    assert network.open_ports == []
+    assert network.getDelayedCalls() == []

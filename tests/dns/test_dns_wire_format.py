@@ -122,6 +122,16 @@ def test_read_reply(rcode: int, authority: tuple[str, ...], outcome: Outcome, tt
     assert (reply.outcome, reply.negative_ttl) == (outcome, ttl)
 
 
+def test_read_reply_cut() -> None:
+    """A denial that is cut off anywhere behind its question is none, even in its last octet."""
+    reply = build_reply(QUERY, authority=(SOA,), rcode=dns.rcode.NXDOMAIN)
+    reply.use_edns(False)
+    wire = reply.to_wire()
+    assert read_reply(wire, PACKED).outcome is Outcome.NXDOMAIN
+    for length in range(len(PACKED) + 12, len(wire)):
+        assert read_reply(wire[:length], PACKED).outcome is Outcome.GARBAGE
+
+
 def test_read_reply_enormous_ttl() -> None:
     """A TTL of more than 31 bits is none (RFC 2181 8)."""
     soa = SOA.replace(" 900 ", " 4294967295 ").replace(" 120", " 4294967295")

@@ -1,0 +1,64 @@
+"""What `Exchange` promises to those who ask."""
+
+import dns.rcode
+
+from mailcheck.checks.dns_answers import DnsQuestion
+from mailcheck.dns.exchange import Exchange
+from mailcheck.dns.wire_format import pack_question
+from tests.dns.scripted_network import SERVER, ScriptedNetwork
+
+PACKED = pack_question(DnsQuestion("a.example", "A"))
+
+
+class Listener:
+    """An asker that notes what it is told, and does nothing about it."""
+
+    def __init__(self) -> None:
+        self.told: list[bytes | None] = []
+
+    def heard(self, message: bytes) -> None:
+        """Note a reply."""
+        self.told.append(message)
+
+    def unreachable(self) -> None:
+        """Note that there is none."""
+        self.told.append(None)
+
+
+def test_exchange_tells_once() -> None:
+    """However many replies come, or refusals after them, who asked is told once."""
+    network, listener = ScriptedNetwork(), Listener()
+    Exchange(network, network.random_bytes).ask(SERVER, PACKED, True, listener)
+    for _ in range(2):
+        network.queries[0].reply(rcode=dns.rcode.NXDOMAIN)
+    network.queries[0].refuse()
+    network.advance(0)
+    assert len(listener.told) == 1
+    assert listener.told[0] is not None
+
+
+def test_exchange_refusal_is_told_later() -> None:
+    """A refusal is told to all who wait on the port, later and once; not to one who gave up."""
+    network, listeners = ScriptedNetwork(), [Listener(), Listener(), Listener()]
+    exchange = Exchange(network, network.random_bytes)
+    pending = [exchange.ask(SERVER, PACKED, True, listener) for listener in listeners]
+    pending[1].cancel()
+    network.queries[0].refuse()
+    network.queries[0].refuse()
+    assert [listener.told for listener in listeners] == [[], [], []]
+    network.pump([0, 0])
+    assert [listener.told for listener in listeners] == [[None], [], [None]]
+
+
+def test_exchange_port_closed_by_reactor() -> None:
+    """A port that the reactor closes after an error is as good as a refusal, and not used again."""
+    network, listener = ScriptedNetwork(), Listener()
+    exchange = Exchange(network, network.random_bytes)
+    exchange.ask(SERVER, PACKED, True, listener)
+    network.ports[0].stopListening()
+    network.advance(0)
+    assert listener.told == [None]
+    exchange.ask(SERVER, PACKED, True, listener)
+    assert len(network.open_ports) == 1
+    exchange.close()
+    assert network.open_ports == []
