@@ -78,24 +78,37 @@ def misplaced(domain: str, elsewhere: str, text: str) -> Finding:
 
 def describe(verdict: DmarcVerdict) -> Iterator[Finding]:
     """Give everything there is to say about a record that applies."""
-    yield from _policy(verdict)
-    yield from _reports(verdict)
-    yield from _syntax(verdict)
+    changes = _sure_improvements(verdict)
+    yield from _policy(verdict, changes)
+    yield from _reports(verdict, changes)
+    yield from _syntax(verdict, changes)
 
 
-def _policy(verdict: DmarcVerdict) -> Iterator[Finding]:
+def _sure_improvements(verdict: DmarcVerdict) -> dict[str, str | None]:
+    """Give the changes that can be made without knowing whether all own mail passes."""
+    record = verdict.record
+    assert record is not None
+    changes: dict[str, str | None] = {}
+    if not record.asks_for_reports:
+        changes["rua"] = f"mailto:dmarc@{verdict.found_at}"
+    if _is_weaker(record.subdomain_policy, record.policy):
+        changes["sp"] = None
+    return changes
+
+
+def _policy(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[Finding]:
     record, place = verdict.record, verdict.found_at
     assert record is not None
     assert place is not None
     if verdict.policy is Policy.NONE:
-        changes = {"p": "quarantine"} if verdict.policy_tag == "p" else {verdict.policy_tag: None}
+        step = {"p": "quarantine"} if verdict.policy_tag == "p" else {verdict.policy_tag: None}
         yield Finding(
             "dmarc.policy-none",
             Severity.WARNING,
             f"The policy for {verdict.domain} is none: mail forged in its name is delivered as if"
             " it were genuine.",
             "When the reports show that all your own mail passes, ask for quarantine, then reject.",
-            _publish(place, change_tags(record.text, **changes)),
+            _publish(place, change_tags(record.text, **changes | step)),
         )
     elif record.is_testing:
         yield Finding(
@@ -103,7 +116,7 @@ def _policy(verdict: DmarcVerdict) -> Iterator[Finding]:
             Severity.WARNING,
             "The record is marked as a test (t=y), so receivers do not apply its policy.",
             "Remove t=y when the reports show that all your own mail passes.",
-            _publish(place, change_tags(record.text, t=None)),
+            _publish(place, change_tags(record.text, **changes | {"t": None})),
         )
     if verdict.domain == place and _is_weaker(record.subdomain_policy, record.policy):
         yield Finding(
@@ -112,7 +125,7 @@ def _policy(verdict: DmarcVerdict) -> Iterator[Finding]:
             f"Subdomains of {place} have a weaker policy (sp) than {place} itself, so forgers use"
             " a subdomain.",
             "Remove sp, then p holds for subdomains too.",
-            _publish(place, change_tags(record.text, sp=None)),
+            _publish(place, change_tags(record.text, **changes)),
         )
 
 
@@ -120,7 +133,7 @@ def _is_weaker(one: Policy | None, other: Policy | None) -> bool:
     return one is not None and other is not None and one.strictness < other.strictness
 
 
-def _reports(verdict: DmarcVerdict) -> Iterator[Finding]:
+def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[Finding]:
     record, place = verdict.record, verdict.found_at
     assert record is not None
     assert place is not None
@@ -131,7 +144,7 @@ def _reports(verdict: DmarcVerdict) -> Iterator[Finding]:
             "The record names no address for reports, so you never learn which of your mail fails"
             " and who forges your name.",
             "Add an address for reports (rua).",
-            _publish(place, change_tags(record.text, rua=f"mailto:dmarc@{place}")),
+            _publish(place, change_tags(record.text, **changes)),
         )
     for authorization in verdict.authorizations:
         if authorization.presence is Presence.ABSENT:
@@ -153,7 +166,7 @@ def _refused(authorization: ReportAuthorization, place: str) -> Finding:
     )
 
 
-def _syntax(verdict: DmarcVerdict) -> Iterator[Finding]:
+def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[Finding]:
     record, place = verdict.record, verdict.found_at
     assert record is not None
     assert place is not None
@@ -170,7 +183,7 @@ def _syntax(verdict: DmarcVerdict) -> Iterator[Finding]:
             Severity.ERROR,
             "The record has no valid policy, so receivers treat it as p=none.",
             "Put a valid policy into the record.",
-            _publish(place, change_tags(record.text, p="none")),
+            _publish(place, change_tags(record.text, **changes | {"p": "none"})),
         )
     if record.obsolete_tags:
         tags = ", ".join(record.obsolete_tags)
@@ -180,7 +193,7 @@ def _syntax(verdict: DmarcVerdict) -> Iterator[Finding]:
             f"The record uses {tags}, which the current standard (RFC 9989) has removed; old"
             " receivers may still follow it.",
             "Remove what is obsolete.",
-            _publish(place, change_tags(record.text)),
+            _publish(place, change_tags(record.text, **changes)),
         )
 
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason
 from mailcheck.checks.findings import Finding, Severity
-
-STOPS_DELIVERY = 8  # weight from which on a listing alone stops mail at many receivers
+from mailcheck.checks.scoring.weights import STOPS_DELIVERY
 
 MAX_NAMED = 5  # lists that are named in one sentence
 

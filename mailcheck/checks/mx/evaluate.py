@@ -39,7 +39,7 @@ def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -
         domain=domain,
         presence=presence,
         hosts=hosts,
-        is_null_mx=has_null and not hosts,
+        has_null_record=has_null,
         implicit_host=own if presence is Presence.ABSENT else None,
         findings=tuple(_find(domain, answer.status, hosts, own, has_null=has_null)),
     )

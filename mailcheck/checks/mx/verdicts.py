@@ -61,9 +61,14 @@ class MxVerdict:
     domain: str
     presence: Presence
     hosts: tuple[MailHost, ...]
-    is_null_mx: bool
+    has_null_record: bool
     implicit_host: HostAddresses | None
     findings: tuple[Finding, ...]
+
+    @property
+    def is_null_mx(self) -> bool:
+        """Tell whether the domain declares that it receives no mail (RFC 7505)."""
+        return self.has_null_record and not self.hosts
 
     @property
     def best(self) -> MailHost | None:

@@ -1,0 +1,1 @@
+"""How good a domain's mail set-up is, in points: outcomes, weights, the score."""

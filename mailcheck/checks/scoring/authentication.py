@@ -1,0 +1,76 @@
+"""What came out of SPF, DKIM and DMARC, and one sentence about it."""
+
+from mailcheck.checks.dkim.key_record import RSA
+from mailcheck.checks.dkim.verdicts import DkimVerdict
+from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.scoring.outcomes import DkimOutcome, DmarcOutcome, SpfOutcome
+from mailcheck.checks.spf.terms import Qualifier
+from mailcheck.checks.spf.verdicts import MAX_LOOKUPS, SpfVerdict
+
+PARKED = "Not needed: the domain declares that it sends no mail."
+
+
+def classify_spf(spf: SpfVerdict) -> tuple[SpfOutcome, str]:
+    """Give the outcome of SPF; what is proven bad counts, whatever else is undetermined."""
+    if spf.presence is Presence.UNDETERMINED:
+        return SpfOutcome.UNDETERMINED, "the name servers gave no answer about the SPF record."
+    if spf.presence is Presence.ABSENT:
+        return SpfOutcome.ABSENT, "There is no SPF record."
+    if spf.open_term:
+        return SpfOutcome.OPEN, f'"{spf.open_term}" lets everybody send as {spf.domain}.'
+    if spf.is_broken:
+        first = next((f for f in spf.findings if f.id != "spf.void"), spf.findings[0])
+        return SpfOutcome.BROKEN, first.meaning
+    if not spf.is_complete:
+        return SpfOutcome.UNDETERMINED, "a part of the SPF record could not be looked up."
+    used = f"It needs {spf.lookup_count} of {MAX_LOOKUPS} DNS lookups."
+    if spf.all_qualifier in (Qualifier.FAIL, Qualifier.SOFTFAIL):
+        ending = f"{spf.all_qualifier.value}all"
+        return SpfOutcome.CLOSED, f"One valid SPF record that ends in {ending}. {used}"
+    return SpfOutcome.UNENDED, f"The SPF record does not say what to do with others. {used}"
+
+
+def classify_dkim(dkim: DkimVerdict, *, is_parked: bool) -> tuple[DkimOutcome, str]:
+    """Give the outcome of DKIM: the best key counts, tests don't."""
+    if is_parked:
+        return DkimOutcome.NOT_NEEDED, PARKED
+    if dkim.is_hidden:
+        return DkimOutcome.HIDDEN, (
+            "there are DKIM records, but under none of the usual selectors; name yours."
+        )
+    if dkim.presence is Presence.UNDETERMINED:
+        return DkimOutcome.UNDETERMINED, "the name servers gave no answer about DKIM keys."
+    if dkim.presence is Presence.ABSENT:
+        return DkimOutcome.ABSENT, "There is no DKIM key."
+    keys = [key for key in dkim.usable_keys if not key.record.is_testing]
+    if not keys:
+        selectors = ", ".join(key.selector for key in dkim.keys)
+        return DkimOutcome.WEAK, (
+            f"Only keys that receivers do not accept were found (selectors {selectors})."
+        )
+    best = max(keys, key=lambda key: (key.record.is_strong, key.record.bits or 0))
+    kind = "RSA" if best.record.key_type == RSA else "Ed25519"
+    detail = f"{kind} key of {best.record.bits} bits at selector {best.selector}."
+    return (DkimOutcome.STRONG if best.record.is_strong else DkimOutcome.FAIR), detail
+
+
+def classify_dmarc(dmarc: DmarcVerdict) -> tuple[DmarcOutcome, str]:
+    """Give the outcome of DMARC: policy and reports that really come."""
+    if dmarc.presence is Presence.UNDETERMINED:
+        return DmarcOutcome.UNDETERMINED, "the name servers gave no answer about DMARC."
+    if dmarc.record is None or dmarc.policy is None:
+        if dmarc.broken_texts:
+            return DmarcOutcome.BROKEN, dmarc.findings[0].meaning
+        return DmarcOutcome.ABSENT, "There is no DMARC record."
+    place = "" if dmarc.found_at == dmarc.domain else f" (from {dmarc.found_at})"
+    reports = f"{len(dmarc.report_uris)} report address(es)" if dmarc.report_uris else "no reports"
+    detail = f"The policy is {dmarc.policy.value}{place}, with {reports}."
+    if not dmarc.is_enforcing:
+        has_reports = bool(dmarc.report_uris)
+        return (DmarcOutcome.NONE_WITH_REPORTS if has_reports else DmarcOutcome.NONE), detail
+    if dmarc.record.is_testing:
+        return DmarcOutcome.TESTING, f"{detail} It is marked as a test (t=y)."
+    if dmarc.report_uris:
+        return DmarcOutcome.ENFORCED_WITH_REPORTS, detail
+    return DmarcOutcome.ENFORCED, detail

@@ -1,0 +1,167 @@
+"""From evidence to a score, a grade, and what each fix would add.
+
+Pure arithmetic: ``sum(impact) == score`` always, worse evidence never raises
+a score, and a score lies between 0 and 100.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mailcheck.checks.dnsbl.findings import describe_listings
+from mailcheck.checks.findings import Finding, Severity, worst
+from mailcheck.checks.scoring.authentication import classify_dkim, classify_dmarc, classify_spf
+from mailcheck.checks.scoring.blacklists import judge_blacklists
+from mailcheck.checks.scoring.evidence import Evidence
+from mailcheck.checks.scoring.hosts import (
+    classify_age,
+    classify_mx,
+    classify_reverse_dns,
+    classify_starttls,
+)
+from mailcheck.checks.scoring.outcomes import FactorName, Outcome, Status
+from mailcheck.checks.scoring.weights import AWARDS, GRADES, MAX_UNDETERMINED, MAXIMA, Award
+
+UNDETERMINED_PREFIX = "Could not be determined: "
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One factor before the score is made: what it is worth, why, and what to do."""
+
+    name: FactorName
+    award: Award
+    detail: str
+    fix: Finding | None
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One factor of a score.
+
+    ``impact`` is what it contributes; ``gain`` what fixing it would add to the
+    score; ``fix`` the finding that says how, when there is something to do.
+    """
+
+    name: FactorName
+    status: Status
+    detail: str
+    impact: int
+    is_determined: bool
+    maximum: int
+    gain: int
+    fix: Finding | None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A score with its factors, in the order of `FactorName`.
+
+    ``undetermined_points`` is the sum of the maxima of what could not be
+    found out; above 40 ``is_gradable`` is false and the score means nothing.
+    """
+
+    score: int
+    grade: str
+    factors: tuple[Factor, ...]
+    undetermined_points: int
+
+    @property
+    def is_gradable(self) -> bool:
+        """Tell whether enough is known to give a grade."""
+        return self.undetermined_points <= MAX_UNDETERMINED
+
+    @property
+    def undetermined(self) -> tuple[FactorName, ...]:
+        """Give the factors that could not be determined."""
+        return tuple(factor.name for factor in self.factors if not factor.is_determined)
+
+
+def compute_score(evidence: Evidence) -> Score:
+    """Score a domain."""
+    return score_judgements(judge(evidence))
+
+
+def judge(evidence: Evidence) -> tuple[Judgement, ...]:
+    """Judge each factor for itself, in the order of `FactorName`."""
+    is_parked = evidence.is_parked
+    mx, reverse_dns = evidence.mx, evidence.reverse_dns
+    blacklists = judge_blacklists(evidence.listings)
+    classified: dict[FactorName, tuple[tuple[Outcome, str], Sequence[Finding]]] = {
+        FactorName.SPF: (classify_spf(evidence.spf), evidence.spf.findings),
+        FactorName.DKIM: (
+            classify_dkim(evidence.dkim, is_parked=is_parked),
+            evidence.dkim.findings,
+        ),
+        FactorName.DMARC: (classify_dmarc(evidence.dmarc), evidence.dmarc.findings),
+        FactorName.MX: (classify_mx(mx, is_parked=is_parked), mx.findings),
+        FactorName.STARTTLS: (classify_starttls(evidence.starttls), evidence.starttls.findings),
+        FactorName.DOMAIN_AGE: (
+            classify_age(evidence.registration),
+            evidence.registration.findings,
+        ),
+        FactorName.REVERSE_DNS: (
+            classify_reverse_dns(reverse_dns, mx, is_parked=is_parked),
+            reverse_dns.findings if reverse_dns is not None else (),
+        ),
+    }
+    judgements = {
+        name: _make_judgement(name, AWARDS[outcome], detail, findings)
+        for name, ((outcome, detail), findings) in classified.items()
+    }
+    judgements[FactorName.BLACKLISTS] = _make_judgement(
+        FactorName.BLACKLISTS,
+        blacklists.award,
+        blacklists.detail,
+        describe_listings(evidence.listings),
+    )
+    return tuple(judgements[name] for name in FactorName)
+
+
+def score_judgements(judgements: Sequence[Judgement]) -> Score:
+    """Add up the points; negative ones never take the score below 0."""
+    impacts = _impacts(judgements)
+    score = sum(impacts)
+    factors = tuple(
+        Factor(
+            name=judgement.name,
+            status=judgement.award.status,
+            detail=judgement.detail,
+            impact=impact,
+            is_determined=judgement.award.is_determined,
+            maximum=MAXIMA[judgement.name],
+            gain=_score_with(judgements, judgement.name) - score,
+            fix=judgement.fix,
+        )
+        for judgement, impact in zip(judgements, impacts, strict=True)
+    )
+    undetermined = sum(factor.maximum for factor in factors if not factor.is_determined)
+    return Score(score, grade_of(score), factors, undetermined)
+
+
+def grade_of(score: int) -> str:
+    """Give the grade of a score (SPEC.md section 2.3)."""
+    return next(grade for reached, grade in GRADES if score >= reached)
+
+
+def _impacts(judgements: Iterable[Judgement]) -> list[int]:
+    points = [judgement.award.points for judgement in judgements]
+    merits = sum(one for one in points if one > 0)
+    return [max(one, -merits) for one in points]
+
+
+def _score_with(judgements: Sequence[Judgement], fixed: FactorName) -> int:
+    """Score again with one factor at its best."""
+    best = Award(MAXIMA[fixed], Status.PASS)
+    return sum(_impacts(replace(j, award=best) if j.name is fixed else j for j in judgements))
+
+
+def _make_judgement(
+    name: FactorName, award: Award, detail: str, findings: Sequence[Finding]
+) -> Judgement:
+    if not award.is_determined:
+        detail = UNDETERMINED_PREFIX + detail
+    fix = worst(finding for finding in findings if finding.severity is not Severity.NOTE)
+    needs_fix = award.points < MAXIMA[name] or (
+        fix is not None and fix.severity is not Severity.UNDETERMINED
+    )
+    return Judgement(name, award, detail, fix if needs_fix else None)

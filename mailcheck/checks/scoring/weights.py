@@ -1,0 +1,137 @@
+"""The points. Nothing else in mailcheck decides what a finding costs.
+
+Reasons, from the published rules of Google, Yahoo and Microsoft (2024-2026):
+all three want SPF, DKIM and DMARC, and refuse mail that has none of them;
+``p=none`` is enough for them, so it must not fail; Google wants reverse DNS
+and TLS of every sender; one major blocklist alone stops delivery. No provider
+asks for an age, but lists of fresh domains exist.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mailcheck.checks.scoring.outcomes import (
+    AgeOutcome,
+    DkimOutcome,
+    DmarcOutcome,
+    FactorName,
+    MxOutcome,
+    Outcome,
+    ReverseDnsOutcome,
+    SpfOutcome,
+    StarttlsOutcome,
+    Status,
+)
+
+SCORING_VERSION = "1"
+"""Changes with every change of a number or rule here, so that scores can be compared."""
+
+MAXIMA: Mapping[FactorName, int] = {
+    FactorName.SPF: 15,
+    FactorName.DKIM: 15,
+    FactorName.DMARC: 20,
+    FactorName.MX: 10,
+    FactorName.BLACKLISTS: 20,
+    FactorName.STARTTLS: 8,
+    FactorName.DOMAIN_AGE: 5,
+    FactorName.REVERSE_DNS: 7,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Award:
+    """What an outcome is worth."""
+
+    points: int
+    status: Status
+    is_determined: bool = True
+
+
+PASS, WARN, FAIL = Status.PASS, Status.WARN, Status.FAIL
+
+
+def undetermined_award(name: FactorName) -> Award:
+    """Give half of the maximum: an outage of ours is neither a fault nor a merit."""
+    return Award(MAXIMA[name] // 2, WARN, is_determined=False)
+
+
+AWARDS: Mapping[Outcome, Award] = {
+    SpfOutcome.CLOSED: Award(15, PASS),
+    SpfOutcome.UNENDED: Award(9, WARN),
+    SpfOutcome.UNDETERMINED: undetermined_award(FactorName.SPF),
+    SpfOutcome.BROKEN: Award(3, FAIL),
+    SpfOutcome.OPEN: Award(0, FAIL),
+    SpfOutcome.ABSENT: Award(0, FAIL),
+    DkimOutcome.NOT_NEEDED: Award(15, PASS),
+    DkimOutcome.STRONG: Award(15, PASS),
+    DkimOutcome.FAIR: Award(11, WARN),
+    DkimOutcome.HIDDEN: Award(8, WARN, is_determined=False),  # there is something, after all
+    DkimOutcome.UNDETERMINED: undetermined_award(FactorName.DKIM),
+    DkimOutcome.WEAK: Award(5, WARN),
+    DkimOutcome.ABSENT: Award(0, FAIL),
+    DmarcOutcome.ENFORCED_WITH_REPORTS: Award(20, PASS),
+    DmarcOutcome.ENFORCED: Award(18, PASS),
+    DmarcOutcome.TESTING: Award(14, WARN),
+    DmarcOutcome.NONE_WITH_REPORTS: Award(12, WARN),
+    DmarcOutcome.UNDETERMINED: undetermined_award(FactorName.DMARC),
+    DmarcOutcome.NONE: Award(9, WARN),
+    DmarcOutcome.BROKEN: Award(3, FAIL),
+    DmarcOutcome.ABSENT: Award(0, FAIL),
+    MxOutcome.DECLARED_NONE: Award(10, PASS),
+    MxOutcome.USABLE: Award(10, PASS),
+    MxOutcome.FLAWED: Award(6, WARN),
+    MxOutcome.NULL: Award(5, WARN),  # replies and bounces have nowhere to go
+    MxOutcome.UNDETERMINED: undetermined_award(FactorName.MX),
+    MxOutcome.IMPLICIT: Award(4, WARN),
+    MxOutcome.ABSENT: Award(0, FAIL),
+    StarttlsOutcome.NOT_NEEDED: Award(8, PASS),
+    StarttlsOutcome.VERIFIED: Award(8, PASS),
+    StarttlsOutcome.UNVERIFIED: Award(6, WARN),
+    StarttlsOutcome.UNDETERMINED: undetermined_award(FactorName.STARTTLS),
+    StarttlsOutcome.OUTDATED: Award(3, WARN),
+    StarttlsOutcome.ABSENT: Award(0, FAIL),
+    AgeOutcome.ESTABLISHED: Award(5, PASS),
+    AgeOutcome.SETTLED: Award(4, PASS),
+    AgeOutcome.UNDETERMINED: undetermined_award(FactorName.DOMAIN_AGE),
+    AgeOutcome.YOUNG: Award(2, WARN),
+    AgeOutcome.NEW: Award(1, WARN),
+    AgeOutcome.FRESH: Award(0, FAIL),
+    AgeOutcome.UNREGISTERED: Award(0, FAIL),
+    ReverseDnsOutcome.NOT_NEEDED: Award(7, PASS),
+    ReverseDnsOutcome.CONFIRMED: Award(7, PASS),
+    ReverseDnsOutcome.GENERIC: Award(4, WARN),
+    ReverseDnsOutcome.UNDETERMINED: undetermined_award(FactorName.REVERSE_DNS),
+    ReverseDnsOutcome.UNCONFIRMED: Award(3, WARN),
+    ReverseDnsOutcome.ABSENT: Award(0, FAIL),
+}
+
+AGE_FROM_DAYS = (
+    (365, AgeOutcome.ESTABLISHED),
+    (90, AgeOutcome.SETTLED),
+    (30, AgeOutcome.YOUNG),
+    (7, AgeOutcome.NEW),
+    (0, AgeOutcome.FRESH),
+)
+"""The first line whose days are reached."""
+
+STOPS_DELIVERY = 8
+"""Weight from which on one listing stops delivery at large receivers."""
+
+STOPPED_IMPACT = -20
+"""Blacklists' points then: an otherwise perfect domain gets 60, a C. The score stays at 0 or
+above, whatever else there is."""
+
+LISTING_COSTS = ((5, 6), (3, 3), (1, 1), (0, 0))
+"""(Weight from, points lost), the first line whose weight is reached."""
+
+SHARED_LISTING_COST = 3
+"""At most, for a listed address of a mail provider that thousands of others share."""
+
+BLACKLISTS_PASS_FROM = 18
+BLACKLISTS_WARN_FROM = 8
+
+MAX_UNDETERMINED = 40
+"""Points that may be undetermined; with more a grade would be invented."""
+
+GRADES = ((90, "A+"), (80, "A"), (70, "B"), (60, "C"), (50, "D"), (0, "F"))
+"""(Score from, grade), SPEC.md section 2.3."""
