@@ -1,0 +1,123 @@
+"""Share links: for people without a key, revocable, not to be guessed or indexed."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from mailcheck.assembly import Lanes
+from mailcheck.config_options import WebOptions
+from mailcheck.core.identifiers import MessageId
+from mailcheck.lanes.direct import DirectLane
+from tests.house import House, config_in_memory, mail, run
+from tests.web.lanes import FaultyLane
+
+
+def share_path(house: House, raw: bytes | None = None) -> tuple[str, str]:
+    """Receive a mail; gives the message's id and the path of its share link."""
+    house.receive(house.address("a"), raw=raw)
+    message = house.get("/inbox/messages?limit=1").json["messages"][0]
+    return message["id"], urlsplit(message["shareUrl"]).path
+
+
+def test_a_share_link_opens_without_a_key(house: House) -> None:
+    """Who has the link sees the message, without a key and without limits."""
+    message_id, path = share_path(house)
+    answer = house.open(path).answer()
+    assert answer.json == house.get(f"/inbox/messages/{message_id}").json
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["cache-control"] == "no-store"
+    assert house.open(path, "HEAD").answer().body == b""
+
+
+def test_a_share_link_needs_no_good_key(house: House) -> None:
+    """A wrong key beside a share link does not matter."""
+    _, path = share_path(house)
+    assert house.open(path, key="wrong").answer().status == 200
+
+
+def test_revoking_makes_a_new_link(house: House) -> None:
+    """POST .../share revokes the link and gives another with the same end."""
+    message_id, old = share_path(house)
+    answer = house.ask("POST", f"/inbox/messages/{message_id}/share").answer()
+    assert answer.json["id"] == message_id
+    assert answer.json["expiresAt"] == "2026-11-22T12:00:00.000Z"
+    new = urlsplit(answer.json["shareUrl"]).path
+    assert new != old
+    assert house.open(old).answer().status == 404
+    assert house.open(new).answer().status == 200
+    assert house.get(f"/inbox/messages/{message_id}").json["shareUrl"] == answer.json["shareUrl"]
+    assert house.get("/inbox/messages").json["messages"][0]["shareUrl"].endswith(new)
+    third = house.ask("POST", f"/inbox/messages/{message_id}/share").answer().json["shareUrl"]
+    assert house.open(new).answer().status == 404
+    assert house.open(urlsplit(third).path).answer().status == 200
+
+
+def test_other_links_live_on(house: House) -> None:
+    """Revoking one message's link leaves those of others alone, of the same mail too."""
+    house.receive(house.address("a"), house.address("b"))
+    second, first = house.get("/inbox/messages").json["messages"]
+    house.ask("POST", f"/inbox/messages/{first['id']}/share").answer()
+    assert house.open(urlsplit(first["shareUrl"]).path).answer().status == 404
+    assert house.open(urlsplit(second["shareUrl"]).path).answer().status == 200
+
+
+def test_forged_tokens_lead_nowhere(house: House) -> None:
+    """No token but the message's own opens it: cut, longer, changed, or another message's."""
+    _, path = share_path(house)
+    _, other = share_path(house)
+    head, secret = path[:33], path[33:]  # /share/ and 26 characters, then the secret
+    forged = [path[:-1], path + "a", head, head + "a" * 26, head + other[33:]]
+    forged += [head + secret.upper(), head + secret[::-1], path + "%00", path + "/", "/share/"]
+    forged += [path[:7] + other[7:33] + secret, head + secret.replace(secret[0], "%C3%BC")]
+    for one in forged:
+        answer = house.open(one).answer()
+        assert answer.status == 404, one
+        assert "code" not in answer.body.decode()
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "OPTIONS"])
+def test_a_share_link_is_only_read(house: House, method: str) -> None:
+    """A share link gives no right to change anything."""
+    _, path = share_path(house)
+    answer = house.open(path, method).answer()
+    assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_a_share_link_is_no_key(house: House) -> None:
+    """The secret of a share link opens no route of the API."""
+    message_id, path = share_path(house)
+    token = path.removeprefix("/share/")
+    for key in (token, token[26:]):
+        assert house.get(f"/inbox/messages/{message_id}", key=key).status == 401
+
+
+def test_links_begin_with_the_public_url() -> None:
+    """Share links and attachment addresses are those under which people reach the daemon."""
+    raw = (
+        b"Content-Type: application/pdf\r\nContent-Disposition: attachment; filename=a\r\n\r\nx\r\n"
+    )
+    house = House(config_in_memory(web=WebOptions(public_url="https://mail.example/check")))
+    message_id, path = share_path(house, raw)
+    assert path.startswith("/check/share/")
+    message = house.get(f"/inbox/messages/{message_id}").json
+    assert message["shareUrl"].startswith("https://mail.example/check/share/")
+    assert message["attachments"][0]["url"] == (
+        f"https://mail.example/check/api/v1/inbox/messages/{message_id}/attachments/1"
+    )
+    assert house.open(path.removeprefix("/check")).answer().status == 200
+    house.close()
+
+
+def test_a_message_that_goes_while_its_link_is_opened() -> None:
+    """A link whose message is deleted while it is opened is 404, not a crash."""
+    reader = FaultyLane()
+    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    large = mail(body="too large to be kept in memory " * 10_000)
+    message_id, path = share_path(house, large)
+    reader.is_slow, reader.good_calls = True, 1  # the message is found, its content is not yet
+    pending = house.open(path)
+    run(house.assembly.inbox.delete.one(house.account.id, MessageId(message_id)))
+    reader.catch_up()
+    assert pending.answer().status == 404
+    house.close()
