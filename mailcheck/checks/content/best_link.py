@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from mailcheck.checks.content.folding import fold, make_plain
 from mailcheck.checks.content.limits import MAX_KEPT_CANDIDATES, MAX_LINKS
 from mailcheck.checks.content.links import Link
-from mailcheck.checks.content.phrases import Phrase, compile_phrases, find_phrases
+from mailcheck.checks.content.phrases import PhraseTable, compile_phrases, find_phrases
 from mailcheck.checks.content.word_tables import load_table
 from mailcheck.core.content import Candidate, CandidateKind
 
@@ -27,7 +27,7 @@ POINTS = {
     "image only": -3,
     "front page": -4,
 }
-ACCEPTED_FROM = 4  # a labelled action, a button with something to do, or a URL that says enough
+ACCEPTED_FROM = 3  # a label with something to do, or a URL that names an account action
 
 _REASONS = {
     "action": "is labelled with an account action",
@@ -68,7 +68,7 @@ def _url_tables() -> _UrlTables:
 
 
 @cache
-def _phrases() -> tuple[Phrase, ...]:
+def _phrases() -> PhraseTable:
     return compile_phrases(load_table("link_words.toml")["words"])
 
 

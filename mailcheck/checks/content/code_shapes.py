@@ -8,7 +8,9 @@ from typing import Any
 
 from mailcheck.checks.content.word_tables import load_table
 
-_TOKEN = re.compile(r"[0-9A-Za-z]++(?:-[0-9A-Za-z]++)*+")
+# A word with any letter of an alphabet is one token, so that no piece of it is a code.
+_WORD = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]++"
+_TOKEN = re.compile(rf"{_WORD}(?:-{_WORD})*+")
 # URLs, domains with a path, and mail addresses: the numbers in them are theirs.
 # Repetitions without a delimiter are bounded, so each start costs a constant.
 _ADDRESSES = re.compile(
@@ -73,7 +75,7 @@ def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[in
 
 
 def _is_single(token: str) -> bool:
-    return len(token) == 1 and (token.isdigit() or token.isupper())
+    return len(token) == 1 and token.isascii() and (token.isdigit() or token.isupper())
 
 
 def _is_gap(gap: str) -> bool:
@@ -95,9 +97,14 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
     if lengths in _formats()["spaced_groups"]:
         value = "".join(token.group() for token in run)
         return len(run), [Shape("groups", value, run[0].start(), run[-1].end())]
-    if len(run) > 1 and sum(lengths) > _LONGEST_NUMBER:
+    is_row = all(text[token.end()] == " " for token in run[:-1])
+    if len(run) > 1 and is_row:
+        kind = "long" if sum(lengths) > _LONGEST_NUMBER else "row"
+        least = _formats()["digits"][0]
         return len(run), [
-            Shape("long", t.group(), t.start(), t.end()) for t in run if len(t.group()) > 3
+            Shape(kind, token.group(), token.start(), token.end())
+            for token in run
+            if len(token.group()) >= least
         ]
     shapes = [_classify(token.group(), token.start()) for token in run]
     return len(run), [shape for shape in shapes if shape is not None]
@@ -128,14 +135,20 @@ def _classify_groups(groups: list[str], token: str) -> tuple[str, str]:
         )
     head, tail = groups[0], groups[-1]
     least, most = formats["prefix"]
-    if len(groups) == 2 and head.isalpha() and head.isupper() and least <= len(head) <= most:
+    if (
+        len(groups) == 2
+        and head.isalpha()
+        and token.isascii()
+        and head.isupper()
+        and least <= len(head) <= most
+    ):
         low, high = formats["digits"]
         if tail.isdigit() and low <= len(tail) <= high and len(tail) > len(head):
             return "prefixed", tail
         if len(head) == 1 and tail.isupper() and 5 <= len(tail) <= 8:
             return "prefixed", tail
     fewest, most_groups, shortest, longest = formats["letter_groups"]
-    if not fewest <= len(groups) <= most_groups or not token.isupper():
+    if not fewest <= len(groups) <= most_groups or not (token.isupper() and token.isascii()):
         return "", ""
     if not all(shortest <= len(group) <= longest for group in groups):
         return "", ""

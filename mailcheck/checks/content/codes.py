@@ -7,58 +7,71 @@ digits with it (``ABCD-1234``), and without a prefix that only says who sent it
 zeros stay, codes are strings.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-from mailcheck.checks.content.code_context import (
-    CodeText,
-    find_evidence,
-    find_objections,
-    prepare_text,
-)
+from mailcheck.checks.content.code_evidence import find_evidence
+from mailcheck.checks.content.code_objections import find_objections
 from mailcheck.checks.content.code_shapes import (
     Shape,
     find_domain_bound,
     find_shapes,
     mask_addresses,
 )
-from mailcheck.checks.content.folding import make_plain
+from mailcheck.checks.content.code_text import CodeText, prepare_page, prepare_text
 from mailcheck.checks.content.limits import (
     MAX_CODE_CANDIDATES,
-    MAX_CODE_TEXT,
     MAX_KEPT_CANDIDATES,
 )
 from mailcheck.checks.content.visible_text import VisibleText
 from mailcheck.core.content import Candidate, CandidateKind
 
-ACCEPTED_FROM = 3
+ACCEPTED_FROM = 4  # nearness to a keyword alone is not enough, being called a code is
 
 POINTS = {
-    "domain-bound": (9, "is bound to a domain on the last line"),
-    "explicit": (4, "is called a code"),
+    "domain-bound": (10, "is bound to a domain on the last line"),
+    "explicit": (5, "is called a code"),
+    "linked": (2, "follows a word for a code or a request to type it"),
     "alone": (3, "stands alone on its line"),
-    "prominent": (3, "stands out in large or bold letters"),
+    "prominent": (2, "stands out in large or bold letters"),
+    "cell": (1, "has a table cell of its own"),
+    "spread": (2, "has each character set apart"),
+    "groups": (1, "is written in groups"),
     "keyword": (2, "is near a word for a code"),
-    "subject keyword": (2, "the subject speaks of a code"),
     "purpose": (1, "is near a word for signing in or verifying"),
+    "subject code": (1, "the subject speaks of a code"),
     "subject purpose": (1, "the subject speaks of signing in or verifying"),
     "length six": (1, "has the usual length"),
-    "long": (-9, "is part of a longer number, name or address"),
-    "masked": (-9, "is the end of a masked number"),
-    "amount": (-6, "is an amount"),
+    "long": (-12, "is part of a longer number, name or address"),
+    "masked": (-12, "is the end of a masked number"),
+    "amount": (-8, "is an amount"),
     "date": (-6, "is part of a date"),
-    "year": (-5, "looks like a year"),
-    "label": (-7, "is labelled as something else"),
+    "label": (-8, "is labelled as something else"),
     "numbered": (-3, "has a number sign"),
+    "color": (-12, "is a colour"),
+    "counting": (-5, "counts up or down"),
     "postcode": (-5, "looks like a postcode"),
-    "promotion": (-7, "is in a line about a discount"),
-    "footer": (-4, "is in an address or fine print"),
+    "promotion": (-9, "stands beside a discount"),
+    "elsewhere": (-9, "belongs to a meeting or a payment"),
+    "footer": (-5, "is in an address or fine print"),
+    "row": (-3, "stands in a row of numbers"),
     "upper": (-1, "has letters"),
     "letter groups": (-1, "has letters"),
-    "letters": (-3, "has no digit"),
+    "letters": (-4, "has no digit"),
+    "inline letters": (-9, "is a word of its sentence"),
     "mixed": (-3, "has lower case letters"),
+    "subject promotion": (-9, "the subject speaks of a discount"),
+    "subject label": (-3, "the subject speaks of another number"),
     "no keyword": (-4, "nothing in the mail speaks of a code"),
 }
+
+
+_SETS_APART = frozenset(("explicit", "linked", "alone", "prominent", "cell"))
+_KEYWORDS = frozenset(("keyword", "purpose", "subject code", "subject purpose"))
+_KINDS_THAT_COUNT = frozenset(
+    ("spread", "groups", "upper", "letter groups", "letters", "mixed", "row")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +87,13 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     Each text counts up to 64 KiB. A value that occurs several times has the
     score of its best place.
     """
-    subject_text = prepare_text(make_plain(subject))
-    hints = tuple(f"subject {kind}" for kind, word in _HINTS if subject_text.words.get(word))[:1]
+    subject_text = prepare_text(subject)
+    hints = _hints_of_subject(subject_text)
     best: dict[str, _Judged] = {}
     for judged in (
-        *_judge_text(subject_text, ()),
-        *_judge_text(prepare_text(make_plain(text[:MAX_CODE_TEXT])), hints),
-        *_judge_text(_prepare_page(page), hints),
+        *_judge_text(subject_text, hints),
+        *_judge_text(prepare_text(text), hints),
+        *_judge_text(prepare_page(page), hints),
     ):
         known = best.get(judged.value)
         if known is None or judged.score > known.score:
@@ -89,35 +102,40 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     return [_as_candidate(judged) for judged in ranked[:MAX_KEPT_CANDIDATES]]
 
 
-_HINTS = (("keyword", "code"), ("purpose", "purpose"))
+def _hints_of_subject(subject: CodeText) -> tuple[str, ...]:
+    if subject.words.get("promotion"):
+        return ("subject promotion",)
+    for kind in ("code", "purpose", "label"):
+        if subject.words.get(kind):
+            return (f"subject {kind}",)
+    return ()
 
 
-def _prepare_page(page: VisibleText) -> CodeText:
-    plain = make_plain(page.text[:MAX_CODE_TEXT])
-    # Dropping invisible characters moves positions; then nothing stands out.
-    same = len(plain) == len(page.text[:MAX_CODE_TEXT])
-    return prepare_text(plain, page.prominent if same else ())
-
-
-def _judge_text(text: CodeText, hints: tuple[str, ...]) -> Iterable[_Judged]:
+def _judge_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_Judged]:
     bound = find_domain_bound(text.plain)
     if bound is not None:
         yield _score(bound.value, ["domain-bound"])
-    for count, shape in enumerate(find_shapes(mask_addresses(text.plain))):
-        if count == MAX_CODE_CANDIDATES:
-            return
+    for shape in islice(find_shapes(mask_addresses(text.plain)), MAX_CODE_CANDIDATES):
         yield _judge(text, shape, hints)
 
 
 def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
     findings = list(find_evidence(text, shape))
-    if not {"keyword", "purpose"} & {*findings}:
-        findings += hints or ("no keyword",)
+    is_explicit = "explicit" in findings
+    # A number in the middle of a sentence that happens to be near a keyword
+    # gains nothing from the subject: it takes something that sets it apart.
+    if "keyword" in findings and not _SETS_APART & {*findings}:
+        hints = tuple(hint for hint in hints if POINTS[hint][0] < 0)
+    findings += hints
+    if not _KEYWORDS & {*findings}:
+        findings.append("no keyword")
     if len(shape.value) == 6:
         findings.append("length six")
-    if shape.kind in POINTS and shape.kind != "long":
+    if shape.kind == "letters" and "alone" not in findings:
+        findings.append("inline letters")
+    elif shape.kind in _KINDS_THAT_COUNT:
         findings.append(shape.kind)
-    findings += find_objections(text, shape)
+    findings += find_objections(text, shape, is_explicit=is_explicit)
     return _score(shape.value, findings)
 
 

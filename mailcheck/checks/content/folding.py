@@ -1,4 +1,4 @@
-"""Text in one plain form, for matching words and numbers. Folding never changes the length."""
+"""Text in one plain form, for matching words and numbers."""
 
 import unicodedata
 from functools import cache
@@ -20,8 +20,10 @@ _BY_HAND = {"ß": "s", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "a", "�
 def _plain_table() -> dict[int, str]:
     table = dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(_BLANKS, " ")
     table |= dict.fromkeys(_INVISIBLE, "")
-    # Full-width forms lie at a fixed distance from ASCII.
-    table |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+    # Full-width forms lie at a fixed distance from ASCII. Punctuation stays:
+    # a full-width comma or colon ends a phrase and is no part of a number.
+    wide = (code for code in range(0xFF01, 0xFF5F) if chr(code - 0xFEE0).isalnum())
+    table |= {code: chr(code - 0xFEE0) for code in (*wide, ord("＃"), ord("－"), ord("＠"))}
     table |= {zero + digit: str(digit) for zero in _ZEROS for digit in range(10)}
     return table
 

@@ -3,15 +3,21 @@
 A phrase of a table is matched in folded text, as a whole: a ``*`` before or
 after it lets it be part of a longer word (``*code`` also finds
 "Sicherheitscode", ``kod*`` also "kodunuz"). Scripts that write no blanks need
-none. Each phrase is one search of the text, so the time is linear.
+none. Most phrases are looked up by their first letters where a word begins,
+the others are searched for one by one: the time is linear in the text.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mailcheck.checks.content.folding import fold
 
 _UNSPACED_FROM = "\u2e80"  # CJK, kana and Hangul lie beyond; all alphabets of ours lie before
+_WORD_START = re.compile(r"(?<![^\W\d_])[^\W\d_]")
+_REST_OF_WORD = re.compile(r"(?:(?![\u2e80-\U0010ffff])[^\W\d_]){0,24}+")
+_LONGEST_WORD = 40
+_KEY = 3  # letters by which phrases are looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,54 +28,111 @@ class Phrase:
     kind: str
     is_open_before: bool
     is_open_after: bool
+    rank: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
+class PhraseTable:
+    """Phrases, sorted by how they are found."""
+
+    by_key: Mapping[str, tuple[Phrase, ...]]
+    anywhere: tuple[Phrase, ...]
+    unspaced: tuple[Phrase, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A phrase found in a text, from ``start`` to ``end``."""
+    """A phrase found in a text, from ``start`` to ``end`` of its whole words."""
 
     start: int
     end: int
     kind: str
+    rank: int
 
 
-def compile_phrases(table: Mapping[str, Iterable[str]]) -> tuple[Phrase, ...]:
-    """Prepare the phrases of a table, which maps a kind to its phrases."""
-    return tuple(
-        Phrase(
-            text=fold(written.strip("*")),
-            kind=kind,
-            is_open_before=written.startswith("*") or written.strip("*")[0] >= _UNSPACED_FROM,
-            is_open_after=written.endswith("*") or written.strip("*")[-1] >= _UNSPACED_FROM,
-        )
-        for kind, phrases in table.items()
-        for written in phrases
+def compile_phrases(table: Mapping[str, Iterable[str]]) -> PhraseTable:
+    """Prepare the phrases of a table, which maps a kind to its phrases.
+
+    Of two kinds that claim the same words the one that comes first counts.
+    """
+    by_key: dict[str, list[Phrase]] = {}
+    anywhere, unspaced = [], []
+    for phrase in (
+        _compile(written, kind, rank) for rank, kind in enumerate(table) for written in table[kind]
+    ):
+        if phrase.text[0] >= _UNSPACED_FROM:
+            unspaced.append(phrase)
+        elif phrase.is_open_before or not phrase.text[0].isalpha():
+            anywhere.append(phrase)
+        else:
+            by_key.setdefault(phrase.text[:_KEY], []).append(phrase)
+    fixed = {key: tuple(phrases) for key, phrases in by_key.items()}
+    return PhraseTable(fixed, tuple(anywhere), tuple(unspaced))
+
+
+def _compile(written: str, kind: str, rank: int) -> Phrase:
+    bare = written.strip("*")
+    return Phrase(
+        text=fold(bare),
+        kind=kind,
+        is_open_before=written.startswith("*") or bare[0] >= _UNSPACED_FROM,
+        is_open_after=written.endswith("*") or bare[-1] >= _UNSPACED_FROM,
+        rank=rank,
     )
 
 
-def find_phrases(folded: str, phrases: Iterable[Phrase]) -> list[Occurrence]:
+def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
     """Find all phrases in a folded text, by position; of overlapping ones the longest counts."""
-    found: list[Occurrence] = []
-    for phrase in phrases:
-        start = folded.find(phrase.text)
-        while start >= 0:
-            end = start + len(phrase.text)
-            if _stands_alone(folded, start, end, phrase):
-                found.append(Occurrence(start, end, phrase.kind))
-            start = folded.find(phrase.text, end)
-    found.sort(key=lambda occurrence: (occurrence.start, -occurrence.end))
+    found = list(_find_by_key(folded, table))
+    for phrase in table.anywhere:
+        found += _find_anywhere(folded, phrase)
+    if not folded.isascii() and max(folded) >= _UNSPACED_FROM:
+        for phrase in table.unspaced:
+            found += _find_anywhere(folded, phrase)
+    found.sort(key=lambda word: (word.start, -word.end, word.rank))
     return _drop_overlaps(found)
 
 
-def _stands_alone(folded: str, start: int, end: int, phrase: Phrase) -> bool:
-    before, after = folded[start - 1 : start], folded[end : end + 1]
-    return (phrase.is_open_before or not _is_letter(before)) and (
-        phrase.is_open_after or not _is_letter(after)
-    )
+def _find_by_key(folded: str, table: PhraseTable) -> Iterator[Occurrence]:
+    by_key = table.by_key
+    for match in _WORD_START.finditer(folded):
+        start = match.start()
+        for length in range(1, _KEY + 1):
+            for phrase in by_key.get(folded[start : start + length], ()):
+                if folded.startswith(phrase.text, start):
+                    yield from _accept(folded, start, phrase)
+
+
+def _find_anywhere(folded: str, phrase: Phrase) -> Iterator[Occurrence]:
+    start = folded.find(phrase.text)
+    while start >= 0:
+        if phrase.is_open_before or not _is_letter(folded[start - 1 : start]):
+            yield from _accept(folded, start, phrase)
+        start = folded.find(phrase.text, start + len(phrase.text))
+
+
+def _accept(folded: str, start: int, phrase: Phrase) -> Iterator[Occurrence]:
+    end = start + len(phrase.text)
+    word_end = end
+    if _is_letter(phrase.text[-1]):
+        rest = _REST_OF_WORD.match(folded, end)
+        word_end = rest.end() if rest else end
+    if not phrase.is_open_after and word_end != end:
+        return
+    if phrase.is_open_before and _is_letter(phrase.text[0]):
+        start = _find_word_start(folded, start)
+    yield Occurrence(start, word_end, phrase.kind, phrase.rank)
+
+
+def _find_word_start(folded: str, start: int) -> int:
+    limit = max(0, start - _LONGEST_WORD)
+    while start > limit and _is_letter(folded[start - 1]):
+        start -= 1
+    return start
 
 
 def _is_letter(character: str) -> bool:
-    return character.isalpha() and character < _UNSPACED_FROM
+    return character < _UNSPACED_FROM and character.isalpha()
 
 
 def _drop_overlaps(found: list[Occurrence]) -> list[Occurrence]:

@@ -1,0 +1,153 @@
+"""What speaks for a number's being a one-time code. The findings are keys of ``codes.POINTS``."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from mailcheck.checks.content.code_shapes import Shape
+from mailcheck.checks.content.code_text import CodeText
+from mailcheck.checks.content.folding import fold
+from mailcheck.checks.content.word_tables import load_table
+
+_NEAR = 60  # characters between a code and its keyword
+_HEADING_REACH = 250  # the sentence above a code that has a line of its own
+_REACH_BEFORE = 100  # "verification code for your account at Example is 123456"
+_REACH_AFTER = 50  # "123456 is your Example Online Banking code"
+_LINK_REACH = 30  # "code for login 123456"
+_PROMINENT_LENGTH = 40  # a longer bold or large piece is a sentence or a headline
+
+# A full stop after one or two letters belongs to an abbreviation ("no. 4", "z dn. 3").
+SENTENCE_END = re.compile(r"(?<!\b\w)(?<!\b\w\w)[.!?](?:\s|\Z)|[。！？]")
+_OTHER_NUMBER = re.compile(r"(?<![0-9.,:/-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
+_MARKS = " \t\r\"'`*_()[]{}<>«»“”„‘’「」『』【】〔〕（）|:.,;=~#。、，：-"
+TIGHT = re.compile(r"[\s\"'`*_()\[\]<>«»“”„‘’「」『』【】〔〕（）:：=→#-]*+")
+
+
+def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
+    """Name what speaks for a code in its surroundings."""
+    is_alone = _is_alone(text, shape)
+    if is_explicit(text, shape):
+        yield "explicit"
+    elif _is_linked(text, shape) or _is_asked(text, shape):
+        yield "linked"
+    if is_alone:
+        yield "alone"
+    elif _is_prominent(text, shape):
+        yield "prominent"
+    elif _has_own_cell(text, shape):
+        yield "cell"
+    reach = _HEADING_REACH if is_alone else _NEAR
+    for kind, finding in (("code", "keyword"), ("purpose", "purpose")):
+        if text.is_near(kind, shape.start, shape.end, reach, _NEAR):
+            yield finding
+            return
+
+
+def _is_alone(text: CodeText, shape: Shape) -> bool:
+    start = text.plain.rfind("\n", 0, shape.start) + 1
+    end = text.plain.find("\n", shape.end)
+    end = len(text.plain) if end < 0 else end
+    before = text.plain[max(start, shape.start - _NEAR) : shape.start]
+    after = text.plain[shape.end : min(end, shape.end + _NEAR)]
+    return not (before + after).strip(_MARKS)
+
+
+def _is_prominent(text: CodeText, shape: Shape) -> bool:
+    return any(
+        start <= shape.start and shape.end <= end and end - start <= _PROMINENT_LENGTH
+        for start, end in text.prominent
+    )
+
+
+def _has_own_cell(text: CodeText, shape: Shape) -> bool:
+    before = text.plain[shape.start - 1 : shape.start] or "\n"
+    after = text.plain[shape.end : shape.end + 1] or "\n"
+    return "\t" in before + after and (before + after).isspace()
+
+
+def is_explicit(text: CodeText, shape: Shape) -> bool:
+    """Tell whether the text says in so many words that this is the code."""
+    return (
+        _is_named_before(text, shape)
+        or _is_named_after(text, shape)
+        or _is_asked_with_code(text, shape)
+    )
+
+
+def _is_named_before(text: CodeText, shape: Shape) -> bool:
+    """``your code for Example is 123456``, ``code: 123456``, a code under its heading."""
+    word = text.last_before("code", shape.start)
+    if word is None or shape.start - word.end > _REACH_BEFORE:
+        return False
+    gap = text.plain[word.end : shape.start]
+    if TIGHT.fullmatch(gap):
+        return True
+    if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap.rstrip()[:-1]):
+        return False
+    folded = text.folded[word.end : shape.start]
+    return any(TIGHT.fullmatch(gap, end) for end in _ends(_connectors("before"), folded))
+
+
+def _is_named_after(text: CodeText, shape: Shape) -> bool:
+    """``123456 is your code``, ``123456 (code)``."""
+    word = text.first_after("code", shape.end)
+    if word is None or word.start - shape.end > _REACH_AFTER:
+        return False
+    gap = text.plain[shape.end : word.start]
+    if "\n" in gap.strip():
+        return False
+    if TIGHT.fullmatch(gap):
+        return "\n" not in gap and ":" not in gap
+    if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap):
+        return False
+    connector = _connectors("after").search(text.folded, shape.end, word.start)
+    return connector is not None and bool(TIGHT.fullmatch(text.plain, shape.end, connector.start()))
+
+
+def _is_asked_with_code(text: CodeText, shape: Shape) -> bool:
+    """``use 123456 as your code``, ``the code: please enter 123456``, in one sentence."""
+    if not (_follows(text, shape, "verb") or _follows(text, shape, "use")):
+        return False
+    before = text.last_before("code", shape.start)
+    after = text.first_after("code", shape.end)
+    gaps = [(before.end, shape.start)] if before else []
+    gaps += [(shape.end, after.start)] if after else []
+    return any(
+        end - start <= 2 * _NEAR and not SENTENCE_END.search(text.plain, start, end)
+        for start, end in gaps
+    )
+
+
+def _is_asked(text: CodeText, shape: Shape) -> bool:
+    """``enter 123456``, where codes or signing in are spoken of."""
+    return _follows(text, shape, "verb") and any(
+        text.is_near(kind, shape.start, shape.end, 2 * _NEAR, 2 * _NEAR)
+        for kind in ("code", "purpose")
+    )
+
+
+def _follows(text: CodeText, shape: Shape, kind: str) -> bool:
+    word = text.last_before(kind, shape.start)
+    return word is not None and bool(TIGHT.fullmatch(text.plain, word.end, shape.start))
+
+
+def _is_linked(text: CodeText, shape: Shape) -> bool:
+    """``the code for login 123456``: a preposition and a word or two between."""
+    word = text.last_before("code", shape.start)
+    if word is None or shape.start - word.end > _LINK_REACH:
+        return False
+    gap = text.folded[word.end : shape.start]
+    match = _connectors("link").match(gap.lstrip())
+    return match is not None and re.fullmatch(r"[^0-9.!?:;,\n]*", gap.strip()) is not None
+
+
+def _ends(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    return (match.end() for match in pattern.finditer(text))
+
+
+@cache
+def _connectors(place: str) -> re.Pattern[str]:
+    words = sorted(map(fold, load_table("code_words.toml")["connectors"][place]), key=len)
+    spaced = [re.escape(word) for word in reversed(words) if word[0].isalpha() and word < "\u2e80"]
+    others = [re.escape(word) for word in words if not (word[0].isalpha() and word < "\u2e80")]
+    return re.compile("|".join([rf"\b(?:{'|'.join(spaced)})\b", *others]))
