@@ -1,6 +1,7 @@
 """What `Exchange` promises to those who ask."""
 
 import dns.rcode
+import pytest
 
 from mailcheck.checks.dns_answers import DnsQuestion
 from mailcheck.dns.exchange import Exchange
@@ -35,6 +36,19 @@ def test_exchange_tells_once() -> None:
     network.advance(0)
     assert len(listener.told) == 1
     assert listener.told[0] is not None
+
+
+def test_exchange_cannot_send() -> None:
+    """What could not be sent is told by an exception, and by nothing else."""
+    network, listener = ScriptedNetwork(), Listener()
+    exchange = Exchange(network, network.random_bytes)
+    exchange.ask(SERVER, PACKED, True, Listener())
+    network.unreachable.add(SERVER.host)
+    with pytest.raises(OSError, match="unreachable"):
+        exchange.ask(SERVER, PACKED, True, listener)
+    network.queries[0].refuse()
+    network.advance(0)
+    assert listener.told == []
 
 
 def test_exchange_refusal_is_told_later() -> None:

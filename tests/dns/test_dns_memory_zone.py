@@ -46,6 +46,16 @@ def test_memory_zone_failing() -> None:
     assert ask(zone, "a.example", "A") == (DnsStatus.FOUND, ["192.0.2.1"])
 
 
+def test_memory_zone_failing_target() -> None:
+    """A CNAME to a name that fails fails with it."""
+    zone = MemoryZone(
+        {"www.example": {"CNAME": ["host.example."]}, "host.example": {"A": ["192.0.2.1"]}},
+        failing={"host.example": DnsStatus.SERVFAIL},
+    )
+    assert ask(zone, "www.example", "A") == (DnsStatus.SERVFAIL, [])
+    assert ask(zone, "www.example", "CNAME") == (DnsStatus.FOUND, ["host.example."])
+
+
 def test_memory_zone_silent() -> None:
     """A silent name is never answered; giving up is seen."""
     zone = MemoryZone({}, silent=["a.example"])

@@ -105,10 +105,6 @@ class MemoryZone:
         if question.name in self.silent:
             self.unanswered.append(question)
             return Deferred(lambda _: self.unanswered.remove(question))
-        by_type = self.failing.get((question.name, question.rdtype))
-        status = by_type or self.failing.get(question.name)
-        if status is not None:
-            return succeed(DnsAnswer(question, status, canonical_name=question.name))
         return succeed(self._answer(question))
 
     def _answer(self, question: DnsQuestion) -> DnsAnswer:
@@ -117,6 +113,11 @@ class MemoryZone:
         except (ValueError, dns.name.LabelTooLong, dns.name.EmptyLabel, dns.name.NameTooLong):
             return DnsAnswer(question, DnsStatus.NXDOMAIN, canonical_name=question.name)
         for _ in range(MAX_CHAIN):
+            canonical_name = name.to_text().removesuffix(".")
+            failure = self.failing.get((canonical_name, question.rdtype))
+            failure = failure or self.failing.get(canonical_name)
+            if failure is not None:
+                return DnsAnswer(question, failure, canonical_name=canonical_name)
             node = self._find_node(name)
             if node is not None and question.rdtype not in node and node.get("CNAME"):
                 name = dns.name.from_text(node["CNAME"][0].to_text().lower())
@@ -127,7 +128,7 @@ class MemoryZone:
                 question=question,
                 status=DnsStatus.FOUND if records else status,
                 records=records,
-                canonical_name=name.to_text().removesuffix("."),
+                canonical_name=canonical_name,
                 ttl=POSITIVE_TTL if records else NEGATIVE_TTL,
                 is_authenticated=self._is_authenticated,
             )
