@@ -59,4 +59,4 @@ def parse_instant(text: str) -> Instant:
 def format_instant(instant: Instant) -> str:
     """Write an instant as ``2026-11-21T10:00:00.000Z``: always three decimals and ``Z``."""
     moment = _EPOCH + timedelta(milliseconds=instant)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant % SECOND:03d}Z"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
