@@ -81,6 +81,8 @@ def parse_address_literal(text: str) -> str:
         raise ValueError("address literal is not in brackets")
     inner = text[1:-1]
     if inner[:5].lower() == "ipv6:":
+        if "%" in inner:
+            raise ValueError("an address literal has no zone")
         return str(ipaddress.IPv6Address(inner[5:]))
     return str(ipaddress.IPv4Address(inner))
 

@@ -1,0 +1,185 @@
+"""Mail addresses by RFC 5321, and tags."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.addresses import (
+    MAX_LOCAL_PART,
+    MAX_PATH,
+    Mailbox,
+    is_domain_name,
+    is_dot_atom,
+    parse_address_literal,
+    parse_mailbox,
+)
+
+ATEXT = "abcXYZ019!#$%&'*+-/=?^_`{|}~"
+
+
+@pytest.mark.parametrize(
+    ("text", "local_part", "domain"),
+    [
+        ("Smith@bar.com", "Smith", "bar.com"),
+        ("a@b", "a", "b"),
+        ("x.y.z@example.com.", "x.y.z", "example.com."),
+        ("dev-abc+tag@mailcheck.example", "dev-abc+tag", "mailcheck.example"),
+        ("!#$%&'*+-/=?^_`{|}~@example.com", "!#$%&'*+-/=?^_`{|}~", "example.com"),
+        ('"Joe\\,Blow"@example.com', "Joe,Blow", "example.com"),
+        ('"a b"@example.com', "a b", "example.com"),
+        ('"a@b"@example.com', "a@b", "example.com"),
+        ('"\\"\\\\"@example.com', '"\\', "example.com"),
+        ('""@example.com', "", "example.com"),
+        ("user@[192.0.2.1]", "user", "[192.0.2.1]"),
+        ("user@[IPv6:2001:db8::1]", "user", "[IPv6:2001:db8::1]"),
+        ("user@[ipv6:::ffff:192.0.2.1]", "user", "[ipv6:::ffff:192.0.2.1]"),
+        ("用户@例子.中国", "用户", "例子.中国"),
+        ('"用 户"@例子.中国', "用 户", "例子.中国"),
+        ("user@xn--fsqu00a.xn--fiqs8s", "user", "xn--fsqu00a.xn--fiqs8s"),
+        ("@hosta.int:userc@d.bar.org", "userc", "d.bar.org"),
+        ("@hosta.int,@jkl.org:userc@d.bar.org", "userc", "d.bar.org"),
+        ("a_b@under_score.example", "a_b", "under_score.example"),
+    ],
+)
+def test_addresses(text: str, local_part: str, domain: str) -> None:
+    """Addresses of RFC 5321 and RFC 6531 are read; a source route is dropped (appendix C)."""
+    assert parse_mailbox(text) == Mailbox(local_part, domain)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no @"),
+        ("a", "no @"),
+        ("@example.com", "local part"),
+        ("a@", "domain"),
+        (".a@example.com", "local part"),
+        ("a.@example.com", "local part"),
+        ("a..b@example.com", "local part"),
+        ("a b@example.com", "local part"),
+        ("a@b@example.com", "domain"),
+        ('"a"b@example.com', "no @ after the quoted"),
+        ('"a@example.com', "local part"),
+        ('"a\nb"@example.com', "local part"),
+        ("a\r\n@example.com", "local part"),
+        ("a\x00@example.com", "local part"),
+        ("a@-example.com", "domain"),
+        ("a@example-.com", "domain"),
+        ("a@exa mple.com", "domain"),
+        ("a@example..com", "domain"),
+        ("a@.example.com", "domain"),
+        ("a@[192.0.2.256]", "."),
+        ("a@[192.0.2.1", "brackets"),
+        ("a@[2001:db8::1]", "."),
+        ("a@[IPv6:192.0.2.1]", "."),
+        ("a@[IPv6:fe80::1%eth0]", "zone"),
+        ("a@[]", "."),
+        ("@hosta.int:", "no @"),
+        ("@hosta.int,userc@d.bar.org", "local part"),
+        ("\udcff@example.com", "."),
+        ("a@\udcff.example", "."),
+        ("a" * 65 + "@example.com", "64"),
+        ("ü" * 33 + "@example.com", "64"),
+        ("a@" + "b" * 253, "254"),
+    ],
+)
+def test_what_is_no_address(text: str, problem: str) -> None:
+    """What is no address is refused with a few words that say why."""
+    with pytest.raises(ValueError, match=problem):
+        parse_mailbox(text)
+
+
+def test_the_largest_address() -> None:
+    """A local part of 64 octets and a path of 254 octets are taken (RFC 5321 4.5.3.1)."""
+    domain = "d" * (MAX_PATH - MAX_LOCAL_PART - 1)
+    assert parse_mailbox("l" * MAX_LOCAL_PART + "@" + domain).domain == domain
+
+
+LOCAL_PARTS = st.text(
+    st.characters(min_codepoint=32, exclude_categories=["Cs", "Cc"]), max_size=30
+).filter(lambda text: len(text.encode()) <= MAX_LOCAL_PART)
+
+
+@given(LOCAL_PARTS)
+def test_a_written_address_reads_as_itself(local_part: str) -> None:
+    """An address is written with quotes where it needs them, and reads as itself."""
+    mailbox = Mailbox(local_part, "example.com")
+    assert parse_mailbox(str(mailbox)) == mailbox
+
+
+@given(st.text(max_size=60))
+def test_any_text(text: str) -> None:
+    """Any text is an address that survives being written, or a ValueError."""
+    try:
+        mailbox = parse_mailbox(text)
+    except ValueError:
+        return
+    assert parse_mailbox(str(mailbox)) == mailbox
+
+
+@given(st.lists(st.text(ATEXT, min_size=1), min_size=1))
+def test_dot_atoms(atoms: list[str]) -> None:
+    """Atoms joined by single dots need no quotes, and dots anywhere else do."""
+    text = ".".join(atoms)
+    assert is_dot_atom(text)
+    for wrong in (f".{text}", f"{text}.", f"{text}..a", f"{text} ", f'{text}"', ""):
+        assert not is_dot_atom(wrong)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("[192.0.2.1]", "192.0.2.1"),
+        ("[IPv6:2001:DB8:0:0::1]", "2001:db8::1"),
+        ("[ipv6:::]", "::"),
+    ],
+)
+def test_address_literals(text: str, address: str) -> None:
+    """An address literal gives its address in the shortest form (RFC 5321 4.1.3)."""
+    assert parse_address_literal(text) == address
+
+
+@pytest.mark.parametrize("text", ["192.0.2.1", "[192.0.2.1", "[ 192.0.2.1]", "[1]", "[IPv6:1]"])
+def test_what_is_no_address_literal(text: str) -> None:
+    """Anything else is refused."""
+    with pytest.raises(ValueError):  # noqa: PT011 - the words are those of the standard library
+        parse_address_literal(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_name"),
+    [
+        ("localhost", True),
+        ("mx.example.com", True),
+        ("mx.example.com.", True),
+        ("a--b.example", True),
+        ("", False),
+        (".", False),
+        ("-a.example", False),
+        ("a" * 256, False),
+        ("[192.0.2.1]", False),
+    ],
+)
+def test_domain_names(text: str, is_name: bool) -> None:
+    """The form of a host name is known, whether it exists or not."""
+    assert is_domain_name(text) is is_name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@" + "a." * 200_000,
+        "@" + "a" * 400_000,
+        "@a" + "-" * 400_000,
+        "@" + "a,@" * 130_000,
+        '"' + "a" * 400_000,
+        '"' + "\\" * 400_001,
+        "a." * 200_000 + "@",
+        "a@" + "-" * 400_000,
+    ],
+    ids=range(8),
+)
+def test_hostile_lengths(text: str) -> None:
+    """Long nonsense is refused in linear time."""
+    with pytest.raises(ValueError, match=r"address|local part|domain"):
+        parse_mailbox(text)
