@@ -37,7 +37,7 @@ DAY_WINDOW = Window("day", DAY)
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Requests left in both windows, after this one was counted; ``exhausted`` refuses it."""
+    """Requests left in both windows after this one; ``exhausted`` has refused it, uncounted."""
 
     remaining: int
     daily_remaining: int
@@ -55,8 +55,9 @@ def judge_usage(minute_count: int, day_count: int, limits: RequestLimits) -> Usa
         exhausted = DAY_WINDOW
     elif minute_count > limits.per_minute:
         exhausted = MINUTE_WINDOW
+    uncounted = 0 if exhausted is None else 1
     return Usage(
-        remaining=max(0, limits.per_minute - minute_count),
-        daily_remaining=max(0, limits.per_day - day_count),
+        remaining=max(0, limits.per_minute - minute_count + uncounted),
+        daily_remaining=max(0, limits.per_day - day_count + uncounted),
         exhausted=exhausted,
     )
