@@ -1,0 +1,56 @@
+"""Cursors are opaque, and only ours are taken."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.cursors import START, Position, format_cursor, parse_cursor
+
+
+@given(st.integers(0, 2**60 - 1))
+def test_a_cursor_leads_back_to_its_position(number: int) -> None:
+    """A position survives being written as a cursor, as text that needs no escaping in a URL."""
+    cursor = format_cursor(Position(number))
+    assert cursor.isascii()
+    assert cursor.isalnum()
+    assert parse_cursor(cursor) == number
+
+
+@given(st.text(max_size=20))
+def test_one_spelling_for_each_position(text: str) -> None:
+    """Whatever is taken as a cursor is exactly what we would have written."""
+    try:
+        position = parse_cursor(text)
+    except ValueError:
+        return
+    assert format_cursor(position) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "c",
+        "0",
+        "c-1",
+        "c01",
+        "c00",
+        "C0",
+        "cA",
+        "c 1",
+        "c1 ",
+        "c1\n",
+        "c١",
+        "cg",
+        "c" + "f" * 16,
+    ],
+)
+def test_what_is_no_cursor(text: str) -> None:
+    """A text that this service did not write is refused."""
+    with pytest.raises(ValueError, match="cursor"):
+        parse_cursor(text)
+
+
+def test_the_start() -> None:
+    """There is a cursor before the first message."""
+    assert parse_cursor(format_cursor(START)) == START == 0

@@ -1,0 +1,97 @@
+"""Filters: which messages match, and why the others do not."""
+
+from dataclasses import replace
+
+import pytest
+
+from mailcheck.core.accounts import InboxState, Quota
+from mailcheck.core.content import HeaderSummary
+from mailcheck.core.cursors import Position
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import MessageSummary
+
+MESSAGE = MessageSummary(
+    id=MessageId("m"),
+    account_id=AccountId("a"),
+    delivery_id=DeliveryId("d"),
+    position=Position(7),
+    recipient="dev-abc+SignUp@Mailcheck.example",
+    tag="SignUp",
+    header=HeaderSummary("shop@example.com", "Der Große Shop", "Willkommen STRASSE"),
+    size=100,
+    received_at=Instant(10_000),
+    expires_at=Instant(20_000),
+    share_token="s",
+)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        MessageFilter(),
+        MessageFilter(tag="signup"),
+        MessageFilter(recipient="DEV-ABC+signup@mailcheck.EXAMPLE"),
+        MessageFilter(author="SHOP@example"),
+        MessageFilter(author="der grosse shop"),
+        MessageFilter(author="Shop <shop"),
+        MessageFilter(subject="straße"),
+        MessageFilter(since=Instant(10_000)),
+        MessageFilter(after=Position(6)),
+        MessageFilter(text="is searched in the store only"),
+    ],
+)
+def test_matches(wanted: MessageFilter) -> None:
+    """Tag and recipient match whole, author and subject by containing, all without case."""
+    assert wanted.mismatches(MESSAGE) == []
+    assert wanted.matches(MESSAGE)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (MessageFilter(tag="sign"), "its tag is 'SignUp', not 'sign'"),
+        (MessageFilter(tag=""), "its tag is 'SignUp', not ''"),
+        (MessageFilter(recipient="dev-abc@mailcheck.example"), "it was sent to"),
+        (MessageFilter(author="bank"), "its author is"),
+        (MessageFilter(subject="reset"), "its subject is"),
+        (MessageFilter(since=Instant(12_500)), "it arrived 2.5 s before since"),
+        (MessageFilter(after=Position(7)), "it had arrived before the cursor"),
+    ],
+)
+def test_mismatches(wanted: MessageFilter, reason: str) -> None:
+    """A message that does not match is told apart with the one reason that holds."""
+    (found,) = wanted.mismatches(MESSAGE)
+    assert found.startswith(reason)
+    assert not wanted.matches(MESSAGE)
+
+
+def test_all_reasons_are_named() -> None:
+    """Who waits in vain learns every reason at once."""
+    wanted = MessageFilter(
+        tag="other",
+        recipient="x",
+        author="xyz",
+        subject="xyz",
+        since=Instant(10_001),
+        after=Position(8),
+    )
+    assert len(wanted.mismatches(MESSAGE)) == 6
+
+
+def test_untagged() -> None:
+    """The empty tag asks for mail without a tag."""
+    untagged = replace(MESSAGE, tag="")
+    assert MessageFilter(tag="").matches(untagged)
+    assert not MessageFilter(tag="signup").matches(untagged)
+
+
+@pytest.mark.parametrize(
+    ("messages", "size", "has_room"),
+    [(0, 0, True), (1, 99, True), (2, 0, False), (0, 100, False), (3, 200, False)],
+)
+def test_room_of_an_inbox(messages: int, size: int, has_room: bool) -> None:
+    """An inbox has room for one more message while both quotas leave some."""
+    state = InboxState(AccountId("a"), "dev-a", Position(3), messages, size, Quota(2, 100))
+    assert state.has_room is has_room
