@@ -1,0 +1,228 @@
+"""Mail of any bytes, read through every route: always valid JSON, never a header, never a crash."""
+
+import base64
+import json
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.house import Answer, House, mail
+from tests.web.raw_http import RawHttp
+
+pytestmark = pytest.mark.attack
+
+
+def read_everywhere(house: House, raw: bytes, tag: str = "x") -> Any:
+    """Receive a mail and read it by every route there is; gives the whole message."""
+    cursor = house.get("/inbox/address").json["cursor"]
+    pending = house.ask("GET", f"/inbox/wait?after={cursor}&tag={quote(tag)}")
+    house.receive(house.address(tag), raw=raw)
+    message = pending.answer().json
+    path = f"/inbox/messages/{message['id']}"
+    assert house.get(path).json == message
+    listed = house.get(f"/inbox/messages?after={cursor}&limit=1").json["messages"][0]
+    assert listed == {name: message[name] for name in listed}
+    _check_raw(house, path, raw)
+    html = house.get(path + "/html")
+    assert html.body == message["html"].encode("utf-8", "replace")
+    for attachment in message["attachments"]:
+        answer = house.get(urlsplit(attachment["url"]).path.removeprefix("/api/v1"))
+        assert len(answer.body) == attachment["size"]
+        _check_no_new_header(answer)
+    shared = house.open(urlsplit(message["shareUrl"]).path).answer()
+    assert shared.json == message
+    house.get("/inbox")
+    for name, value in (("subject", message["subject"]), ("from", message["from"]["address"])):
+        found = house.ask("GET", "/inbox/messages", params={name: value[:100], "after": cursor})
+        assert found.answer().json["total"] == 1
+    return message
+
+
+def _check_raw(house: House, path: str, raw: bytes) -> None:
+    body = house.get(path + "/raw").json
+    text = body["raw"]
+    assert (text.encode() if body["encoding"] == "utf-8" else base64.b64decode(text)) == raw
+    exact = house.ask("GET", path + "/raw", headers={"Accept": "message/rfc822"}).answer()
+    assert exact.body == raw
+
+
+def _check_no_new_header(answer: Answer) -> None:
+    assert not [name for name in answer.headers if name.startswith("x-injected")]
+
+
+def every(strategy: st.SearchStrategy[bytes], house: House, examples: int) -> None:
+    """Read many mails that a strategy makes."""
+
+    @settings(max_examples=examples, deadline=None, database=None)
+    @given(strategy)
+    def check(raw: bytes) -> None:
+        read_everywhere(house, raw)
+
+    check()
+
+
+HOSTILE_TEXTS = st.one_of(
+    st.binary(max_size=60).filter(lambda data: b"\n" not in data and b"\r" not in data),
+    st.text(max_size=30).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.sampled_from(
+        [
+            b"<script>alert(1)</script>",
+            b"\x00\x01\x1b[31m\x7f",
+            b"\xed\xa0\x80\xff\xfe",
+            b'"; filename="evil.exe',
+            b"=?utf-7?q?+2AA-?=",
+            b"=?utf-16?b?2AA=?=",
+            b"=?utf-8?q?a=0D=0AX-Injected:_yes?=",
+            b"=?x-unknown?q?=00=ff?=",
+            b"=?utf-8?b?" + b"7aCA" * 5 + b"?=",
+            b'"\\"<a@b>" <c@d>, (comment <e@f>) g@h',
+            b"\xe2\x80\xae\xe2\x80\xa8\xc2\x85",
+            b"' OR 1=1 --",
+            b"%s%n%%{}\\u0000",
+            b"]]>",
+        ]
+    ),
+)
+
+FIELD_NAMES = st.sampled_from(
+    [
+        b"From",
+        b"Subject",
+        b"To",
+        b"Date",
+        b"Received",
+        b"Content-Type",
+        b"Content-Disposition",
+        b"Content-Transfer-Encoding",
+        b"Content-ID",
+        b"__proto__",
+        b"X-\xff",
+        b"constructor",
+    ]
+)
+
+CONTENT_TYPES = st.sampled_from(
+    [
+        b"text/plain",
+        b"text/html; charset=utf-16",
+        b"text/plain; charset=utf-7",
+        b"text/html; charset=punycode",
+        b"text/plain; charset=rot13",
+        b"text/plain; charset=\xff",
+        b"multipart/mixed; boundary=b",
+        b'multipart/alternative; boundary="b"',
+        b'application/octet-stream; name="=?utf-8?q?=0d=0aX-Injected:1?="',
+        b"message/rfc822",
+        b"image/svg+xml; name*=utf-8''%00%0d%0a%2f..%ed%a0%80",
+        b"text/html\r\n\t; charset=shift_jis",
+    ]
+)
+
+ENCODINGS = st.sampled_from([b"base64", b"quoted-printable", b"x-uuencode", b"8bit", b"\xff", b""])
+
+
+@st.composite
+def hostile_mails(draw: st.DrawFn) -> bytes:
+    """Write a mail that looks like one, and is hostile in its fields and parts."""
+    lines = [
+        draw(FIELD_NAMES)
+        + draw(st.sampled_from([b": ", b":", b" : ", b":\t"]))
+        + draw(HOSTILE_TEXTS)
+        for _ in range(draw(st.integers(0, 6)))
+    ]
+    lines.append(b"Content-Type: " + draw(CONTENT_TYPES))
+    lines.append(b"Content-Transfer-Encoding: " + draw(ENCODINGS))
+    body = b""
+    for _ in range(draw(st.integers(0, 4))):
+        part = [
+            b"\r\n--b",
+            b"Content-Type: " + draw(CONTENT_TYPES),
+            b"Content-Disposition: attachment; filename=" + draw(HOSTILE_TEXTS),
+            b"Content-Transfer-Encoding: " + draw(ENCODINGS),
+            b"",
+            draw(st.binary(max_size=80)),
+        ]
+        body += b"\r\n".join(part)
+    end = draw(st.sampled_from([b"\r\n--b--\r\n", b"", b"\r\n--b"]))
+    return b"\r\n".join(lines) + b"\r\n\r\n" + draw(HOSTILE_TEXTS) + body + end
+
+
+def test_any_bytes_at_all(house: House) -> None:
+    """Bytes that are no mail are stored, and every route answers with valid JSON."""
+    every(st.binary(max_size=200), house, 60)
+
+
+def test_mail_with_hostile_fields_and_parts(house: House) -> None:
+    """Control characters, surrogates, broken charsets and names stay inside JSON strings."""
+    every(hostile_mails(), house, 150)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "</script><script>alert(1)</script>",
+        "\u2028\u2029\u0085",
+        '"\\\b\f\n\t',
+        "\ufffe\uffff\ufeff",
+        "\U0010ffff",
+        "a\u0301\u202e",
+    ],
+)
+def test_text_comes_back_as_it_was_sent(house: House, text: str) -> None:
+    """What JSON must escape, or a careless reader would run, is text like any other."""
+    body = base64.encodebytes(text.encode()).replace(b"\n", b"\r\n")
+    for subtype in ("plain", "html"):
+        head = f"Content-Type: text/{subtype}; charset=utf-8\r\nContent-Transfer-Encoding: base64"
+        message = read_everywhere(house, head.encode() + b"\r\n\r\n" + body)
+        shown = message["html" if subtype == "html" else "text"]
+        assert shown.replace("\r\n", "\n").strip("\n") == text.strip("\n")
+
+
+def test_json_is_not_active_content(house: House) -> None:
+    """A message full of HTML is JSON that no browser takes for a page."""
+    house.receive(raw=mail("<img src=x onerror=alert(1)>", "<script>alert(1)</script>"))
+    for path in ("/inbox/messages", "/inbox/wait?after=c0"):
+        answer = house.get(path)
+        assert answer.headers["content-type"] == "application/json; charset=utf-8"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize(
+    "sender", ["", "a@example.com", '"a b"@example.com', "ü@example.com", "x" * 64 + "@example.com"]
+)
+def test_envelope_addresses_of_every_form(house: House, sender: str) -> None:
+    """Whatever SMTP takes as an address is shown as it was given."""
+    house.receive(house.address("ü+\U0001f4a9"), sender=sender)
+    message = house.get("/inbox/wait?after=c0").json
+    assert message["envelope"]["mailFrom"] == sender
+    assert message["tag"] == "ü+\U0001f4a9"
+
+
+def test_a_mail_of_many_fields_makes_a_bounded_answer(house: House) -> None:
+    """100,000 header fields, repeated or not, are answered in bounded size and time."""
+    repeated = b"X-Same: value\r\n" * 50_000
+    distinct = b"".join(b"X-%d: v\r\n" % number for number in range(50_000))
+    for head in (repeated, distinct):
+        house.receive(raw=head + b"\r\nbody\r\n")
+        cursor = house.get("/inbox/address").json["cursor"]
+        newest = house.get("/inbox/messages?limit=1").json["messages"][0]
+        answer = house.get(f"/inbox/messages/{newest['id']}")
+        assert len(answer.json["headerList"]) <= 1_000
+        assert any("1000 fields" in problem for problem in answer.json["problems"])
+        assert cursor == newest["cursor"]
+
+
+def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
+    """A mail of 5 MB comes back whole, as JSON and as bytes, in one response each."""
+    raw = mail(body="\U0001f4a9 0123456789" * 350_000)
+    house.receive(raw=raw)
+    message_id = house.get("/inbox/messages").json["messages"][0]["id"]
+    path = f"/api/v1/inbox/messages/{message_id}/raw"
+    key = f"X-API-Key: {house.key}"
+    assert RawHttp(house).ask(path, key).json["raw"].encode() == raw
+    assert RawHttp(house).ask(path, key, "Accept: message/rfc822").body == raw
+    assert len(json.dumps(house.get(path[7:-4]).json["text"])) > 4_000_000
