@@ -63,8 +63,6 @@ def auth(connection: MailProtocol, argument: bytes) -> None:
         raise CommandError(replies.SAY_HELLO_FIRST)
     if connection.client.account_id is not None:
         raise CommandError(replies.IS_AUTHENTICATED)
-    if connection.transaction is not None:
-        raise CommandError(replies.MAIL_IS_OPEN)
     if not may_authenticate(connection):
         raise CommandError(replies.TLS_REQUIRED)
     mechanism, _, response = argument.partition(b" ")

@@ -68,8 +68,7 @@ class MailFactory(SMTPFactory):
         """Uncount a connection that has ended."""
         self._uncount(connection)
         self._connections.discard(connection)
-        if self._drained is not None and not self._connections and not self._drained.called:
-            self._drained.callback(None)
+        self._look_whether_drained()
 
     def _uncount(self, connection: MailProtocol) -> None:
         key = self._admitted.pop(connection, None)
@@ -83,20 +82,23 @@ class MailFactory(SMTPFactory):
 
         Fires when all are gone; after ``grace`` seconds the rest are cut off.
         """
-        drained: Deferred[None] = Deferred()
-        self._drained = drained
-        for connection in tuple(self._connections):
-            connection.drain()
-        if not self._connections:
-            drained.callback(None)
-            return drained
         cut_off = self._clock.callLater(grace, self._cut_off)
 
         def when_gone(_: None) -> None:
             if cut_off.active():
                 cut_off.cancel()
 
-        return drained.addCallback(when_gone)
+        drained: Deferred[None] = Deferred()
+        drained.addCallback(when_gone)
+        self._drained = drained
+        for connection in tuple(self._connections):
+            connection.drain()
+        self._look_whether_drained()
+        return drained
+
+    def _look_whether_drained(self) -> None:
+        if self._drained is not None and not self._connections and not self._drained.called:
+            self._drained.callback(None)
 
     def _cut_off(self) -> None:
         for connection in tuple(self._connections):

@@ -16,7 +16,7 @@ class Wire:
     all that was written was taken at once there is nothing it could overtake.
     """
 
-    __slots__ = ("_is_direct", "_is_encrypted", "_is_paused", "_lines", "_transport")
+    __slots__ = ("_is_bare_socket", "_is_direct", "_is_paused", "_lines", "_transport")
 
     def __init__(self, transport: Any) -> None:
         """Use a transport that is an ITLSTransport and an IPushProducer at once."""
@@ -25,8 +25,8 @@ class Wire:
             # Else a reply that follows another one waits until the client has
             # acknowledged that, which it may put off for 40 ms.
             transport.setTcpNoDelay(True)
-        self._is_direct = isinstance(transport, FileDescriptor)
-        self._is_encrypted = False
+        self._is_bare_socket = isinstance(transport, FileDescriptor)
+        self._is_direct = self._is_bare_socket
         self._is_paused = False
         self._lines: list[bytes] = []
 
@@ -52,8 +52,7 @@ class Wire:
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Encrypt from here on."""
         self.flush()
-        self._is_direct = False
-        self._is_encrypted = True
+        self._is_direct = self._is_bare_socket = False
         self._transport.startTLS(certificate)
 
     def tls_facts(self) -> TlsFacts:
@@ -85,10 +84,10 @@ class Wire:
         the last reply would be lost to a client that is still sending.
         """
         self.flush()
-        if self._is_encrypted or not ITCPTransport.providedBy(self._transport):
-            self._transport.loseConnection()
-        else:
+        if self._is_bare_socket:
             self._transport.loseWriteConnection()
+        else:
+            self._transport.loseConnection()
 
     def cut(self) -> None:
         """End the connection at once."""

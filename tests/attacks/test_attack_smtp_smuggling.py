@@ -72,27 +72,29 @@ def test_no_other_sequence_ends_a_mail(sequence: bytes) -> None:
         assert house.messages == []
 
 
-@pytest.mark.parametrize("sequence", SEQUENCES, ids=repr)
-def test_no_cut_makes_a_sequence_an_end(sequence: bytes) -> None:
+@pytest.mark.parametrize("before", LINE_ENDS, ids=repr)
+def test_no_cut_makes_a_sequence_an_end(before: bytes) -> None:
     """The same, with a packet boundary at every octet around the sequence in turn."""
-    content = b"hello" + sequence + EVIL
-    first = len(b"hello")
-    for cut in range(first - 1, first + len(sequence) + 2):
+    for sequence in SEQUENCES:
+        if not sequence.startswith(before + b"."):
+            continue
+        content = b"hello" + sequence + EVIL
+        for cut in range(4, 7 + len(sequence)):
+            house = House()
+            talk = house.at_data()
+            assert talk.say(content[:cut], content[cut:]) == b"", (sequence, cut)
+            assert len(talk.codes(FINAL_DOT)) == 1, (sequence, cut)
+            assert nothing_was_obeyed(house), (sequence, cut)
+
+
+def test_no_sequence_ends_a_mail_at_its_beginning() -> None:
+    """The CRLF of DATA itself may begin the end, but only with a whole one behind the dot."""
+    for sequence in OPENINGS:
         house = House()
         talk = house.at_data()
-        assert talk.say(content[:cut], content[cut:]) == b""
-        assert len(talk.codes(FINAL_DOT)) == 1
-        assert nothing_was_obeyed(house)
-
-
-@pytest.mark.parametrize("sequence", OPENINGS, ids=repr)
-def test_no_sequence_ends_a_mail_at_its_beginning(sequence: bytes) -> None:
-    """The CRLF of DATA itself may begin the end, but only with a whole one behind the dot."""
-    house = House()
-    talk = house.at_data()
-    assert talk.say(sequence + EVIL) == b""
-    assert len(talk.codes(FINAL_DOT)) == 1
-    assert nothing_was_obeyed(house)
+        assert talk.say(sequence + EVIL) == b"", sequence
+        assert len(talk.codes(FINAL_DOT)) == 1, sequence
+        assert nothing_was_obeyed(house), sequence
 
 
 @pytest.mark.parametrize("control", [b"\n", b"\r", b"\0", b"\r\r\n", b"\n\r"], ids=repr)

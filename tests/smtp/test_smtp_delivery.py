@@ -123,3 +123,14 @@ def test_a_receiver_that_fails_twice_closes_the_connection(
     assert talk.codes(b"hi\r\n.\r\n") == ["452", "421"]
     assert talk.is_closed
     assert len(logged_failures) == 1
+
+
+def test_a_fault_in_the_middle_of_the_input_closes_the_connection(
+    logged_failures: list[LogEvent],
+) -> None:
+    """What a fault leaves undone is not guessed: the client is told 421, and comes again."""
+    receiver = FakeMailReceiver(failures={"record_refusal": ZeroDivisionError()})
+    talk = House(receiver, limits={"message_size": 10}).at_data()
+    assert talk.codes(b"x" * 20 + b"\r\n.\r\nNOOP\r\n") == ["552", "421"]
+    assert talk.is_closed
+    assert len(logged_failures) == 1

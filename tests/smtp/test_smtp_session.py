@@ -1,6 +1,8 @@
 """Greeting, offers, order of commands, and the commands that move no mail."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.smtp.talk import HOST_NAME, House
 
@@ -162,3 +164,40 @@ def test_bare_line_ends_close_the_connection(line: bytes) -> None:
     talk.heard()
     assert talk.say(line + b"NOOP\r\n").startswith(b"500 5.5.2 ")
     assert talk.is_closed
+
+
+PARTS = (
+    b"EHLO y\r\n",
+    b"NOOP\r\n",
+    b"FOO \xff\r\n",
+    b"RSET\r\n",
+    MAIL,
+    RCPT,
+    b"RCPT TO:<nobody@inbox.example>\r\n",
+    b"NOOP " + b"x" * 3000 + b"\r\n",
+    b"RSET\r\n" + MAIL + RCPT + b"DATA\r\na\r\n..\r\n..b\r\n.\r\n",
+    b"RSET\r\n" + MAIL + RCPT + b"BDAT 5\r\na\r\n\r\nBDAT 4 LAST\r\n.\r\n\n",
+    b"RSET\r\n" + MAIL + RCPT + b"BDAT 6\r\nQUIT\r\nBDAT 0 LAST\r\n",
+    b"BDAT 6 LAST\r\nQUIT\r\n",
+)
+
+
+@given(
+    st.lists(st.sampled_from(PARTS), max_size=12),
+    st.lists(st.integers(1, 4000), min_size=1, max_size=20),
+)
+def test_a_conversation_does_not_depend_on_the_cut(parts: list[bytes], steps: list[int]) -> None:
+    """The same replies and the same mails, whether it comes in one packet or in any others."""
+    stream = b"EHLO x\r\n" + b"".join(parts)
+    whole, cut = House(), House()
+    expected = whole.connect().say(stream)
+    talk = cut.connect()
+    said = talk.heard()
+    position = number = 0
+    while position < len(stream):
+        step = steps[number % len(steps)]
+        said += talk.say(stream[position : position + step])
+        position += step
+        number += 1
+    assert said == expected
+    assert cut.receiver.delivered == whole.receiver.delivered
