@@ -29,6 +29,7 @@ HOST = "127.0.0.1"
 API = "/api/v1"
 START_DEADLINE = 30.0  # seconds
 STOP_DEADLINE = 30.0  # seconds
+ANSWER_DEADLINE = 70.0  # seconds, beyond the longest wait
 POLL = 0.01  # seconds
 READY = "mailcheck is ready."
 UNMETERED = 100_000_000
@@ -37,7 +38,7 @@ PORTS = range(10_000, 32_000)
 """Below those that systems give to outgoing connections: a port that a daemon leaves for a moment,
 between two starts, must not be taken by the next client that connects anywhere."""
 
-STOPPED_WELL = (0, -signal.SIGTERM)
+STOPPED_WELL = (0, -signal.SIGTERM, -signal.SIGINT)
 """Exit statuses of a clean stop: twistd stops, then ends by the signal that it was sent."""
 
 
@@ -45,7 +46,7 @@ class DaemonFailed(AssertionError):
     """The daemon ended or did not get ready; the message holds what it printed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answer:
     """An HTTP response, read to its end; header names in lower case."""
 
@@ -57,6 +58,24 @@ class Answer:
     def json(self) -> Any:
         """Give the body as JSON."""
         return json.loads(self.body)
+
+
+@dataclass(slots=True)
+class Pending:
+    """A request under way."""
+
+    method: str
+    path: str
+    connection: HTTPConnection
+
+    def answer(self) -> Answer:
+        """Wait for the answer; SPEC.md's tables judge it."""
+        with contextlib.closing(self.connection):
+            response = self.connection.getresponse()
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            answer = Answer(response.status, headers, response.read())
+        judge_response(self.method, self.path, answer)
+        return answer
 
 
 class Daemon:
@@ -136,6 +155,7 @@ class Daemon:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )
 
     def stop(self) -> int:
@@ -148,10 +168,20 @@ class Daemon:
         return self.process.wait(STOP_DEADLINE)
 
     def kill(self) -> None:
-        """End it as a power failure does."""
+        """End it as a power failure does: all of its processes at once."""
         if self._process is not None:
-            self._process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def kill_first(self) -> None:
+        """Kill the process that was started, and none that it has started itself."""
+        self.process.kill()
+        self.process.wait()
+
+    def pids(self) -> list[int]:
+        """Give its processes, the first one first (Linux)."""
+        return [self.process.pid, *_children(self.process.pid)]
 
     def output(self) -> str:
         """Give what it has printed and logged since its last start."""
@@ -171,24 +201,15 @@ class Daemon:
         """Ask the API with the first account's key."""
         return self.request("GET", f"{path}?{urlencode(query)}" if query else path)
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str] | None = None,
-        timeout: float = 70.0,
-    ) -> Answer:
-        """Send a request below the API's base path; its answer is judged by SPEC.md."""
-        connection = HTTPConnection(HOST, self.http_port, timeout=timeout)
-        try:
-            connection.request(
-                method, API + path, headers={"X-API-Key": self.key, **(headers or {})}
-            )
-            answer = _read_answer(connection)
-        finally:
-            connection.close()
-        judge_response(method, API + path, answer)
-        return answer
+    def request(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> Answer:
+        """Send a request below the API's base path and give its answer."""
+        return self.ask(method, path, headers).answer()
+
+    def ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> "Pending":
+        """Send a request below the API's base path and don't wait for its answer."""
+        connection = HTTPConnection(HOST, self.http_port, timeout=ANSWER_DEADLINE)
+        connection.request(method, API + path, headers={"X-API-Key": self.key, **(headers or {})})
+        return Pending(method, API + path, connection)
 
     def total(self) -> int:
         """Give the number of messages in the first account's inbox."""
@@ -236,11 +257,9 @@ def free_ports(count: int) -> Sequence[int]:
     return found
 
 
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 def _in_toml(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _read_answer(connection: HTTPConnection) -> Answer:
-    response = connection.getresponse()
-    headers = {name.lower(): value for name, value in response.getheaders()}
-    return Answer(response.status, headers, response.read())

@@ -1,0 +1,123 @@
+"""Mail that is sent in parallel until the daemon goes away, and what became of it."""
+
+import contextlib
+import random
+import smtplib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.servers.daemon import HOST, Daemon
+
+OK, SHUTTING_DOWN = 250, 421
+SENDERS = 6
+TAGS = ("one", "two")  # each mail goes to both
+LARGEST = 40_000  # octets
+PAGE = 100
+
+LINES = b"".join(
+    b"." * (number % 3) + bytes([65 + number % 26]) * (number % 70) + b" \xc3\xa9\xff\r\n"
+    for number in range(1_500)
+)
+"""What bodies are cut from: lines that begin with dots, and octets that are no UTF-8."""
+
+HEADER = (
+    b"From: load@example.com\r\nSubject: %s\r\n"
+    # No text: nothing is to be read out of these mails.
+    b"Content-Type: application/octet-stream\r\n\r\n"
+)
+
+
+@dataclass
+class Load:
+    """Senders that go on until the daemon hangs up; what they sent, and what got 250."""
+
+    daemon: Daemon
+    recipients: list[str]
+    sent: dict[str, bytes] = field(default_factory=dict)
+    acknowledged: set[str] = field(default_factory=set)
+    last_codes: set[int] = field(default_factory=set)
+
+    def run(self, seconds: float, end: Callable[[], object]) -> None:
+        """Send for some time, then call ``end``, which makes the daemon go away."""
+        names = [f"{len(self.sent)}-{number}" for number in range(SENDERS)]
+        senders = [threading.Thread(target=self._send, args=(name,)) for name in names]
+        for sender in senders:
+            sender.start()
+        time.sleep(seconds)
+        end()
+        for sender in senders:
+            sender.join()
+        assert self.last_codes <= {OK, SHUTTING_DOWN}, "a mail was refused"
+
+    def _send(self, name: str) -> None:
+        choices = random.Random(name)
+        code = OK
+        # Killed while it speaks to us: no reply is the end.
+        with (
+            contextlib.suppress(smtplib.SMTPServerDisconnected, ConnectionError),
+            smtplib.SMTP(HOST, self.daemon.smtp_port) as client,
+        ):
+            while code == OK:
+                subject = f"{name}-{len(self.sent)}"
+                self.sent[subject] = compose(subject, choices)
+                code = send(client, self.recipients, self.sent[subject])
+                if code == OK:
+                    self.acknowledged.add(subject)
+        self.last_codes.add(code)
+
+    def check(self, messages: list[Any], expected: set[str]) -> None:
+        """Check stored messages: all expected ones are there, and each is whole."""
+        subjects = Counter(message["subject"] for message in messages)
+        assert expected <= subjects.keys(), "an acknowledged mail is missing"
+        assert set(subjects.values()) <= {len(TAGS)}, "a mail was stored for one of its recipients"
+        for message in messages:
+            if message["tag"] == TAGS[0]:
+                assert raw_of(self.daemon, message["id"]) == self.sent[message["subject"]]
+
+
+def start_load(daemon: Daemon) -> Load:
+    """Make a load for a daemon's inbox."""
+    return Load(daemon, [daemon.address(tag) for tag in TAGS])
+
+
+def send(client: smtplib.SMTP, recipients: list[str], raw: bytes) -> int:
+    """Send a mail; gives the code of the first reply that was no success, or 250."""
+    client.ehlo_or_helo_if_needed()
+    commands = ["MAIL FROM:<load@example.com>", *(f"RCPT TO:<{one}>" for one in recipients)]
+    for command in commands:
+        code, _ = client.docmd(command)
+        if code != OK:
+            client.docmd("RSET")
+            return code
+    return client.data(raw)[0]
+
+
+def compose(subject: str, choices: random.Random) -> bytes:
+    """Write a mail that is like no other."""
+    start = choices.randrange(len(LINES) - LARGEST)
+    body = LINES[start : start + choices.choice([200, 2_000, LARGEST])]
+    body = body.rpartition(b"\r\n")[0].lstrip(b"\n")
+    return HEADER % subject.encode() + body + b"\r\n"
+
+
+def list_after(daemon: Daemon, cursor: str) -> list[Any]:
+    """List all messages after a cursor."""
+    messages: list[Any] = []
+    page: int | None = 1
+    while page is not None:
+        listed = daemon.get("/inbox/messages", after=cursor, limit=PAGE, page=page).json
+        messages += listed["messages"]
+        page = listed["nextPage"]
+    return messages
+
+
+def raw_of(daemon: Daemon, message_id: str) -> bytes:
+    """Read a message as it came in."""
+    accept = {"Accept": "message/rfc822"}
+    answer = daemon.request("GET", f"/inbox/messages/{message_id}/raw", accept)
+    assert answer.status == 200
+    return answer.body

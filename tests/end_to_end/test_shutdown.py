@@ -1,0 +1,40 @@
+"""A daemon that is told to stop: nobody who was served is let down."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from tests.end_to_end.load import list_after, start_load
+from tests.servers.daemon import STOPPED_WELL, Daemon
+
+pytestmark = pytest.mark.end_to_end
+
+WAITS = 20
+PATIENCE = 10.0  # seconds for a stop under load
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_under_load(daemon: Daemon, stop: signal.Signals) -> None:
+    """All mail that got 250 is kept, parked waits get 503 with a cursor, and the end is clean.
+
+    The signal goes to the whole process group, as systemd and a terminal send it.
+    """
+    load = start_load(daemon)
+    cursor = daemon.cursor()
+    waits = [daemon.ask("GET", f"/inbox/wait?tag=never-{number}") for number in range(WAITS)]
+    load.run(0.5, lambda: os.killpg(daemon.process.pid, stop))
+    began = time.monotonic()
+    assert daemon.when_ended() in STOPPED_WELL
+    assert time.monotonic() - began < PATIENCE
+    assert "Traceback" not in daemon.output()
+    for wait in waits:
+        answer = wait.answer()
+        assert answer.status == 503
+        assert int(answer.headers["retry-after"]) >= 1
+        assert answer.json["cursor"]
+    assert load.acknowledged
+    daemon.start()
+    assert daemon.get("/inbox/messages", after=answer.json["cursor"]).status == 200
+    load.check(list_after(daemon, cursor), load.acknowledged)
