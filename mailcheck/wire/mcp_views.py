@@ -1,0 +1,91 @@
+"""A message as an agent gets to see it: readable, bounded, inert; the same for all who ask."""
+
+from dataclasses import dataclass
+
+from mailcheck.core.content import MessageContent
+from mailcheck.wire.mcp_untrusted import defuse_html, defuse_markdown, remove_invisible
+from mailcheck.wire.mcp_visible import read_page
+
+MAX_TEXT = 20_000
+"""Characters of text that are shown: about 5,000 tokens, a fifth of what clients pass on."""
+
+MAX_HTML = 20_000
+"""Characters of HTML that are shown; the rest is on the REST side."""
+
+MAX_LINKS = 100
+MAX_LINK_CHARACTERS = 20_000
+"""Links are given exactly, so their number and whole length are bounded, never a link."""
+
+FEW_LINKS = 10
+"""Links of a message in a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """What of a message's content is safe to show, and warnings in sentences of ours.
+
+    ``text`` is the plain text, or the visible words of the HTML where there is
+    none. ``hides_text`` tells that the mail shows machines what it hides from people.
+    """
+
+    text: str
+    html: str
+    links: tuple[str, ...]
+    hides_text: bool
+    warnings: tuple[str, ...]
+
+
+def view_content(content: MessageContent) -> MessageView:
+    """Make the view of a mail's content, in time linear in what is shown of it."""
+    page = read_page(content.html)
+    has_text = bool(content.text.strip())
+    text = content.text if has_text else page.text
+    shown_text, text_warnings, invisible = _show(text, MAX_TEXT, "text")
+    shown_html, html_warnings, _ = _show(content.html, MAX_HTML, "html")
+    links = bound_links(content.links, MAX_LINKS)
+    warnings = [*_warn_of_hidden(page.hidden_passages, page.hidden_characters), *text_warnings]
+    if not has_text and shown_text:
+        warnings.append("the mail has no plain text: text is what its HTML shows")
+    if len(links) < len(content.links):
+        warnings.append(f"only {len(links)} of {len(content.links)} links are listed")
+    return MessageView(
+        text=defuse_markdown(shown_text),
+        html=defuse_html(shown_html),
+        links=links,
+        hides_text=page.hidden_passages > 0 or invisible > 0,
+        warnings=(*warnings, *html_warnings),
+    )
+
+
+def bound_links(links: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """Give the first links that fit."""
+    shown: list[str] = []
+    left = MAX_LINK_CHARACTERS
+    for link in links[:most]:
+        left -= len(link)
+        if left < 0:
+            break
+        shown.append(link)
+    return tuple(shown)
+
+
+def _show(text: str, most: int, name: str) -> tuple[str, list[str], int]:
+    visible, invisible = remove_invisible(text[: 2 * most])
+    warnings = []
+    if invisible:
+        warnings.append(f"{invisible} invisible characters were taken out of {name}")
+    if len(visible) > most or len(text) > 2 * most:
+        visible = visible[:most]
+        warnings.append(f"{name} is cut: these are its first {most} of {len(text)} characters")
+    return visible, warnings, invisible
+
+
+def _warn_of_hidden(passages: int, characters: int) -> list[str]:
+    if not passages:
+        return []
+    places = "one passage" if passages == 1 else f"{passages} passages"
+    warning = (
+        f"the HTML hides {places} ({characters} characters) from people who read it: "
+        f"a harmless preview line, or text meant for machines like you"
+    )
+    return [warning]

@@ -1,0 +1,160 @@
+"""What a person sees of an HTML mail and what it hides from them: for an agent that reads it.
+
+`checks.content` renders a page to find links and codes in it; here the question
+is which words stand there only for a machine.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+from mailcheck.checks.content import element_styles
+from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
+
+MAX_READ = 131_072
+"""Characters of HTML that are looked at: above what Gmail shows of a mail (102 KiB)."""
+
+# Beside what ``element_styles`` calls hidden: letters of 1 or 2 pixels, text moved out of the
+# page, text clipped away or seen through.
+_TOO_SMALL = re.compile(r"(?<![\w-])font-size\s*:\s*0*[12](?:\.\d+)?(?:px|pt)", re.IGNORECASE)
+_OUT_OF_PAGE = re.compile(
+    r"(?<![\w-])(?:text-indent|left|top|right|margin-left|margin-top)\s*:\s*-[0-9]{3,}"
+    r"|(?<![\w-])clip(?:-path)?\s*:\s*(?:rect\(\s*0|inset\(\s*(?:50|100)%)"
+    r"|(?<![\w-])color\s*:\s*transparent",
+    re.IGNORECASE,
+)
+_COLOR = re.compile(r"(?<![\w-])color\s*:\s*([^;!]{1,40})", re.IGNORECASE)
+_BACKGROUND = re.compile(r"(?<![\w-])background(?:-color)?\s*:\s*([^;!]{1,200})", re.IGNORECASE)
+_HEX = re.compile(r"#(?:[0-9a-f]{6}|[0-9a-f]{3})(?![0-9a-f])")
+_RGB = re.compile(r"rgba?\(\s*(\d{1,3})\s*,\s*(\d{1,3})\s*,\s*(\d{1,3})")
+_EMPTY_LINES = re.compile(r"\n{3,}")
+_NAMED = {"white": "#ffffff", "black": "#000000"}
+_PAPER, _INK = "#ffffff", "#000000"
+
+
+@dataclass(frozen=True, slots=True)
+class VisiblePage:
+    """The visible words, a line for each block, and how much is hidden from readers."""
+
+    text: str
+    hidden_passages: int
+    hidden_characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    name: str
+    is_skipped: bool
+    is_hidden: bool
+    color: str | None
+    background: str | None
+
+    @property
+    def hides(self) -> bool:
+        """Tell whether its words can't be seen; unknown colours are taken to differ."""
+        return self.is_hidden or (self.color is not None and self.color == self.background)
+
+
+_SHEET = _Element("", is_skipped=False, is_hidden=False, color=_INK, background=_PAPER)
+
+
+def read_page(markup: str) -> VisiblePage:
+    """Separate what is seen from what is hidden, in time linear in the size of the page."""
+    page = _Page()
+    for token in tokenize_html(markup[:MAX_READ]):
+        if isinstance(token, str):
+            page.add(token)
+        elif isinstance(token, StartTag):
+            page.open(token)
+        else:
+            page.close(token)
+    lines = [" ".join(line.split()) for line in "".join(page.pieces).split("\n")]
+    text = _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip()
+    return VisiblePage(text, page.hidden_passages, page.hidden_characters)
+
+
+@dataclass(slots=True)
+class _Page:
+    pieces: list[str] = field(default_factory=list)
+    elements: list[_Element] = field(default_factory=lambda: [_SHEET])
+    open_names: Counter[str] = field(default_factory=Counter)
+    hidden_passages: int = 0
+    hidden_characters: int = 0
+    was_hidden: bool = False
+
+    def add(self, words: str) -> None:
+        element = self.elements[-1]
+        length = len("".join(words.split()))
+        if element.is_skipped:
+            return
+        if not element.hides:
+            self.pieces.append(words.replace("\n", " "))
+            self.was_hidden = self.was_hidden and not length
+        elif length:
+            self.hidden_passages += not self.was_hidden
+            self.hidden_characters += length
+            self.was_hidden = True
+
+    def open(self, tag: StartTag) -> None:
+        if tag.name in element_styles.IMPLIED_END and self.elements[-1].name == tag.name:
+            self._leave()
+        self._separate(tag.name)
+        if tag.name not in element_styles.VOID:
+            self.elements.append(_describe(tag, self.elements[-1]))
+            self.open_names[tag.name] += 1
+
+    def close(self, tag: EndTag) -> None:
+        # An end tag without its start tag is ignored, so each element is left once.
+        if self.open_names[tag.name]:
+            while self.elements[-1].name != tag.name:
+                self._leave()
+            self._leave()
+        self._separate(tag.name)
+
+    def _leave(self) -> None:
+        self.open_names[self.elements.pop().name] -= 1
+
+    def _separate(self, name: str) -> None:
+        if name in element_styles.BLOCKS:
+            self.pieces.append("\n")
+        elif name in element_styles.CELLS:
+            self.pieces.append(" ")
+
+
+def _describe(tag: StartTag, above: _Element) -> _Element:
+    style = tag.attributes.get("style", "")
+    hidden_by_style = style and (_TOO_SMALL.search(style) or _OUT_OF_PAGE.search(style))
+    return _Element(
+        tag.name,
+        is_skipped=above.is_skipped or tag.name in element_styles.NOT_SHOWN,
+        is_hidden=above.is_hidden
+        or bool(hidden_by_style)
+        or element_styles.is_hidden(tag.attributes),
+        color=_find_color(_COLOR.search(style), tag.attributes.get("color"), above.color),
+        background=_find_color(
+            _BACKGROUND.search(style),
+            tag.attributes.get("bgcolor", tag.attributes.get("background")),
+            above.background,
+        ),
+    )
+
+
+def _find_color(
+    styled: re.Match[str] | None, attribute: str | None, above: str | None
+) -> str | None:
+    if styled is not None:
+        return _read_color(styled[1])
+    return above if attribute is None else _read_color(attribute)
+
+
+def _read_color(value: str) -> str | None:
+    """Give a colour as ``#rrggbb``; nothing for a picture, a variable or what is not known."""
+    value = value.strip().lower()
+    if value in _NAMED:
+        return _NAMED[value]
+    if found := _HEX.search(value):
+        digits = found[0][1:]
+        return "#" + (digits if len(digits) == 6 else "".join(digit * 2 for digit in digits))
+    if found := _RGB.search(value):
+        return "#" + "".join(f"{min(255, int(part)):02x}" for part in found.groups())
+    return None

@@ -1,0 +1,94 @@
+"""JSON Schemas of messages and of what belongs to them (SPEC.md 2.7, DECISIONS.md section 4)."""
+
+from mailcheck.core.content import CandidateKind
+from mailcheck.wire.schemas import (
+    Schema,
+    array_of,
+    boolean,
+    number,
+    or_null,
+    record,
+    text,
+    timestamp,
+    whole_number,
+)
+
+CURSOR = text("arrival position; pass it back unchanged as after")
+
+AUTHOR = record({"address": text(), "name": text()}, "who the mail says it is from")
+
+SUMMARY_FIELDS: dict[str, Schema] = {
+    "id": text("names the message in other calls"),
+    "to": text("recipient address"),
+    "tag": text("+tag of the recipient address; empty without one"),
+    "from": AUTHOR,
+    "subject": text(),
+    "receivedAt": timestamp(),
+    "expiresAt": timestamp(),
+    "links": array_of(text(), "http(s) links, in order"),
+    "bestLink": or_null(text("the link a person would click, null without one")),
+    "codes": array_of(text(), "one-time codes, best first"),
+    "shareUrl": text("public page of the message; dies with it"),
+    "size": whole_number("bytes of the raw mail"),
+    "cursor": CURSOR,
+    "deliveryId": text("the same for all recipients of one mail"),
+}
+
+LISTED_MESSAGE = record(SUMMARY_FIELDS)
+
+ATTACHMENT = record(
+    {
+        "id": text(),
+        "filename": text(),
+        "contentType": text(),
+        "size": whole_number("bytes, decoded"),
+        "contentId": or_null(text()),
+        "url": text("download; needs the API key"),
+    }
+)
+
+ENVELOPE = record(
+    {
+        "mailFrom": text("MAIL FROM; empty for bounces"),
+        "rcptTo": text(),
+        "helo": text(),
+        "clientAddress": text(),
+        "tls": or_null(record({"version": text(), "cipher": text()})),
+    },
+    "what the SMTP client said",
+)
+
+CANDIDATE = record(
+    {
+        "kind": {"type": "string", "enum": [kind.value for kind in CandidateKind]},
+        "value": text(),
+        "score": number(),
+        "accepted": boolean(),
+        "reasons": array_of(text()),
+    },
+    "something that might be a code or a link, and why it was taken or not",
+)
+
+SEEN_MESSAGE = record(
+    {
+        "id": text(),
+        "to": text(),
+        "tag": text(),
+        "from": AUTHOR,
+        "subject": text(),
+        "receivedAt": timestamp(),
+        "cursor": CURSOR,
+        "reasons": array_of(text(), "why it is not the one waited for"),
+    }
+)
+
+REFUSED_MAIL = record(
+    {
+        "to": text(),
+        "from": text(),
+        "client": text(),
+        "reason": text(),
+        "refusedAt": timestamp(),
+    },
+    "a mail for this inbox that was refused",
+)
