@@ -1,0 +1,81 @@
+"""Values to JSON shapes, where no route reaches every corner."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.identifiers import MessageId
+from mailcheck.core.share_links import parse_share_token
+from mailcheck.wire.inbox import render_raw_message
+from mailcheck.wire.json_values import JsonValue, dump_json
+from mailcheck.wire.messages import render_headers
+from mailcheck.wire.urls import PublicUrls
+from tests.spec.judge import read_json
+
+ID = MessageId("01a1fdfa-4600-7000-8000-000000000006")
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda values: st.lists(values) | st.dictionaries(st.text(), values),
+        max_leaves=20,
+    )
+)
+def test_json_survives(value: JsonValue) -> None:
+    """What is dumped is read back as the same value, from valid UTF-8."""
+    assert json.loads(dump_json(value).decode("utf-8")) == value
+
+
+@given(st.text(st.characters(categories=["Cs", "Ll", "Zl", "Cc"])))
+def test_half_characters_never_leave(text: str) -> None:
+    """A lone surrogate, wherever it came from, becomes a question mark: the JSON stays valid."""
+    assert read_json(dump_json([text, {text: 1}]))[0] == "".join(
+        "?" if "\ud800" <= character <= "\udfff" else character for character in text
+    )
+
+
+@given(st.binary())
+def test_raw_bytes_are_text_or_base64(raw: bytes) -> None:
+    """Raw is UTF-8 text just when the bytes are UTF-8."""
+    body = render_raw_message(ID, raw)
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        assert body["encoding"] == "base64"
+    else:
+        assert body == {"id": ID, "raw": text, "encoding": "utf-8"}
+
+
+@pytest.mark.parametrize(
+    ("header_list", "headers"),
+    [
+        ((), {}),
+        ((("Subject", "a"),), {"subject": "a"}),
+        ((("A", "1"), ("B", "2"), ("a", "3"), ("A", "")), {"a": "1\n3\n", "b": "2"}),
+        ((("__proto__", "x"),), {"__proto__": "x"}),
+    ],
+)
+def test_headers_are_keyed_in_lower_case(
+    header_list: tuple[tuple[str, str], ...], headers: dict[str, str]
+) -> None:
+    """A repeated field is joined by newlines, in order, under its lower-case name."""
+    assert render_headers(header_list) == headers
+
+
+def test_urls_lie_below_the_public_url() -> None:
+    """Every address is below the public URL; a share link carries message and secret."""
+    urls = PublicUrls("https://mail.example/x")
+    assert urls.base_url == "https://mail.example/x/api/v1"
+    assert urls.attachment_url(ID, "2") == (
+        f"https://mail.example/x/api/v1/inbox/messages/{ID}/attachments/2"
+    )
+    share = urls.share_url(ID, "s" * 26)
+    assert share.startswith("https://mail.example/x/share/")
+    assert parse_share_token(share.rpartition("/")[2]) == (ID, "s" * 26)
