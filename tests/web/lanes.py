@@ -20,10 +20,12 @@ class FaultyLane(DirectLane):
         self.fault: Exception | None = None
         self.is_slow = False
         self.good_calls = 0
+        self.calls = 0
         self._held: list[tuple[Callable[[], Any], Deferred[Any]]] = []
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call now or later, or fail."""
+        self.calls += 1
         if self.good_calls or not (self.fault or self.is_slow):
             self.good_calls -= bool(self.good_calls)
             return maybeDeferred(call)

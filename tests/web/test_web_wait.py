@@ -111,6 +111,23 @@ def test_a_wait_is_a_broadcast(house: House) -> None:
     assert {again.answer().json["id"]} == ids
 
 
+def test_all_who_are_woken_share_one_reading() -> None:
+    """A mail that wakes 90 waits is read and rendered once: the store is asked a few times."""
+    reader = FaultyLane()
+    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    house.receive(raw=mail("known inbox"))
+    house.pass_time(1)
+    parked = [wait(house) for _ in range(90)]
+    before = reader.calls
+    reader.is_slow, reader.good_calls = True, 1  # the feed's look; then all load at a time
+    house.receive(raw=mail("broadcast"))
+    reader.catch_up()
+    bodies = {one.answer().body for one in parked}
+    assert len(bodies) == 1
+    assert reader.calls - before < 6
+    house.close()
+
+
 def test_each_recipient_has_a_message_of_its_own(house: House) -> None:
     """One mail to +a and +b wakes both waits, each with its own id, to and tag."""
     waits = [wait(house, "tag=a"), wait(house, "tag=b")]

@@ -1,0 +1,21 @@
+"""The client libraries that the daemon serves: GET /clients/<file>."""
+
+import pytest
+
+from mailcheck.web.open_pages import CLIENT_LIBRARIES
+from tests.house import House
+
+
+@pytest.mark.parametrize("name", CLIENT_LIBRARIES)
+def test_a_client_library_is_one_file(house: House, name: str) -> None:
+    """Each library is served without a key, as source, in UTF-8."""
+    answer = house.open(f"/clients/{name}").answer()
+    assert answer.status == 200
+    assert "mailcheck" in answer.body.decode("utf-8")
+
+
+@pytest.mark.parametrize("name", ["", "other.py", "..%2f__init__.py", "__init__.py", "%00"])
+def test_nothing_else_is_served(house: House, name: str) -> None:
+    """No other file of the package can be read."""
+    answer = house.open(f"/clients/{name}").answer()
+    assert answer.status == 404
