@@ -1,0 +1,122 @@
+"""Many clients at once, some of them slow or silent: nobody is lost, nobody waits for another."""
+
+import contextlib
+import random
+import resource
+import smtplib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.end_to_end.load import OK, send
+from tests.servers.daemon import API, HOST, Daemon
+
+pytestmark = pytest.mark.end_to_end
+
+IDLE_CLIENTS = 1_000
+HTTP_CLIENTS = 2_000
+WAITERS = 200
+PATIENCE = 15.0  # seconds: far more than is needed, and less than a hang
+
+
+@pytest.fixture(autouse=True)
+def many_files() -> Iterator[None]:
+    """Let this process have as many sockets as the tests need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def connect(port: int) -> socket.socket:
+    """Connect to the daemon."""
+    return socket.create_connection((HOST, port), PATIENCE)
+
+
+def mail(subject: str, body: str) -> bytes:
+    """Write a mail."""
+    return f"From: shop@example.com\r\nSubject: {subject}\r\n\r\n{body}\r\n".encode()
+
+
+def test_idle_smtp_clients(daemon: Daemon) -> None:
+    """A thousand connections that say nothing are all greeted, and a neighbour works on."""
+    recipient = daemon.address()
+    with contextlib.ExitStack() as connections:
+        idle = [connections.enter_context(connect(daemon.smtp_port)) for _ in range(IDLE_CLIENTS)]
+        assert all(one.recv(4096).startswith(b"220 ") for one in idle)
+        with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as neighbour:
+            for number in range(20):
+                assert send(neighbour, [recipient], mail(str(number), "x")) == OK
+        assert daemon.total() == 20
+
+
+def test_slow_sender(daemon: Daemon) -> None:
+    """A mail that comes in octet by octet is stored whole, and holds no neighbour up."""
+    recipient, raw = daemon.address(), mail("slow", "..and a dot")
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as slow:
+        slow.ehlo()
+        slow.docmd("MAIL FROM:<shop@example.com>")
+        slow.docmd(f"RCPT TO:<{recipient}>")
+        slow.docmd("DATA")
+        content = raw.replace(b"\r\n.", b"\r\n..") + b".\r\n"
+        assert slow.sock is not None
+        slow.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number, octet in enumerate(content):
+            slow.sock.send(bytes([octet]))
+            if number % 10 == 0:
+                with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as neighbour:
+                    assert send(neighbour, [recipient], mail("neighbour", "x")) == OK
+        assert slow.getreply()[0] == OK
+    newest = daemon.get("/inbox/messages", limit=1).json["messages"][0]
+    stored = daemon.request(
+        "GET", f"/inbox/messages/{newest['id']}/raw", {"Accept": "message/rfc822"}
+    )
+    assert stored.body == raw
+
+
+def test_http_connections_at_once(daemon: Daemon) -> None:
+    """Two thousand clients that connect at the same moment are all accepted and answered."""
+    began = time.monotonic()
+    request = f"GET {API}/inbox/address HTTP/1.1\r\nHost: x\r\nX-API-Key: {daemon.key}\r\n\r\n"
+    with contextlib.ExitStack() as connections:
+        clients = [connections.enter_context(socket.socket()) for _ in range(HTTP_CLIENTS)]
+        for client in clients:
+            client.setblocking(False)
+            client.connect_ex((HOST, daemon.http_port))
+        for client in clients:
+            client.settimeout(PATIENCE)
+            client.sendall(request.encode())
+        answers = [client.recv(4096) for client in clients]
+    assert time.monotonic() - began < PATIENCE
+    assert [answer for answer in answers if not answer.startswith(b"HTTP/1.1 200 ")] == []
+
+
+def test_parallel_waits(daemon: Daemon) -> None:
+    """Of 200 waits at once, each for its own tag, each gets its own mail, in whatever order."""
+    tags = [f"signup-{number}" for number in range(WAITERS)]
+    cursor = daemon.cursor()
+    waits = {tag: daemon.ask("GET", f"/inbox/wait?tag={tag}&after={cursor}") for tag in tags}
+    addresses = {tag: daemon.address(tag) for tag in tags}
+
+    def send_mails(some_tags: list[str]) -> None:
+        with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as client:
+            for tag in some_tags:
+                code = 100_000 + tags.index(tag)
+                send(client, [addresses[tag]], mail("Welcome", f"Your code is {code}"))
+
+    random.shuffle(tags_in_random_order := list(tags))
+    senders = [
+        threading.Thread(target=send_mails, args=(tags_in_random_order[number::4],))
+        for number in range(4)
+    ]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+    for number, tag in enumerate(tags):
+        answer = waits[tag].answer()
+        assert (answer.status, answer.json["tag"]) == (200, tag)
+        assert answer.json["codes"] == [str(100_000 + number)]
