@@ -16,15 +16,6 @@ _QUOTED = re.compile(r'"(?:[^\x00-\x1f"\\\x7f]|\\[ -~])*"')
 _LETTER_OR_DIGIT = r"[^\x00-/:-@\[-`{-\x7f]"
 _INSIDE_LABEL = r"[^\x00-,./:-@\[-^`{-\x7f]"
 _LABEL = rf"{_LETTER_OR_DIGIT}(?:{_INSIDE_LABEL}*{_LETTER_OR_DIGIT})?"
-_DOMAIN = 255  # octets, RFC 5321 4.5.3.1.2
-MAX_PATH = 254  # octets between the angle brackets, RFC 5321 4.5.3.1.3 less the brackets
-
-_ATEXT = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~\u0080-\U0010ffff-]"
-_DOT_ATOM = re.compile(rf"{_ATEXT}+(?:\.{_ATEXT}+)*")
-_QUOTED = re.compile(r'"(?:[ !#-\[\]-~\u0080-\U0010ffff]|\\[ -~])*"')
-_LABEL = (
-    r"[A-Za-z0-9\u0080-\U0010ffff](?:[A-Za-z0-9\u0080-\U0010ffff_-]*[A-Za-z0-9\u0080-\U0010ffff])?"
-)
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _SOURCE_ROUTE = re.compile(rf"@{_DOMAIN.pattern}(?:,@{_DOMAIN.pattern})*:")
 
