@@ -54,7 +54,7 @@ def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes
 
 
 def _delivered(connection: MailProtocol, delivery_id: DeliveryId) -> None:
-    connection.commands = 0
+    connection.forgive()
     connection.reply(replies.reply(250, f"OK, delivery {delivery_id}", "2.0.0"))
 
 

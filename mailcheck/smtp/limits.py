@@ -27,14 +27,14 @@ class Limits:
     """Of one mail: RFC 5321 4.5.3.1.8 asks for at least 100; 452 for the others."""
 
     command_line: int = 2_048
-    """RFC 5321 4.5.3.1.4 has 512, to which SIZE, SMTPUTF8 and AUTH add (RFC 6531 3.4: a path of
-    4 x its characters); Postfix has the same number."""
+    """RFC 5321 4.5.3.1.4 has 512, to which extensions add (AUTH 500 for MAIL, RFC 4954 3);
+    Postfix has the same number."""
 
     commands: int = 1_000
     """Since the last mail that was accepted: ten for each recipient of the largest mail."""
 
     errors: int = 20
-    """Replies of 5xx to nonsense, then 421; Postfix's smtpd_hard_error_limit."""
+    """Since the last mail that was accepted, then 421; Postfix's smtpd_hard_error_limit."""
 
     auth_failures: int = 3
     """A program has one key; a person may mistype it."""
@@ -62,5 +62,5 @@ class Limits:
     """Mistyped addresses that are answered at once; from the next one on each waits longer."""
 
     longest_delay: float = 10
-    """A third of the shortest time that a client waits for a reply to RCPT, 30 s in curl's and
-    Nodemailer's defaults."""
+    """Spoils guessing; an honest client waits 5 minutes for a reply to RCPT
+    (RFC 5321 4.5.3.2.3)."""

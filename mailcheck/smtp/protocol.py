@@ -135,6 +135,11 @@ class MailProtocol(ReceivePath):
         self.transaction = None
         self.client.forwarded = None
 
+    def forgive(self) -> None:
+        """Count commands and errors anew: a client that brings mail may stay."""
+        self.commands = 0
+        self._errors = 0
+
     def refuse(self, line: bytes) -> None:
         """Reply to nonsense; too much of it ends the connection."""
         self._errors += 1

@@ -33,7 +33,7 @@ class Transaction:
 
     @property
     def has_chunks(self) -> bool:
-        """Tell whether BDAT has begun: no recipient and no DATA may follow (RFC 3030 4.2)."""
+        """Tell whether BDAT has begun: no recipient and no DATA may follow (RFC 3030 2)."""
         return self.message is not None
 
     @property

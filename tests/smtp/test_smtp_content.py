@@ -110,7 +110,7 @@ def test_chunks_may_be_pipelined_and_empty() -> None:
 
 
 def test_data_and_bdat_do_not_mix() -> None:
-    """After BDAT neither DATA nor another recipient may come (RFC 3030 4.2); RSET clears."""
+    """After BDAT neither DATA nor another recipient may come (RFC 3030 2); RSET clears."""
     talk = House().greeted()
     talk.say(MAIL, RCPT, b"BDAT 4\r\nhi\r\n")
     assert talk.codes(b"DATA\r\n") == ["503"]

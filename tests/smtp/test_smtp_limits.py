@@ -85,8 +85,10 @@ def test_input_after_the_last_reply_is_ignored() -> None:
 
 
 def test_too_many_errors_end_it() -> None:
-    """Nineteen mistakes are told, at the twentieth the client is sent away."""
+    """Nineteen mistakes are told, the twentieth is the last; a mail starts the count anew."""
     talk = House().greeted()
+    assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
+    assert talk.codes(MAIL + RCPT + b"DATA\r\nhi\r\n.\r\n")[-1] == "250"
     assert talk.codes(b"FOO\r\n" * 19) == ["500"] * 19
     assert talk.say(b"FOO\r\nNOOP\r\n").startswith(b"421 4.7.0 ")
     assert talk.is_closed
