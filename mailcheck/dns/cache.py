@@ -62,10 +62,12 @@ class AnswerCache:
             return
         is_found = answer.status is DnsStatus.FOUND
         limit = self._limits.max_ttl if is_found else self._limits.max_negative_ttl
-        self._drop(answer.question)
-        weight = _weigh(answer)
+        question = answer.question
+        if question in self._entries:
+            self._drop(question)
+        weight = _weigh(answer) if answer.records else ENTRY_WEIGHT
         self._weight += weight
-        self._entries[answer.question] = _Entry(answer, now + min(answer.ttl, limit), weight)
+        self._entries[question] = _Entry(answer, now + min(answer.ttl, limit), weight)
         while self._weight > self._limits.max_weight:
             self._drop(next(iter(self._entries)))
 
@@ -76,7 +78,5 @@ class AnswerCache:
 
 
 def _weigh(answer: DnsAnswer) -> int:
-    if not answer.records:
-        return ENTRY_WEIGHT
     data = sum(len(record.to_wire() or b"") for record in answer.records)
     return ENTRY_WEIGHT + RECORD_WEIGHT * len(answer.records) + data

@@ -5,7 +5,6 @@ from typing import Any, cast
 
 import pytest
 from twisted.internet.defer import gatherResults, maybeDeferred
-from twisted.internet.error import CannotListenError
 from twisted.internet.protocol import DatagramProtocol
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
@@ -13,6 +12,10 @@ from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.name_server import has_address, running_name_server
+
+HOSTS = [host for host in ("127.0.0.1", "::1") if has_address(host)]
 
 
 class Denier(DatagramProtocol):
@@ -33,17 +36,27 @@ class Denier(DatagramProtocol):
         self.transport.write(datagram[:2] + b"\x81\x83\0\1" + bytes(6) + datagram[12:end], addr)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("host", HOSTS)
+async def test_loopback_large(host: str) -> None:
+    """A large answer is fetched over TCP from a real name server, over IPv4 and IPv6."""
+    from twisted.internet import reactor
+
+    texts = [f"{number:02d}" + "x" * 200 for number in range(50)]
+    with running_name_server(MemoryZone({"a.example": {"TXT": texts}}), host) as server:
+        stub = StubResolver(cast(DnsReactor, reactor), [server], ResolverSettings(), os.urandom)
+        answer = await stub.lookup(DnsQuestion("a.example", "TXT"))
+        await stub.close()
+    assert sorted(record.to_text() for record in answer.records) == [f'"{text}"' for text in texts]
+
+
+@pytest.mark.parametrize("host", HOSTS)
 async def test_loopback_crowd(host: str) -> None:
     """50 checks of 32 questions at once lose no answer, and nothing is asked twice."""
     from twisted.internet import reactor
 
     network = cast(DnsReactor, reactor)
     denier = Denier()
-    try:
-        port = network.listenUDP(0, denier, host, 4096)
-    except CannotListenError:
-        pytest.skip("no IPv6 on this host: sysctl net.ipv6.conf.lo.disable_ipv6=0")
+    port = network.listenUDP(0, denier, host, 4096)
     stub = StubResolver(
         network, [Server(host, cast(Any, port.getHost()).port)], ResolverSettings(), os.urandom
     )

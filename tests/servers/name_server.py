@@ -100,8 +100,20 @@ def _ordinary_user() -> tuple[int, int]:
     return nobody.pw_uid, nobody.pw_gid
 
 
+def has_address(host: str) -> bool:
+    """Tell whether servers can listen on this address here (``::1`` may be switched off)."""
+    try:
+        _free_port(host)
+    except OSError:
+        return False
+    return True
+
+
 def _free_port(host: str) -> int:
-    with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    stream = socket.socket(family, socket.SOCK_STREAM)
+    datagrams = socket.socket(family, socket.SOCK_DGRAM)
+    with stream, datagrams:
         stream.bind((host, 0))
         port: int = stream.getsockname()[1]
         datagrams.bind((host, port))
