@@ -13,3 +13,11 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """Run a daemon with its defaults, but for the limits that tests would meet."""
     with running_daemon(tmp_path, limits_waits_per_key=1_000) as daemon:
         yield daemon
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Run one daemon for all tests of a module that don't stop it."""
+    folder = tmp_path_factory.mktemp("shared")
+    with running_daemon(folder, limits_waits_per_key=1_000) as daemon:
+        yield daemon

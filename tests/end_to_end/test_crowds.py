@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.load import OK, send
+from tests.end_to_end.load import OK, raw_of, send
 from tests.servers.daemon import API, HOST, Daemon
 
 pytestmark = pytest.mark.end_to_end
@@ -41,22 +41,24 @@ def mail(subject: str, body: str) -> bytes:
     return f"From: shop@example.com\r\nSubject: {subject}\r\n\r\n{body}\r\n".encode()
 
 
-def test_idle_smtp_clients(daemon: Daemon) -> None:
+def test_idle_smtp_clients(shared_daemon: Daemon) -> None:
     """A thousand connections that say nothing are all greeted, and a neighbour works on."""
-    recipient = daemon.address()
+    recipient, before = shared_daemon.address(), shared_daemon.total()
     with contextlib.ExitStack() as connections:
-        idle = [connections.enter_context(connect(daemon.smtp_port)) for _ in range(IDLE_CLIENTS)]
+        idle = [
+            connections.enter_context(connect(shared_daemon.smtp_port)) for _ in range(IDLE_CLIENTS)
+        ]
         assert all(one.recv(4096).startswith(b"220 ") for one in idle)
-        with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as neighbour:
+        with smtplib.SMTP(HOST, shared_daemon.smtp_port, timeout=PATIENCE) as neighbour:
             for number in range(20):
                 assert send(neighbour, [recipient], mail(str(number), "x")) == OK
-        assert daemon.total() == 20
+        assert shared_daemon.total() == before + 20
 
 
-def test_slow_sender(daemon: Daemon) -> None:
+def test_slow_sender(shared_daemon: Daemon) -> None:
     """A mail that comes in octet by octet is stored whole, and holds no neighbour up."""
-    recipient, raw = daemon.address(), mail("slow", "..and a dot")
-    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as slow:
+    recipient, raw = shared_daemon.address(), mail("slow", "..and a dot")
+    with smtplib.SMTP(HOST, shared_daemon.smtp_port, timeout=PATIENCE) as slow:
         slow.ehlo()
         slow.docmd("MAIL FROM:<shop@example.com>")
         slow.docmd(f"RCPT TO:<{recipient}>")
@@ -67,25 +69,24 @@ def test_slow_sender(daemon: Daemon) -> None:
         for number, octet in enumerate(content):
             slow.sock.send(bytes([octet]))
             if number % 10 == 0:
-                with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as neighbour:
+                with smtplib.SMTP(HOST, shared_daemon.smtp_port, timeout=PATIENCE) as neighbour:
                     assert send(neighbour, [recipient], mail("neighbour", "x")) == OK
         assert slow.getreply()[0] == OK
-    newest = daemon.get("/inbox/messages", limit=1).json["messages"][0]
-    stored = daemon.request(
-        "GET", f"/inbox/messages/{newest['id']}/raw", {"Accept": "message/rfc822"}
-    )
-    assert stored.body == raw
+    newest = shared_daemon.get("/inbox/messages", limit=1).json["messages"][0]
+    assert raw_of(shared_daemon, newest["id"]) == raw
 
 
-def test_http_connections_at_once(daemon: Daemon) -> None:
+def test_http_connections_at_once(shared_daemon: Daemon) -> None:
     """Two thousand clients that connect at the same moment are all accepted and answered."""
     began = time.monotonic()
-    request = f"GET {API}/inbox/address HTTP/1.1\r\nHost: x\r\nX-API-Key: {daemon.key}\r\n\r\n"
+    request = (
+        f"GET {API}/inbox/address HTTP/1.1\r\nHost: x\r\nX-API-Key: {shared_daemon.key}\r\n\r\n"
+    )
     with contextlib.ExitStack() as connections:
         clients = [connections.enter_context(socket.socket()) for _ in range(HTTP_CLIENTS)]
         for client in clients:
             client.setblocking(False)
-            client.connect_ex((HOST, daemon.http_port))
+            client.connect_ex((HOST, shared_daemon.http_port))
         for client in clients:
             client.settimeout(PATIENCE)
             client.sendall(request.encode())
@@ -94,15 +95,15 @@ def test_http_connections_at_once(daemon: Daemon) -> None:
     assert [answer for answer in answers if not answer.startswith(b"HTTP/1.1 200 ")] == []
 
 
-def test_parallel_waits(daemon: Daemon) -> None:
+def test_parallel_waits(shared_daemon: Daemon) -> None:
     """Of 200 waits at once, each for its own tag, each gets its own mail, in whatever order."""
     tags = [f"signup-{number}" for number in range(WAITERS)]
-    cursor = daemon.cursor()
-    waits = {tag: daemon.ask("GET", f"/inbox/wait?tag={tag}&after={cursor}") for tag in tags}
-    addresses = {tag: daemon.address(tag) for tag in tags}
+    cursor = shared_daemon.cursor()
+    waits = {tag: shared_daemon.ask("GET", f"/inbox/wait?tag={tag}&after={cursor}") for tag in tags}
+    addresses = {tag: shared_daemon.address(tag) for tag in tags}
 
     def send_mails(some_tags: list[str]) -> None:
-        with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as client:
+        with smtplib.SMTP(HOST, shared_daemon.smtp_port, timeout=PATIENCE) as client:
             for tag in some_tags:
                 code = 100_000 + tags.index(tag)
                 send(client, [addresses[tag]], mail("Welcome", f"Your code is {code}"))

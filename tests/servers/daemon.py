@@ -32,6 +32,7 @@ STOP_DEADLINE = 30.0  # seconds
 ANSWER_DEADLINE = 70.0  # seconds, beyond the longest wait
 POLL = 0.01  # seconds
 READY = "mailcheck is ready."
+PREFIX = "MAILCHECK_"
 UNMETERED = 100_000_000
 
 PORTS = range(10_000, 32_000)
@@ -98,6 +99,12 @@ class Daemon:
         self._twistd = twistd or str(Path(sys.executable).with_name("twistd"))
         self._process: subprocess.Popen[bytes] | None = None
         self._key = ""
+        self._inherited = os.environ if environment is None else environment
+        self._options = options
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment that it is started in: its options, and none of the tests' own."""
         settings = {
             "accounts_bootstrap": True,
             "smtp_listen": f"{HOST}:{self.smtp_port}",
@@ -106,15 +113,13 @@ class Daemon:
             "storage_min_free": 0,
             "limits_requests_per_minute": UNMETERED,
             "limits_requests_per_day": UNMETERED,
-            **options,
+            **self._options,
         }
         inherited = {
-            name: value for name, value in os.environ.items() if not name.startswith("MAILCHECK_")
+            name: value for name, value in self._inherited.items() if not name.startswith(PREFIX)
         }
-        self.environment = {
-            **(inherited if environment is None else environment),
-            **{f"MAILCHECK_{name.upper()}": _in_toml(value) for name, value in settings.items()},
-        }
+        options = {PREFIX + name.upper(): _in_toml(value) for name, value in settings.items()}
+        return {**inherited, **options}
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
@@ -143,17 +148,17 @@ class Daemon:
             time.sleep(POLL)
         return time.monotonic() - began
 
-    def launch(self, *arguments: str) -> None:
-        """Start it and wait for nothing; arguments are for twistd."""
+    def launch(self, terminal: int | None = None) -> None:
+        """Start it and wait for nothing; it prints to its log, or to a terminal's descriptor."""
         self.starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [self._twistd, "--nodaemon", "--pidfile=", *arguments, "mailcheck"],
+                [self._twistd, "--nodaemon", "--pidfile=", "mailcheck"],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
+                stdout=log if terminal is None else terminal,
                 stderr=log,
                 start_new_session=True,
             )

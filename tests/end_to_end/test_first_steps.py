@@ -1,0 +1,172 @@
+"""The first minutes of a new user: start it, do what it says, see link and code."""
+
+import json
+import os
+import re
+import select
+import shutil
+import smtplib
+import subprocess
+from email.message import EmailMessage
+from pathlib import Path
+
+import pytest
+
+from tests.servers.daemon import API, HOST, START_DEADLINE, STOPPED_WELL, Daemon, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+CODE, LINK = "482913", "https://example.com/confirm?t=7f3a"
+READY_WITHIN = 2.0  # seconds
+LAST_WORDS = "/inbox/wait?"
+ATTEMPTS = 3  # the best counts: the machine may be busy with other things
+
+_COMMANDS = re.compile(r"^Try it in another terminal[^\n]*\n(.*?)\n\n\n?(?=\d{4}-|\Z)", re.S | re.M)
+
+
+def require_programs(*programs: str) -> None:
+    """Skip a test for which a program is missing; in CI that fails it."""
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed: apt-get install {program}")
+
+
+def run_in_shell(daemon: Daemon, commands: str) -> str:
+    """Run commands as a user would who copies them; gives what they print."""
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", commands],
+        cwd=daemon.folder,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_printed_commands(shared_daemon: Daemon) -> None:
+    """The commands that the first start prints work as they stand and end with code and link."""
+    require_programs("curl", "swaks")
+    commands = _COMMANDS.search(shared_daemon.output())
+    assert commands is not None
+    message = json.loads(run_in_shell(shared_daemon, commands[1]).splitlines()[-1])
+    assert message["codes"] == [CODE]
+    assert message["bestLink"] == LINK
+    assert message["links"] == [LINK]
+    assert message["subject"] == "Welcome"
+
+
+def test_python_program(shared_daemon: Daemon) -> None:
+    """A mail of Python's smtplib to a fresh address is what the wait for it returns."""
+    address = shared_daemon.get("/inbox/address", tag="python").json
+    message = EmailMessage()
+    message["From"] = "Shop <shop@example.com>"
+    message["To"] = address["address"]
+    message["Subject"] = "Welcome"
+    message.set_content(f"Your code is {CODE}.\n\nOr click {LINK}\n")
+    wait = shared_daemon.ask("GET", f"/inbox/wait?tag=python&after={address['cursor']}")
+    with smtplib.SMTP(HOST, shared_daemon.smtp_port) as client:
+        assert client.send_message(message) == {}
+    received = wait.answer()
+    assert received.status == 200
+    assert received.json["codes"] == [CODE]
+    assert received.json["bestLink"] == LINK
+    assert received.json["to"] == address["address"]
+
+
+def test_what_is_printed(shared_daemon: Daemon) -> None:
+    """The first start names address, limits and ports, and where the key lies, but not the key."""
+    printed = shared_daemon.output()
+    for fact in (
+        shared_daemon.address(),
+        f"{HOST}:{shared_daemon.smtp_port}",
+        f"{HOST}:{shared_daemon.submission_port}",
+        f"http://{HOST}:{shared_daemon.http_port}{API}",
+        "requests a minute",
+        "24 hours",
+        "var/api-key",
+    ):
+        assert fact in printed
+    assert shared_daemon.key not in printed
+
+
+def test_key_file(shared_daemon: Daemon) -> None:
+    """The key lies in a file that nobody else may read, and it works."""
+    assert (shared_daemon.folder / "var" / "api-key").stat().st_mode & 0o777 == 0o600
+    assert shared_daemon.get("/inbox").status == 200
+
+
+def test_key_on_a_terminal(tmp_path: Path) -> None:
+    """To a terminal the first start prints the key too, the second start does not."""
+    daemon = Daemon(tmp_path)
+    try:
+        assert _read_terminal(daemon).count((tmp_path / "var" / "api-key").read_text().strip()) == 1
+        assert daemon.key not in _read_terminal(daemon)
+    finally:
+        daemon.kill()
+
+
+def _read_terminal(daemon: Daemon) -> str:
+    """Start the daemon on a terminal, stop it, and give what it told the newcomer."""
+    terminal, end = os.openpty()
+    printed = ""
+    try:
+        daemon.launch(end)
+        while LAST_WORDS not in printed:
+            assert select.select([terminal], [], [], START_DEADLINE)[0], printed
+            printed += os.read(terminal, 65_536).decode()
+        assert daemon.stop() in STOPPED_WELL
+    finally:
+        os.close(terminal)
+        os.close(end)
+    return printed
+
+
+def test_second_start(daemon: Daemon) -> None:
+    """A second start keeps account, key and mail."""
+    address, key = daemon.address(), daemon.key
+    with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+        client.sendmail("shop@example.com", [address], b"Subject: kept\r\n\r\nx\r\n")
+    assert daemon.stop() in STOPPED_WELL
+    daemon.start()
+    assert (daemon.folder / "var" / "api-key").read_text().strip() == key
+    assert daemon.address() == address
+    assert daemon.get("/inbox/messages").json["messages"][0]["subject"] == "kept"
+
+
+def test_preset_key(tmp_path: Path) -> None:
+    """A key that the environment presets works from the first start on, as CI services need."""
+    preset = "mck_chosen_by_a_ci_service_0123456789"
+    with running_daemon(tmp_path, accounts_bootstrap_key=preset) as daemon:
+        assert daemon.key == preset
+        assert daemon.get("/inbox").status == 200
+
+
+def test_ready_soon(tmp_path: Path) -> None:
+    """The daemon is ready within two seconds, on its first start too."""
+    seconds = []
+    for number in range(ATTEMPTS):
+        daemon = Daemon(tmp_path / str(number))
+        try:
+            seconds.append(daemon.start())
+        finally:
+            daemon.kill()
+    assert min(seconds) < READY_WITHIN
+
+
+@pytest.mark.parametrize("port", ["smtp_port", "submission_port", "http_port"])
+def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
+    """A port that is taken ends the start with a failure that names it, without a traceback."""
+    second = Daemon(tmp_path / "second")
+    setattr(second, port, getattr(shared_daemon, port))
+    try:
+        second.launch()
+        assert second.when_ended() not in (0, None)
+        printed = second.output()
+    finally:
+        second.kill()
+    assert f"{HOST}:{getattr(shared_daemon, port)}" in printed
+    assert "Address already in use" in printed
+    assert "Traceback" not in printed
