@@ -1,6 +1,8 @@
 """``mailcheck account ...`` and ``mailcheck key ...``."""
 
 import argparse
+import shlex
+from functools import partial
 from typing import Any
 
 from mailcheck.assembly import Assembly
@@ -8,6 +10,9 @@ from mailcheck.cli.commands import EXIT_FINE, Console
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.subaddresses import join_subaddress
+
+MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
+"""The largest numbers that every database keeps in their columns."""
 
 
 def add_account_commands(groups: Any) -> None:
@@ -24,8 +29,9 @@ def _add_accounts(groups: Any) -> None:
     add.add_argument(
         "--operator", action="store_true", help="let it read the mail to postmaster and abuse"
     )
-    add.add_argument("--max-messages", type=_positive, help="messages its inbox may hold")
-    add.add_argument("--max-bytes", type=_positive, help="bytes of mail its inbox may hold")
+    quota = partial(_whole_number, highest=MAX_QUOTA)
+    add.add_argument("--max-messages", type=quota, help="messages its inbox may hold")
+    add.add_argument("--max-bytes", type=quota, help="bytes of mail its inbox may hold")
     add.set_defaults(command=add_account)
     listing = commands.add_parser("list", help="list all accounts")
     listing.set_defaults(command=list_accounts)
@@ -37,8 +43,9 @@ def _add_keys(groups: Any) -> None:
     issue = commands.add_parser("issue", help="issue a key; it is printed once and kept nowhere")
     issue.add_argument("account", help="name of the account")
     issue.add_argument("--name", default="", help="what the key is for")
-    issue.add_argument("--per-minute", type=_positive, help="requests a minute, if not the default")
-    issue.add_argument("--per-day", type=_positive, help="requests a day, if not the default")
+    limit = partial(_whole_number, highest=MAX_REQUESTS)
+    issue.add_argument("--per-minute", type=limit, help="requests a minute, if not the default")
+    issue.add_argument("--per-day", type=limit, help="requests a day, if not the default")
     issue.set_defaults(command=issue_key)
     listing = commands.add_parser("list", help="list keys: never the keys themselves")
     listing.add_argument("account", nargs="?", help="of this account only")
@@ -63,7 +70,7 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
     console.say(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
         console.remark("it reads the mail to postmaster and abuse")
-    console.remark(f"next: mailcheck key issue {options.name!r}")
+    console.remark(f"next: mailcheck key issue {shlex.quote(account.name)}")
     return EXIT_FINE
 
 
@@ -138,8 +145,8 @@ def _moment(instant: Instant | None) -> str:
     return "never" if instant is None else format_instant(instant)
 
 
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+def _whole_number(text: str, highest: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+    if not 1 <= number <= highest:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 to {highest}")
     return number

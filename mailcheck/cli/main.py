@@ -4,11 +4,12 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
 from mailcheck.cli.account_commands import add_account_commands
-from mailcheck.cli.commands import EXIT_PROBLEM, EXIT_USAGE, Command, Console
+from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, Command, Console
 from mailcheck.cli.config_commands import add_config_commands
 from mailcheck.cli.inbox_commands import add_inbox_commands
 from mailcheck.config import ConfigError, load_config
@@ -22,7 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Run a command; gives the exit status: 0 fine, 1 problem found, 2 usage."""
-    options = _parser().parse_args(arguments)
+    try:
+        with redirect_stdout(output), redirect_stderr(errors):
+            options = _parser().parse_args(arguments)
+    except SystemExit as said:  # --help, or what is wrong
+        return EXIT_USAGE if said.code else EXIT_FINE
     command: Command = options.command
     try:
         config = load_config(Path(options.config) if options.config else None, os.environ)
@@ -30,7 +35,7 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     except ConfigError as error:
         print(f"mailcheck: {error}", file=errors)
         return EXIT_USAGE
-    except ExpectedFailure as failure:
+    except (ExpectedFailure, OSError) as failure:
         print(f"mailcheck: {failure}", file=errors)
         return EXIT_PROBLEM
 

@@ -1,0 +1,41 @@
+"""A command line whose daemon's files lie in a folder of the test."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Mailcheck, Outcome, run_command
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Take the environment's options away, and stand in an empty folder."""
+    for name in list(os.environ):
+        if name.startswith("MAILCHECK_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """Where the database lies; its folder is not made yet."""
+    return tmp_path / "var" / "mail.db"
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, database: Path) -> Path:
+    """A configuration file."""
+    path = tmp_path / "mailcheck.toml"
+    path.write_text(f'[storage]\nurl = "sqlite:{database}"\nmin_free = 0\n')
+    return path
+
+
+@pytest.fixture
+def mailcheck(config_file: Path) -> Mailcheck:
+    """Run ``mailcheck`` with the configuration file."""
+
+    def call(*arguments: str) -> Outcome:
+        return run_command("--config", str(config_file), *arguments)
+
+    return call

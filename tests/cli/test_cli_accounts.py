@@ -1,0 +1,170 @@
+"""``mailcheck account ...`` and ``mailcheck key ...``: what they print, where, and their status."""
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Mailcheck
+
+ADDRESS = re.compile(r"dev-[a-z2-7]{13}@mailcheck\.example")
+KEY = re.compile(r"mck_[a-z2-7]{32}")
+
+
+@pytest.fixture
+def alice(mailcheck: Mailcheck) -> str:
+    """An account named alice; gives its address."""
+    return mailcheck("account", "add", "alice").lines[0]
+
+
+def issue(mailcheck: Mailcheck, *options: str) -> tuple[str, str]:
+    """Issue a key for alice; gives the secret and the id under which it is listed."""
+    known = {line.split()[0] for line in mailcheck("key", "list").lines}
+    secret = mailcheck("key", "issue", "alice", *options).lines[0]
+    (new,) = {line.split()[0] for line in mailcheck("key", "list").lines} - known
+    return secret, new
+
+
+def test_an_account_gets_an_address(mailcheck: Mailcheck) -> None:
+    """Adding an account prints its inbox address, alone, to standard output."""
+    added = mailcheck("account", "add", "alice")
+    assert added.status == 0
+    assert ADDRESS.fullmatch(added.output.strip())
+    assert "next: mailcheck key issue alice" in added.errors
+
+
+def test_the_first_account_is_the_operators(mailcheck: Mailcheck) -> None:
+    """The first account reads postmaster's mail, later ones only when told so."""
+    assert "postmaster" in mailcheck("account", "add", "first").errors
+    assert "postmaster" not in mailcheck("account", "add", "second").errors
+    assert "postmaster" in mailcheck("account", "add", "third", "--operator").errors
+    roles = [line.endswith("operator") for line in mailcheck("account", "list").lines]
+    assert sorted(roles) == [False, False, True]
+
+
+def test_accounts_are_listed(mailcheck: Mailcheck, alice: str) -> None:
+    """The list has a line for each account: name, address, when it was added."""
+    mailcheck("account", "add", "bob")
+    listed = mailcheck("account", "list")
+    assert listed.status == 0
+    assert sorted(line.split()[0] for line in listed.lines) == ["alice", "bob"]
+    (line,) = (line for line in listed.lines if line.startswith("alice"))
+    assert line.split()[1] == alice
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.split()[2])
+
+
+def test_no_accounts_yet(mailcheck: Mailcheck) -> None:
+    """Without accounts the lists are empty and fine."""
+    for arguments in (("account", "list"), ("key", "list")):
+        listed = mailcheck(*arguments)
+        assert (listed.status, listed.output, listed.errors) == (0, "", "")
+
+
+def test_a_name_is_used_once(mailcheck: Mailcheck, alice: str) -> None:
+    """A second account of the same name is a problem, told on standard error."""
+    again = mailcheck("account", "add", " alice ")
+    assert (again.status, again.output) == (1, "")
+    assert again.errors == "mailcheck: there is an account named 'alice' already\n"
+    assert mailcheck("account", "list").output.count("alice") == 1
+    assert alice
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_account_needs_a_name(mailcheck: Mailcheck, name: str) -> None:
+    """An empty name is a problem."""
+    added = mailcheck("account", "add", name)
+    assert (added.status, added.errors) == (1, "mailcheck: an account needs a name\n")
+
+
+def test_the_next_command_can_be_pasted(mailcheck: Mailcheck) -> None:
+    """The command that is suggested works in a shell for any name."""
+    added = mailcheck("account", "add", " it's $HOME ")
+    assert "next: mailcheck key issue 'it'\"'\"'s $HOME'\n" in added.errors
+    assert mailcheck("key", "issue", "it's $HOME").status == 0
+
+
+def test_a_key_is_printed_alone(mailcheck: Mailcheck, alice: str) -> None:
+    """Issuing prints the key and nothing else to standard output, so that scripts can take it."""
+    issued = mailcheck("key", "issue", "alice")
+    assert issued.status == 0
+    assert KEY.fullmatch(issued.output.removesuffix("\n"))
+    assert issued.errors == "keep it: it is shown this once\n"
+    assert alice
+
+
+def test_a_key_is_never_shown_again(mailcheck: Mailcheck, alice: str, database: Path) -> None:
+    """Lists show the beginning of a key; the file of the database does not hold it."""
+    secret, _ = issue(mailcheck)
+    listed = mailcheck("key", "list")
+    assert f"{secret[:8]}..." in listed.output
+    assert secret not in listed.output + listed.errors
+    for file in database.parent.iterdir():
+        assert secret.encode() not in file.read_bytes()
+    assert alice
+
+
+def test_keys_are_listed_with_their_limits(mailcheck: Mailcheck, alice: str) -> None:
+    """A line for each key: id, account, beginning, limits, state, last use, name."""
+    mailcheck("account", "add", "bob")
+    mailcheck("key", "issue", "bob")
+    _, plain = issue(mailcheck)
+    _, own = issue(mailcheck, "--per-minute", "5000", "--per-day", "100000", "--name", "our CI")
+    listed = mailcheck("key", "list", "alice").lines
+    lines = {line.split()[0]: line for line in listed}
+    assert set(lines) == {plain, own}
+    assert "60/min 1000/day  valid  last used never" in lines[plain]
+    assert "5000/min 100000/day  valid  last used never  our CI" in lines[own]
+    assert len(mailcheck("key", "list").lines) == 3
+    assert alice
+
+
+def test_a_key_is_revoked(mailcheck: Mailcheck, alice: str) -> None:
+    """A revoked key stays in the list with the moment; it can't be revoked again."""
+    _, key_id = issue(mailcheck)
+    revoked = mailcheck("key", "revoke", key_id)
+    assert (revoked.status, revoked.output, revoked.errors) == (0, "", "revoked\n")
+    assert re.search(r"revoked \d{4}-\d\d-\d\dT", mailcheck("key", "list").output)
+    again = mailcheck("key", "revoke", key_id)
+    assert again.status == 1
+    assert key_id in again.errors
+    assert alice
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["key", "issue", "nobody"], ["key", "list", "nobody"], ["key", "revoke", "nothing"]],
+)
+def test_what_is_not_there(mailcheck: Mailcheck, arguments: list[str]) -> None:
+    """An account or key that is not there is a problem named on standard error."""
+    outcome = mailcheck(*arguments)
+    assert (outcome.status, outcome.output) == (1, "")
+    assert outcome.errors.startswith("mailcheck: ")
+    assert repr(arguments[2]) in outcome.errors
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1.5", "many", "", "²", "9" * 10, "9" * 30])
+@pytest.mark.parametrize("option", ["--per-minute", "--per-day"])
+def test_a_limit_is_a_number_from_1_on(
+    mailcheck: Mailcheck, alice: str, option: str, number: str
+) -> None:
+    """A limit that is none is a usage error, and no key is made."""
+    outcome = mailcheck("key", "issue", "alice", f"{option}={number}")
+    assert (outcome.status, outcome.output) == (2, "")
+    assert f"argument {option}: {number!r} is not a whole number, 1 to" in outcome.errors
+    assert mailcheck("key", "list").output == ""
+    assert alice
+
+
+def test_a_quota_of_its_own(mailcheck: Mailcheck) -> None:
+    """An account may have another quota than the default, of many gigabytes too."""
+    added = mailcheck("account", "add", "big", "--max-bytes", str(10**15), "--max-messages", "5")
+    assert added.status == 0
+    assert mailcheck("account", "add", "none", "--max-messages", "0").status == 2
+
+
+def test_the_folder_of_the_database_is_made(mailcheck: Mailcheck, database: Path) -> None:
+    """The first command makes the database where the configuration says."""
+    assert not database.parent.exists()
+    mailcheck("account", "list")
+    assert stat.S_ISREG(database.stat().st_mode)

@@ -1,0 +1,67 @@
+"""Commands on the database that a running daemon has open: both see what the other does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mailcheck.config import load_config
+from tests.cli.command_line import Mailcheck
+from tests.house import House, run
+
+
+@pytest.fixture
+def daemon(config_file: Path) -> Iterator[House]:
+    """A daemon that has the configured database open."""
+    house = House(load_config(config_file, {}))
+    yield house
+    house.close()
+
+
+def test_a_key_issued_beside_the_daemon_works_at_once(daemon: House, mailcheck: Mailcheck) -> None:
+    """A key that the command line issues opens the running daemon's API; revoked, it does not."""
+    secret = mailcheck("key", "issue", "first", "--per-minute", "7", "--per-day", "9").lines[0]
+    answer = daemon.get("/inbox", key=secret)
+    assert answer.status == 200
+    assert answer.headers["x-ratelimit-remaining"] == "6"
+    assert answer.headers["x-ratelimit-daily-remaining"] == "8"
+    (line,) = (line for line in mailcheck("key", "list").lines if "7/min" in line)
+    assert mailcheck("key", "revoke", line.split()[0]).status == 0
+    assert daemon.get("/inbox", key=secret).status == 401
+
+
+def test_an_account_added_beside_the_daemon_gets_mail(daemon: House, mailcheck: Mailcheck) -> None:
+    """Mail to an address that the command line has just made is accepted and read."""
+    address = mailcheck("account", "add", "second").lines[0]
+    key = mailcheck("key", "issue", "second").lines[0]
+    pending = daemon.ask("GET", "/inbox/wait", key=key)
+    daemon.receive(address)
+    assert pending.answer().json["to"] == address
+
+
+def test_the_command_line_sees_what_the_daemon_has_written(
+    daemon: House, mailcheck: Mailcheck
+) -> None:
+    """Accounts, keys and their last use, as the daemon knows them, are listed."""
+    daemon.get("/inbox")
+    run(daemon.assembly.authenticator.save_key_uses())
+    assert mailcheck("account", "list").lines[0].startswith(f"first  {daemon.address()}")
+    assert "last used 2026-11-21T12:00:00.000Z" in mailcheck("key", "list").output
+
+
+def test_both_write_in_turn(daemon: House, mailcheck: Mailcheck) -> None:
+    """Mail coming in and commands that write alternate without either failing."""
+    for number in range(10):
+        daemon.receive(daemon.address(f"t{number}"))
+        assert mailcheck("account", "add", f"account {number}").status == 0
+    assert daemon.get("/inbox").json["total"] == 10
+    assert len(mailcheck("account", "list").lines) == 11
+
+
+def test_commands_leave_the_mail_alone(daemon: House, mailcheck: Mailcheck) -> None:
+    """What the daemon has stored is there after any command, also when it is restarted."""
+    daemon.receive()
+    before = daemon.get("/inbox/messages").json
+    for arguments in (("account", "add", "x"), ("key", "issue", "x"), ("account", "list")):
+        mailcheck(*arguments)
+    assert daemon.get("/inbox/messages").json == before

@@ -1,0 +1,151 @@
+"""Exit status 0 fine, 1 problem, 2 usage; results on standard output, words on standard error."""
+
+import re
+import sqlite3
+import sys
+from pathlib import Path
+
+import pytest
+
+from mailcheck.cli.main import main
+from tests.cli.command_line import Mailcheck, run_command
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["nonsense"],
+        ["account"],
+        ["account", "remove"],
+        ["account", "add"],
+        ["account", "add", "a", "b"],
+        ["key", "issue"],
+        ["key", "revoke"],
+        ["config"],
+        ["--nonsense"],
+        ["account", "list", "--config"],
+    ],
+)
+def test_a_wrong_command_line(arguments: list[str]) -> None:
+    """What can't be understood is status 2, told with the usage on standard error."""
+    outcome = run_command(*arguments)
+    assert (outcome.status, outcome.output) == (2, "")
+    assert outcome.errors.startswith("usage: mailcheck")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["key", "--help"], ["key", "issue", "-h"]])
+def test_help(arguments: list[str]) -> None:
+    """Help is a result: status 0, on standard output."""
+    outcome = run_command(*arguments)
+    assert (outcome.status, outcome.errors) == (0, "")
+    assert outcome.output.startswith("usage: mailcheck")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[storage]\nurl = 7\n", "line 2: url is a string, not 7"),
+        ("[nonsense]\n", "line 1: there is no section [nonsense]"),
+        ("[inbox]\ndomein = 'x.example'\n", "line 2: [inbox] has no option domein"),
+        ("[inbox\n", "mailcheck.toml: "),
+        ("[storage]\nurl = 'mysql:x'\n", "[storage] url 'mysql:x' is not sqlite:<path>"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [["config", "check"], ["account", "list"]])
+def test_a_wrong_configuration(
+    mailcheck: Mailcheck, config_file: Path, arguments: list[str], text: str, problem: str
+) -> None:
+    """A mistake in the configuration is status 2 and names file and line, for every command."""
+    config_file.write_text(text)
+    outcome = mailcheck(*arguments)
+    assert (outcome.status, outcome.output) == (2, "")
+    assert outcome.errors.startswith("mailcheck: ")
+    assert problem in outcome.errors
+
+
+def test_a_configuration_that_is_not_there(tmp_path: Path) -> None:
+    """A file that can't be read is status 2."""
+    outcome = run_command("--config", str(tmp_path / "none.toml"), "config", "check")
+    assert outcome.status == 2
+    assert "none.toml can't be read" in outcome.errors
+
+
+def test_a_wrong_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment is checked like the file."""
+    monkeypatch.setenv("MAILCHECK_INBOX_DOMEIN", "x.example")
+    outcome = run_command("config", "check")
+    assert outcome.status == 2
+    assert "MAILCHECK_INBOX_DOMEIN is the variable of no option" in outcome.errors
+
+
+def test_a_configuration_that_is_fine(mailcheck: Mailcheck, config_file: Path) -> None:
+    """``config check`` says so on standard error, with status 0."""
+    outcome = mailcheck("config", "check")
+    assert (outcome.status, outcome.output) == (0, "")
+    assert outcome.errors == f"{config_file} is fine\n"
+    assert run_command("config", "check").errors == "the configuration is fine\n"
+
+
+def test_the_example_is_what_the_repository_ships() -> None:
+    """``config example`` prints the very file that is shipped: every option at its default."""
+    outcome = run_command("config", "example")
+    assert (outcome.status, outcome.errors) == (0, "")
+    shipped = Path(__file__).parents[2] / "etc" / "mailcheck.toml"
+    assert outcome.output == shipped.read_text("utf-8")
+
+
+def test_the_example_is_a_configuration(tmp_path: Path) -> None:
+    """The example checks as fine, with its options set as with them commented out."""
+    lines = run_command("config", "example").lines
+    file = tmp_path / "example.toml"
+    for is_set in (False, True):
+        option = "#" if is_set else ""
+        text = [re.sub(rf"^{option}(?=\w+ = )", "", line) for line in lines]
+        file.write_text("\n".join(text), "utf-8")
+        assert run_command("--config", str(file), "config", "check").status == 0
+
+
+def test_a_file_that_is_no_database(mailcheck: Mailcheck, database: Path) -> None:
+    """A file that is no database is a problem, and is left as it is."""
+    database.parent.mkdir()
+    database.write_bytes(b"something else entirely\n" * 100)
+    outcome = mailcheck("account", "list")
+    assert (outcome.status, outcome.output) == (1, "")
+    assert outcome.errors.startswith("mailcheck: the database can't answer now")
+    assert database.read_bytes().startswith(b"something else")
+
+
+def test_a_database_of_a_newer_version(mailcheck: Mailcheck, database: Path) -> None:
+    """A database of a newer mailcheck is a problem, and is not touched."""
+    mailcheck("account", "list")
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA user_version = 9999")
+    connection.close()
+    outcome = mailcheck("account", "add", "alice")
+    assert outcome.status == 1
+    assert "schema version 9999" in outcome.errors
+
+
+def test_a_folder_that_can_not_be_made(mailcheck: Mailcheck, database: Path) -> None:
+    """A path that leads through a file is a problem in one line, not a traceback."""
+    database.parent.write_text("a file where the folder should be")
+    outcome = mailcheck("account", "list")
+    assert outcome.status == 1
+    assert outcome.errors.count("\n") == 1
+    assert str(database.parent) in outcome.errors
+
+
+def test_main_ends_the_process(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The installed command runs what stands on its command line and ends with the status."""
+    with pytest.raises(SystemExit) as ended:
+        main(["config", "example"])
+    assert ended.value.code == 0
+    assert "[inbox]" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["mailcheck", "nonsense"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "nonsense" in capsys.readouterr().err
