@@ -98,6 +98,16 @@ def test_the_organizational_domain_is_not_guessed() -> None:
     assert walk.organizational_domain is None
 
 
+def test_names_above_the_end_of_the_walk_do_not_matter() -> None:
+    """Where a psd tag ends the walk, silence further up changes nothing."""
+    zone = MemoryZone(
+        {"_dmarc.x.example": {"TXT": [GOOD + "; psd=n"]}},
+        failing={"_dmarc.example": DnsStatus.TIMEOUT},
+    )
+    walk = settle(zone, lambda answers: walk_tree("b.x.example", answers))
+    assert walk.organizational_domain == "x.example"
+
+
 SUB = "sub.x.example"
 
 
@@ -279,6 +289,13 @@ def test_no_answer_is_never_no_record(status: DnsStatus, silent: str) -> None:
     verdict = judge({}, SUB, failing={silent: status})
     assert verdict.presence is Presence.UNDETERMINED
     assert ids(verdict) == ["dmarc.undetermined"]
+
+
+def test_an_own_record_that_is_ignored_is_known_to_be_so() -> None:
+    """A record without a policy ends the search (RFC 9989 4.10.1), whatever is above it."""
+    records: dict[str, str | list[str]] = {"_dmarc.x.example": "v=DMARC1; adkim=s"}
+    verdict = judge(records, failing={"_dmarc.example": DnsStatus.TIMEOUT})
+    assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, ["dmarc.no-policy"])
 
 
 def test_an_own_record_does_not_depend_on_the_names_above() -> None:

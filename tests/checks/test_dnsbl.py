@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.dns_answers import Answers, DnsStatus
-from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, CodeClass, TargetKind
+from mailcheck.checks.dnsbl.catalogue import (
+    Blocklist,
+    Catalogue,
+    CodeClass,
+    CodeRule,
+    TargetKind,
+)
+from mailcheck.checks.dnsbl.code_rules import match_rules, read_code_rule
 from mailcheck.checks.dnsbl.evaluate import evaluate_listing
 from mailcheck.checks.dnsbl.findings import describe_listings
 from mailcheck.checks.dnsbl.listings import (
@@ -128,6 +135,28 @@ def test_answers_are_read_by_the_codes_of_each_list(
     assert (listing.unknown_reason is not None) is (status is UNKNOWN)
 
 
+def rule(code: str, code_class: str) -> CodeRule:
+    """Read a code rule."""
+    return read_code_rule("test", {"code": code, "is": code_class}, 1)
+
+
+def test_a_refusal_goes_before_everything_and_a_range_before_bits() -> None:
+    """The order in the catalogue decides among ranges only."""
+    bits = [rule("bit:2", "listed"), rule("bit:4", "policy")]
+    ranges = [rule("127.0.0.6", "ignored"), rule("127.0.0.2-127.0.0.9", "listed")]
+    refusal = rule("127.0.0.7", "refused")
+    rules = [*bits, *ranges, refusal]
+
+    def matched(code: str) -> list[str]:
+        return [one.code for one in match_rules(rules, int(ip_address(code)))]
+
+    assert matched("127.0.0.6") == ["127.0.0.6"]
+    assert matched("127.0.0.7") == ["127.0.0.7"]
+    assert matched("127.0.0.8") == ["127.0.0.2-127.0.0.9"]
+    assert matched("127.0.0.14") == ["bit:2", "bit:4"]
+    assert matched("127.0.0.16") == []
+
+
 @pytest.mark.parametrize(
     ("codes", "reason"),
     [
@@ -224,6 +253,10 @@ def test_one_listed_address_lists_the_domain() -> None:
     )
     listing = settle(dns, lambda answers: evaluate_listing(zen, [own, shared], answers))
     assert (listing.status, listing.matched, listing.is_shared) == (LISTED, ("192.0.2.2",), True)
+    both = target_address(ip_address("192.0.2.3"))
+    dns.publish(query_name(zen, both), "A", "127.0.0.2")
+    mixed = settle(dns, lambda answers: evaluate_listing(zen, [shared, both], answers))
+    assert (len(mixed.matched), mixed.is_shared) == (2, False)
     dns.publish(query_name(zen, shared), "A")
     again = settle(dns, lambda answers: evaluate_listing(zen, [own, shared], answers))
     assert again.status is UNKNOWN

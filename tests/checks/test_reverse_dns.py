@@ -119,6 +119,15 @@ def test_no_answer_is_never_no_name(status: DnsStatus) -> None:
     assert ids(forward) == ["rdns.undetermined"]
 
 
+def test_one_validated_name_is_enough_though_another_is_silent() -> None:
+    """What is proven needs no further answer."""
+    zone = MemoryZone(
+        GOOD | {REVERSE: {"PTR": ["mail.example.", "silent.example."]}},
+        failing={"silent.example": DnsStatus.TIMEOUT},
+    )
+    assert (judge(zone).is_confirmed, judge(zone).findings) == (True, ())
+
+
 def test_hundreds_of_names_are_not_all_looked_up() -> None:
     """A reverse zone can't make us ask without end."""
     zone = MemoryZone({REVERSE: {"PTR": [f"n{number}.example." for number in range(300)]}})

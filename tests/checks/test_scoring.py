@@ -319,13 +319,39 @@ def test_a_parked_domain_is_perfect() -> None:
     assert all(one.status is PASS for one in result.factors)
 
 
-def test_half_a_parked_domain_is_not() -> None:
-    """A null MX alone doesn't excuse missing keys."""
-    zone = zone_with(spf=["v=spf1 a -all"], mx=["0 ."], dkim=[])
-    result = score(zone, probes=())
+@pytest.mark.parametrize(
+    ("changes", "mx"),
+    [
+        ({"spf": ["v=spf1 a -all"], "mx": ["0 ."]}, (5, WARN, True)),
+        ({"spf": ["v=spf1 -all"]}, (10, PASS, True)),
+        (
+            {"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=reject; t=y"]},
+            (5, WARN, True),
+        ),
+        ({"spf": ["v=spf1 -all"], "mx": ["0 ."], "dmarc": ["v=DMARC1; p=none"]}, (5, WARN, True)),
+    ],
+)
+def test_half_a_parked_domain_is_not(
+    changes: dict[str, list[str]], mx: tuple[int, Status, bool]
+) -> None:
+    """All three declarations are needed to excuse missing keys."""
+    result = score(zone_with(dkim=[], **changes))
     assert factor(result, FactorName.DKIM) == (0, FAIL, True)
-    assert factor(result, FactorName.MX) == (5, WARN, True)
+    assert factor(result, FactorName.MX) == mx
+
+
+def test_a_domain_that_receives_nothing_needs_no_encryption() -> None:
+    """Without incoming mail there is nothing to encrypt."""
+    result = score(zone_with(mx=["0 ."]), probes=())
     assert factor(result, FactorName.STARTTLS) == (8, PASS, True)
+
+
+def test_a_silent_second_mail_host_is_no_flaw() -> None:
+    """One host that works is a fact; another that gave no answer is none."""
+    zone = zone_with(
+        mx=[f"10 {MX}.", "20 silent.example."], failing={"silent.example": DnsStatus.TIMEOUT}
+    )
+    assert factor(score(zone), FactorName.MX) == (10, PASS, True)
 
 
 def test_each_factor_names_its_fix_with_the_exact_record() -> None:

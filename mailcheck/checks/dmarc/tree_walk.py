@@ -53,7 +53,7 @@ class TreeWalk:
             psd = step.record.psd if step.record is not None else "u"
             if psd == "n":
                 return step.domain
-            if psd == "y" and step.domain != self.start:
+            if psd == "y":
                 return _one_label_below(step.domain, self.start)
         return found[-1].domain if found else self.start
 
@@ -93,5 +93,6 @@ def _take_step(domain: str, answers: Answers) -> WalkStep:
 
 
 def _one_label_below(parent: str, start: str) -> str:
+    """Give the name on the way down to the start; the start itself when that is the parent."""
     count = parent.count(".") + 2
     return ".".join(start.split(".")[-count:])
