@@ -93,7 +93,10 @@ def send(client: smtplib.SMTP, recipients: list[str], raw: bytes) -> int:
         if code != OK:
             client.docmd("RSET")
             return code
-    return client.data(raw)[0]
+    try:
+        return client.data(raw)[0]
+    except smtplib.SMTPDataError as refused:
+        return refused.smtp_code
 
 
 def compose(subject: str, choices: random.Random) -> bytes:
