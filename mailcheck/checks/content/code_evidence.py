@@ -13,7 +13,9 @@ _NEAR = 60  # characters between a code and its keyword
 _HEADING_REACH = 250  # the sentence above a code that has a line of its own
 _REACH_BEFORE = 100  # "verification code for your account at Example is 123456"
 _REACH_AFTER = 50  # "123456 is your Example Online Banking code"
+_ROW_REACH = 300  # a row of a table
 _LINK_REACH = 30  # "code for login 123456"
+_LETTERS_PER_VOWEL = 5  # words have a vowel in two or three letters
 _PROMINENT_LENGTH = 40  # a longer bold or large piece is a sentence or a headline
 
 # A full stop after one or two letters belongs to an abbreviation ("no. 4", "z dn. 3").
@@ -30,12 +32,12 @@ def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
         yield "explicit"
     elif _is_linked(text, shape) or _is_asked(text, shape):
         yield "linked"
+    elif _is_under_heading(text, shape):
+        yield "heading"
     if is_alone:
         yield "alone"
     elif _is_prominent(text, shape):
         yield "prominent"
-    elif _has_own_cell(text, shape):
-        yield "cell"
     reach = _HEADING_REACH if is_alone else _NEAR
     for kind, finding in (("code", "keyword"), ("purpose", "purpose")):
         if text.is_near(kind, shape.start, shape.end, reach, _NEAR):
@@ -57,12 +59,6 @@ def _is_prominent(text: CodeText, shape: Shape) -> bool:
         start <= shape.start and shape.end <= end and end - start <= _PROMINENT_LENGTH
         for start, end in text.prominent
     )
-
-
-def _has_own_cell(text: CodeText, shape: Shape) -> bool:
-    before = text.plain[shape.start - 1 : shape.start] or "\n"
-    after = text.plain[shape.end : shape.end + 1] or "\n"
-    return "\t" in before + after and (before + after).isspace()
 
 
 def is_explicit(text: CodeText, shape: Shape) -> bool:
@@ -118,6 +114,21 @@ def _is_asked_with_code(text: CodeText, shape: Shape) -> bool:
     )
 
 
+def _is_under_heading(text: CodeText, shape: Shape) -> bool:
+    """Tell whether a code is in a table, and the cell above speaks of codes."""
+    plain = text.plain
+    line = plain.rfind("\n", max(0, shape.start - _ROW_REACH), shape.start)
+    above = plain.rfind("\n", max(0, line - _ROW_REACH), line) if line > 0 else -1
+    row, heading = plain[line + 1 : shape.end + 1], plain[above + 1 : line]
+    column = row[: shape.start - line - 1].count("\t")
+    cells = heading.split("\t")
+    if line <= 0 or "\t" not in row or "\t" not in heading or column >= len(cells):
+        return False
+    start = above + 1 + sum(len(cell) + 1 for cell in cells[:column])
+    word = text.first_after("code", start)
+    return word is not None and word.end <= start + len(cells[column])
+
+
 def _is_asked(text: CodeText, shape: Shape) -> bool:
     """``enter 123456``, where codes or signing in are spoken of."""
     return _follows(text, shape, "verb") and any(
@@ -151,3 +162,11 @@ def _connectors(place: str) -> re.Pattern[str]:
     spaced = [re.escape(word) for word in reversed(words) if word[0].isalpha() and word < "\u2e80"]
     others = [re.escape(word) for word in words if not (word[0].isalpha() and word < "\u2e80")]
     return re.compile("|".join([rf"\b(?:{'|'.join(spaced)})\b", *others]))
+
+
+def judge_letters(value: str, *, is_alone: bool) -> Iterator[str]:
+    """Tell a code of letters alone from a word in capitals: codes rarely have vowels."""
+    if not is_alone:
+        yield "inline letters"
+    if len(value) > _LETTERS_PER_VOWEL * sum(letter in "AEIOUY" for letter in value):
+        yield "random"

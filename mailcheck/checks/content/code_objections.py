@@ -1,9 +1,10 @@
 """What speaks against a number's being a one-time code, in words of ``codes.POINTS``."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import pairwise
 
+from mailcheck.checks.content.code_compounds import is_other_code
 from mailcheck.checks.content.code_evidence import SENTENCE_END, TIGHT
 from mailcheck.checks.content.code_shapes import Shape
 from mailcheck.checks.content.code_text import CodeText
@@ -35,12 +36,13 @@ _NEW_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n")
 _NAMED_AFTER = re.compile(r"\s*(?:is|ist|est|es|e|jest|ar)\b")
 
 
-def find_objections(text: CodeText, shape: Shape, *, is_explicit: bool) -> Iterator[str]:
+def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterator[str]:
     """Name what speaks against a code in its surroundings.
 
     Looks that a code may share (a year, a postcode, a place in the fine
-    print) count only where nothing says that it is one.
+    print) count only where nothing of the ``evidence`` says that it is one.
     """
+    is_explicit = "explicit" in evidence
     before = text.plain[max(0, shape.start - _AROUND) : shape.start]
     after = text.plain[shape.end : shape.end + _AROUND]
     if shape.kind == "long" or _BEFORE_NUMBER.search(before) or _AFTER_NUMBER.match(after):
@@ -54,23 +56,31 @@ def find_objections(text: CodeText, shape: Shape, *, is_explicit: bool) -> Itera
         yield "date"
     if _is_labelled_otherwise(text, shape):
         yield "label"
+    elif is_other_code(text, shape):
+        yield "other code"
     elif _NUMBER_SIGN.search(before):
         is_color = before.endswith("#") and _COLOR.fullmatch(shape.value)
         yield "color" if is_color and not shape.value.isdigit() else "numbered"
     if not is_explicit:
+        if _is_date(shape) and "alone" not in evidence:
+            yield "date"
         yield from _objections_of_looks(shape, before, after)
     yield from _objections_of_neighbourhood(text, shape, is_explicit=is_explicit)
 
 
 def _objections_of_looks(shape: Shape, before: str, after: str) -> Iterator[str]:
-    if shape.kind == "digits" and (_YEAR.fullmatch(shape.value) or _DATE.fullmatch(shape.value)):
-        yield "date"
     if shape.kind == "spread" and _counts_up(shape.value):
         yield "counting"
     if shape.kind in ("digits", "groups") and (
         _STATE_BEFORE.search(before) or _CITY_AFTER.match(after)
     ):
         yield "postcode"
+
+
+def _is_date(shape: Shape) -> bool:
+    return shape.kind == "digits" and bool(
+        _YEAR.fullmatch(shape.value) or _DATE.fullmatch(shape.value)
+    )
 
 
 def _counts_up(value: str) -> bool:

@@ -85,11 +85,12 @@ def _is_gap(gap: str) -> bool:
 def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, list[Shape]]:
     """Read numbers that follow each other with one blank between: a grouped code, or several."""
     end = index + 1
-    if tokens[index].group().isdigit():
+    gap = text[tokens[index].end() : tokens[index].end() + 1]
+    if tokens[index].group().isdecimal() and gap in _GAPS_OF_GROUPS:
         while (
             end < len(tokens)
-            and tokens[end].group().isdigit()
-            and text[tokens[end - 1].end() : tokens[end].start()] in (" ", "\t")
+            and tokens[end].group().isdecimal()
+            and text[tokens[end - 1].end() : tokens[end].start()] == gap
         ):
             end += 1
     run = tokens[index:end]
@@ -97,8 +98,7 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
     if lengths in _formats()["spaced_groups"]:
         value = "".join(token.group() for token in run)
         return len(run), [Shape("groups", value, run[0].start(), run[-1].end())]
-    is_row = all(text[token.end()] == " " for token in run[:-1])
-    if len(run) > 1 and is_row:
+    if len(run) > 1 and gap == " ":
         kind = "long" if sum(lengths) > _LONGEST_NUMBER else "row"
         least = _formats()["digits"][0]
         return len(run), [
@@ -110,6 +110,7 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
     return len(run), [shape for shape in shapes if shape is not None]
 
 
+_GAPS_OF_GROUPS = (" ", "\t")
 _LONGEST_NUMBER = 8  # digits; numbers in a row that are longer are a phone number or a card
 
 

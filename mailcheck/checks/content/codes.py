@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from mailcheck.checks.content.code_evidence import find_evidence
+from mailcheck.checks.content.code_evidence import find_evidence, judge_letters
 from mailcheck.checks.content.code_objections import find_objections
 from mailcheck.checks.content.code_shapes import (
     Shape,
@@ -33,9 +33,9 @@ POINTS = {
     "domain-bound": (10, "is bound to a domain on the last line"),
     "explicit": (5, "is called a code"),
     "linked": (2, "follows a word for a code or a request to type it"),
+    "heading": (3, "is in a column of codes"),
     "alone": (3, "stands alone on its line"),
     "prominent": (2, "stands out in large or bold letters"),
-    "cell": (1, "has a table cell of its own"),
     "spread": (2, "has each character set apart"),
     "groups": (1, "is written in groups"),
     "keyword": (2, "is near a word for a code"),
@@ -48,6 +48,8 @@ POINTS = {
     "amount": (-8, "is an amount"),
     "date": (-6, "is part of a date"),
     "label": (-8, "is labelled as something else"),
+    "other code": (-6, "is called another kind of code"),
+    "random": (2, "its letters spell no word"),
     "numbered": (-3, "has a number sign"),
     "color": (-12, "is a colour"),
     "counting": (-5, "counts up or down"),
@@ -57,7 +59,6 @@ POINTS = {
     "footer": (-5, "is in an address or fine print"),
     "row": (-3, "stands in a row of numbers"),
     "upper": (-1, "has letters"),
-    "letter groups": (-1, "has letters"),
     "letters": (-4, "has no digit"),
     "inline letters": (-9, "is a word of its sentence"),
     "mixed": (-3, "has lower case letters"),
@@ -67,11 +68,9 @@ POINTS = {
 }
 
 
-_SETS_APART = frozenset(("explicit", "linked", "alone", "prominent", "cell"))
+_SETS_APART = frozenset(("explicit", "linked", "heading", "alone", "prominent"))
 _KEYWORDS = frozenset(("keyword", "purpose", "subject code", "subject purpose"))
-_KINDS_THAT_COUNT = frozenset(
-    ("spread", "groups", "upper", "letter groups", "letters", "mixed", "row")
-)
+_KINDS_THAT_COUNT = frozenset(("spread", "groups", "upper", "letters", "mixed", "row"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,6 @@ def _judge_text(text: CodeText, hints: tuple[str, ...]) -> Iterator[_Judged]:
 
 def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
     findings = list(find_evidence(text, shape))
-    is_explicit = "explicit" in findings
     # A number in the middle of a sentence that happens to be near a keyword
     # gains nothing from the subject: it takes something that sets it apart.
     if "keyword" in findings and not _SETS_APART & {*findings}:
@@ -131,11 +129,11 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
         findings.append("no keyword")
     if len(shape.value) == 6:
         findings.append("length six")
-    if shape.kind == "letters" and "alone" not in findings:
-        findings.append("inline letters")
-    elif shape.kind in _KINDS_THAT_COUNT:
+    if shape.kind == "letters":
+        findings += judge_letters(shape.value, is_alone="alone" in findings)
+    if shape.kind in _KINDS_THAT_COUNT:
         findings.append(shape.kind)
-    findings += find_objections(text, shape, is_explicit=is_explicit)
+    findings += find_objections(text, shape, evidence=frozenset(findings))
     return _score(shape.value, findings)
 
 
