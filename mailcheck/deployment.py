@@ -1,7 +1,10 @@
 """What follows from the configuration for this one daemon: its file, address and certificate."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
@@ -10,10 +13,14 @@ from mailcheck.smtp.settings import TlsPolicy, offer_to_all, offer_to_public
 
 
 def database_path(config: Config) -> str:
-    """Give the path of the SQLite file, and make its folder."""
+    """Give the path of the SQLite file, and make its folder.
+
+    :raises ConfigError: the folder can't be made.
+    """
     path = config.storage.url.partition(":")[2]
     if path != ":memory:":
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        with _naming("[storage] url"):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
     return path
 
 
@@ -24,10 +31,24 @@ def public_url(config: Config) -> str:
 
 
 def tls_policy(config: Config, now: Instant) -> TlsPolicy:
-    """Choose the certificate of STARTTLS, and who is offered it (DECISIONS.md section 6)."""
+    """Choose the certificate of STARTTLS, and who is offered it.
+
+    :raises ConfigError: a file is no certificate or key, or can't be read or written.
+    """
     smtp = config.smtp
     if smtp.certificate:
-        return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
+        with _naming("[smtp] certificate"):
+            return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
     folder = Path(config.storage.state_directory)
     name = smtp.host_name or config.inbox.domain
-    return offer_to_public(ensure_self_signed(folder, name, now))
+    with _naming("[storage] state_directory"):
+        folder.mkdir(parents=True, exist_ok=True)
+        return offer_to_public(ensure_self_signed(folder, name, now))
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{option}: {error}") from error

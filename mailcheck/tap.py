@@ -13,6 +13,10 @@ from mailcheck.core.random_pool import RandomPool
 from mailcheck.daemon.file_limit import raise_file_limit
 
 
+PRIVATE_FILES = 0o077
+"""The umask: what is kept is mail, and it is nobody else's."""
+
+
 class Options(usage.Options):
     """The options of the daemon; all else is in the configuration file."""
 
@@ -27,11 +31,12 @@ def makeService(options: Options) -> IService:
     """
     from twisted.internet import reactor
 
+    os.umask(PRIVATE_FILES)
+    raise_file_limit()
     path = options["config"]
     try:
         config = load_config(Path(path) if path else None, os.environ)
+        assembly = Assembly(config, reactor, daemon_lanes(reactor), RandomPool(os.urandom))
+        return assembly.services(sys.stdout)
     except ConfigError as error:
         raise usage.UsageError(str(error)) from error
-    raise_file_limit()
-    assembly = Assembly(config, reactor, daemon_lanes(reactor), RandomPool(os.urandom))
-    return assembly.services(sys.stdout)
