@@ -80,7 +80,10 @@ def show_inbox(options: argparse.Namespace, console: Console) -> int:
 def send_sample(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck send-sample``: prints the command that waits for it."""
     listen = options.server or next(iter(console.config.smtp.listen), "")
-    server = parse_listen_address(listen) if listen else None
+    try:
+        server = parse_listen_address(listen)
+    except ValueError:
+        server = None
     if server is None or server.host is None:
         raise ConfigError("say where mail is received: --server host:port")
     try:
