@@ -11,7 +11,7 @@ from mailcheck.assembly import Assembly, daemon_lanes
 from mailcheck.config import ConfigError, load_config
 from mailcheck.core.random_pool import RandomPool
 from mailcheck.daemon.file_limit import raise_file_limit
-
+from mailcheck.daemon.listening import CannotStart
 
 PRIVATE_FILES = 0o077
 """The umask: what is kept is mail, and it is nobody else's."""
@@ -27,7 +27,7 @@ class Options(usage.Options):
 def makeService(options: Options) -> IService:
     """Build the daemon.
 
-    :raises usage.UsageError: the configuration can't be used.
+    :raises CannotStart: the configuration can't be used; the message says why.
     """
     from twisted.internet import reactor
 
@@ -39,4 +39,4 @@ def makeService(options: Options) -> IService:
         assembly = Assembly(config, reactor, daemon_lanes(reactor), RandomPool(os.urandom))
         return assembly.services(sys.stdout)
     except ConfigError as error:
-        raise usage.UsageError(str(error)) from error
+        raise CannotStart(f"mailcheck: {error}") from error
