@@ -52,6 +52,10 @@ from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.inbox_routes import InboxOperations, InboxRoutes
 from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.mcp.dispatch import Dispatcher
+from mailcheck.web.mcp.endpoint import McpEndpoint
+from mailcheck.web.mcp.inbox_tools import InboxTools
+from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.open_pages import OpenPages
 from mailcheck.web.site import build_site
 from mailcheck.wire.urls import PublicUrls
@@ -172,7 +176,21 @@ class Assembly:
         )
         api = Api(gate, routes.routes(), self.now)
         pages = OpenPages(self.inbox.share, self.urls, self.is_ready)
-        return build_site(api.resource(), pages.resource(), self._reactor)
+        return build_site(api.resource(), self._mcp(gate), pages.resource(), self._reactor)
+
+    def _mcp(self, gate: Gate) -> McpEndpoint:
+        tools = InboxTools(
+            self.inbox,
+            MessageViews(self._lanes.content),
+            self.urls,
+            self.config.inbox.domain,
+            self.now,
+            self._random_bytes,
+        )
+        dispatcher = Dispatcher(tools.tools(), self._random_bytes, self.urls.public_url)
+        return McpEndpoint(
+            gate, dispatcher, self.urls.public_url, self._reactor, self._random_bytes
+        )
 
     async def is_ready(self) -> bool:
         """Tell whether the store answers."""

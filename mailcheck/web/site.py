@@ -1,4 +1,4 @@
-"""The HTTP site: the API below its versioned path, and the open pages."""
+"""The HTTP site: the API below its versioned path, the endpoint for agents, the open pages."""
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.http import Request as HttpRequest
@@ -6,20 +6,23 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
 from mailcheck.web.request_bodies import BoundedRequest
-from mailcheck.wire.urls import API_PATH
+from mailcheck.wire.urls import API_PATH, MCP_PATH
 
 IDLE_TIMEOUT = 75
 """Seconds until a connection that sends nothing is closed; a parked wait is not idle."""
 
 
 class _Root(Resource):
-    """Sends what lies below the API's path there, and all else to the open pages."""
+    """Sends what lies below the API's path there, agents to theirs, all else to the open pages."""
 
-    def __init__(self, api: IResource, pages: IResource) -> None:
+    def __init__(self, api: IResource, mcp: IResource, pages: IResource) -> None:
         super().__init__()
         self._api = api
+        self._mcp = mcp
         self._pages = pages
         self._api_segments = [segment.encode() for segment in API_PATH.strip("/").split("/")]
+        name = MCP_PATH.strip("/").encode()
+        self._mcp_segments = ([name], [name, b""])
 
     def getChild(self, path: bytes, request: Request) -> IResource:
         """Find what answers; called with the first segment taken off the path."""
@@ -28,6 +31,8 @@ class _Root(Resource):
         if segments[:depth] == self._api_segments:
             request.prepath, request.postpath = segments[:depth], segments[depth:]
             return self._api
+        if segments in self._mcp_segments:
+            return self._mcp
         request.prepath, request.postpath = [], segments
         return self._pages
 
@@ -44,10 +49,10 @@ class _QuietSite(Site):
         """Write nothing."""
 
 
-def build_site(api: IResource, pages: IResource, clock: IReactorTime) -> Site:
+def build_site(api: IResource, mcp: IResource, pages: IResource, clock: IReactorTime) -> Site:
     """Build the factory for HTTP connections."""
     site = _QuietSite(
-        _Root(api, pages),
+        _Root(api, mcp, pages),
         requestFactory=BoundedRequest,
         # No form is read here; a broken one would be answered past the gate.
         parsePOSTFormSubmission=False,

@@ -6,6 +6,7 @@ from mailcheck.core.identifiers import MessageId
 from mailcheck.core.share_links import format_share_token
 
 API_PATH = "/api/v1"
+MCP_PATH = "/mcp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,11 @@ class PublicUrls:
     def base_url(self) -> str:
         """Give the base of the REST API."""
         return self.public_url + API_PATH
+
+    @property
+    def mcp_url(self) -> str:
+        """Give the address of the endpoint for agents."""
+        return self.public_url + MCP_PATH
 
     def share_url(self, message_id: MessageId, secret: str) -> str:
         """Give the share link of a message."""

@@ -1,0 +1,1 @@
+"""The Model Context Protocol over HTTP: the inbox as tools for agents."""

@@ -1,0 +1,69 @@
+"""What each expected failure becomes for an MCP client. The only place that says so."""
+
+from collections.abc import Callable
+
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InvalidCredentials,
+    InvalidParameter,
+    LimitExceeded,
+    MessageNotFound,
+    ShuttingDown,
+    StoreUnavailable,
+    WaitInterrupted,
+)
+from mailcheck.web.errors import TRY_AGAIN
+from mailcheck.web.mcp.json_rpc import RpcError
+
+
+def _as_it_is(failure: ExpectedFailure) -> str:
+    return str(failure)
+
+
+def _again(failure: ExpectedFailure) -> str:
+    return f"{failure}; the same call may work in {TRY_AGAIN} seconds"
+
+
+def _again_from(failure: ExpectedFailure) -> str:
+    cursor = failure.cursor if isinstance(failure, WaitInterrupted) else None
+    return _again(failure) + (f": pass after={cursor}" if cursor else "")
+
+
+TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
+    # The model reads these sentences and can do better with its next call.
+    InvalidParameter: _as_it_is,
+    MessageNotFound: _as_it_is,
+    WaitInterrupted: _again_from,
+    ShuttingDown: _again,
+    StoreUnavailable: _again,
+}
+
+REFUSALS: dict[type[ExpectedFailure], int] = {
+    # These are for the client: HTTP says them, as it does on the REST side.
+    InvalidCredentials: 401,
+    LimitExceeded: 429,
+    ShuttingDown: 503,
+    StoreUnavailable: 503,
+}
+
+
+def explain_failure(failure: ExpectedFailure) -> str:
+    """Say a tool's failure in a sentence for the model.
+
+    :raises RpcError: it is the client's to deal with.
+    """
+    for kind, explain in TOOL_FAILURES.items():
+        if isinstance(failure, kind):
+            return explain(failure)
+    raise refuse(failure) from failure
+
+
+def refuse(failure: ExpectedFailure) -> RpcError:
+    """Turn a failure into the refusal of a request; one in no table is our own mistake."""
+    status = next((status for kind, status in REFUSALS.items() if isinstance(failure, kind)), None)
+    if status is None:
+        raise failure
+    retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
+    if status == 503:
+        retry_after = TRY_AGAIN
+    return RpcError(status, str(failure), retry_after=retry_after)

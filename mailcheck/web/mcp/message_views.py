@@ -1,0 +1,34 @@
+"""Views of messages, made once for all who are woken by the same mail."""
+
+from functools import partial
+from weakref import WeakKeyDictionary
+
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.ports import Lane
+from mailcheck.operations.sharing_calls import SharedCalls
+from mailcheck.wire.mcp_views import MessageView, view_content
+
+
+class MessageViews:
+    """Makes views of messages; HTML takes its time and is read away from the reactor."""
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+        self._views: WeakKeyDictionary[StoredMessage, MessageView] = WeakKeyDictionary()
+        self._making: SharedCalls[StoredMessage, MessageView] = SharedCalls(self._make)
+
+    async def of(self, message: StoredMessage) -> MessageView:
+        """Give the view of a message."""
+        view = self._views.get(message)
+        if view is None:
+            view = await self._making.call(message)
+        return view
+
+    async def _make(self, message: StoredMessage) -> MessageView:
+        content = message.content
+        if content.html:
+            view = await self._lane.run(partial(view_content, content))
+        else:
+            view = view_content(content)
+        self._views[message] = view
+        return view

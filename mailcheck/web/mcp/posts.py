@@ -1,0 +1,137 @@
+"""One POST: what is read of it, and the ways in which it can be answered."""
+
+from typing import Any
+
+from twisted.internet.interfaces import IReactorTime
+from twisted.web.server import Request as HttpRequest
+
+from mailcheck.core.instants import instant_of
+from mailcheck.web.mcp.eras import Era, RoutingHeaders, http_status
+from mailcheck.web.mcp.json_rpc import (
+    Message,
+    Request,
+    RequestId,
+    RpcError,
+    UnreadableMessage,
+    parse_message,
+    render_error,
+    render_result,
+)
+from mailcheck.web.mcp.streams import Channel, EventStream, Silence
+from mailcheck.web.replies import Reply, write_reply
+from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.web.request_headers import header_values
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
+
+
+class Post:
+    """One request on its way to its answer, and what is known of it so far."""
+
+    def __init__(self, http: HttpRequest, clock: IReactorTime) -> None:
+        self.http = http
+        self.asked_at = instant_of(clock.seconds())
+        self.headers: dict[str, str] = {}
+        self.era: Era | None = None
+        self.is_gone = False
+        self._clock = clock
+        self._request_id: RequestId | None = None
+        self._stream: EventStream | None = None
+
+    def header(self, name: bytes) -> list[str]:
+        """Give the values of a header, without the blanks around them (RFC 9110 5.5)."""
+        return [value.strip() for value in header_values(self.http, name)]
+
+    def routing_headers(self) -> RoutingHeaders:
+        """Give the headers that repeat the body."""
+        return RoutingHeaders(
+            version=self.header(b"MCP-Protocol-Version"),
+            method=self.header(b"Mcp-Method"),
+            name=self.header(b"Mcp-Name"),
+        )
+
+    def read(self) -> Message:
+        """Read the message.
+
+        :raises RpcError: it is no POST, or one that can't be read.
+        """
+        if self.http.method != b"POST":
+            self.headers["Allow"] = "POST"
+            raise RpcError(405, "this endpoint takes POST only")
+        if isinstance(self.http, BoundedRequest) and self.http.is_too_large:
+            raise RpcError(413, f"a message has at most {MAX_BODY} bytes")
+        if _media_types(self.header(b"Content-Type")) != [JSON]:
+            raise RpcError(415, f"Content-Type is not {JSON}")
+        if not self._accepts(JSON):
+            raise RpcError(406, f"Accept must name {JSON}, and {EVENTS} for calls that last")
+        assert self.http.content is not None
+        try:
+            message = parse_message(self.http.content.read())
+        except UnreadableMessage as error:
+            self._request_id = error.request_id
+            raise
+        if isinstance(message, Request):
+            self._request_id = message.id
+        return message
+
+    def open_channel(self, progress_token: Any) -> Channel:
+        """Get ready to tell the client that its call is still worked on."""
+        if not self._accepts(EVENTS):
+            return Silence()
+        is_token = isinstance(progress_token, str | int) and not isinstance(progress_token, bool)
+        token = progress_token if is_token else None
+        self._stream = EventStream(self.http, self.headers, token, self._clock)
+        return self._stream
+
+    def answer(self, result: bytes) -> None:
+        """Answer the request."""
+        assert self._request_id is not None
+        self._finish(200, render_result(self._request_id, result))
+
+    def refuse(self, error: RpcError) -> None:
+        """Answer with an error."""
+        status = http_status(error, self.era)
+        if status == 401:
+            self.headers["WWW-Authenticate"] = "Bearer"
+        if error.retry_after is not None:
+            self.headers["Retry-After"] = str(error.retry_after)
+        self._finish(status, render_error(self._request_id, error))
+
+    def accept(self) -> None:
+        """Take what wants no answer; also a request that its client has taken back."""
+        if self._stream is not None and self._stream.has_begun:
+            self._stream.abandon()
+        else:
+            self._finish(202, b"")
+
+    def stop(self) -> None:
+        """Say nothing more: the answer is given, or nobody is there to get it."""
+        if self._stream is not None:
+            self._stream.stop()
+
+    def _finish(self, status: int, body: bytes) -> None:
+        if self.is_gone:
+            return
+        if self._stream is not None and self._stream.has_begun:
+            self._stream.finish(body)
+            return
+        self.stop()
+        self.http.write(write_reply(self.http, Reply(status, body, JSON), self.headers))
+        self.http.finish()
+
+    def _accepts(self, media_type: str) -> bool:
+        accepted = _media_types(self.header(b"Accept")) or ["*/*"]
+        return any(
+            wanted in accepted for wanted in (media_type, media_type.split("/")[0] + "/*", "*/*")
+        )
+
+
+def _media_types(values: list[str]) -> list[str]:
+    """List media types, without parameters; ``q=0`` means not wanted (RFC 9110 12.4.2)."""
+    found = []
+    for entry in ",".join(values).split(","):
+        media_type, *parameters = (part.strip().lower() for part in entry.split(";"))
+        if media_type and "q=0" not in parameters:
+            found.append(media_type)
+    return found

@@ -1,0 +1,94 @@
+"""What a tool is, what one call of it is, and the list of all of them."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.instants import Instant
+from mailcheck.wire.json_values import JsonObject, JsonValue
+from mailcheck.wire.mcp_untrusted import Fence
+from mailcheck.wire.parameters import Query
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One admitted call: who calls, when and with what.
+
+    ``expect(seconds, what)`` says that the answer may take so long, for the
+    client that wants to hear of progress; ``fence`` is this call's own.
+    """
+
+    caller: Caller
+    asked_at: Instant
+    arguments: Query
+    fence: Fence
+    expect: Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gives back: the structured content, and the same as blocks of text."""
+
+    structured: JsonObject
+    texts: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """Hints for the client's user; a tool that only reads is neither of the other two."""
+
+    is_read_only: bool = True
+    is_destructive: bool = False
+    is_idempotent: bool = True
+    is_open_world: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One row of the table; both schemas are JSON Schema 2020-12, which is MCP's default."""
+
+    name: str
+    title: str
+    description: str
+    input_schema: JsonObject
+    output_schema: JsonObject
+    handle: Callable[[ToolCall], Awaitable[ToolResult]]
+    annotations: Annotations = field(default_factory=Annotations)
+
+
+def index_tools(tools: Sequence[Tool]) -> Mapping[str, Tool]:
+    """Find tools by name, in the order in which they are listed."""
+    return {tool.name: tool for tool in tools}
+
+
+def describe_tool(tool: Tool) -> JsonObject:
+    """Render a tool for the list of tools."""
+    hints = tool.annotations
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.input_schema,
+        "outputSchema": tool.output_schema,
+        "annotations": {
+            "title": tool.title,
+            "readOnlyHint": hints.is_read_only,
+            "destructiveHint": hints.is_destructive,
+            "idempotentHint": hints.is_idempotent,
+            "openWorldHint": hints.is_open_world,
+        },
+    }
+
+
+def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:
+    """Render the result of a call."""
+    return {
+        "content": [{"type": "text", "text": text} for text in result.texts],
+        "structuredContent": result.structured,
+        "isError": False,
+    }
+
+
+def render_tool_failure(sentence: str) -> dict[str, JsonValue]:
+    """Render a call that failed in a way that the model can do something about."""
+    return {"content": [{"type": "text", "text": sentence}], "isError": True}
