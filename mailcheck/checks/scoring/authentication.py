@@ -64,8 +64,8 @@ def classify_dmarc(dmarc: DmarcVerdict) -> tuple[DmarcOutcome, str]:
             return DmarcOutcome.BROKEN, dmarc.findings[0].meaning
         return DmarcOutcome.ABSENT, "There is no DMARC record."
     place = "" if dmarc.found_at == dmarc.domain else f" (from {dmarc.found_at})"
-    reports = f"{len(dmarc.report_uris)} report address(es)" if dmarc.report_uris else "no reports"
-    detail = f"The policy is {dmarc.policy.value}{place}, with {reports}."
+    reports = "with reports" if dmarc.report_uris else "without reports"
+    detail = f"The policy is {dmarc.policy.value}{place}, {reports}."
     if not dmarc.is_enforcing:
         has_reports = bool(dmarc.report_uris)
         return (DmarcOutcome.NONE_WITH_REPORTS if has_reports else DmarcOutcome.NONE), detail

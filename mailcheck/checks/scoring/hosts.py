@@ -27,7 +27,8 @@ def classify_mx(mx: MxVerdict, *, is_parked: bool) -> tuple[MxOutcome, str]:
     if not mx.hosts:
         return _classify_without_mx(mx)
     problems = {host.problem for host in mx.hosts} - {None}
-    names = f"{len(mx.hosts)} mail host(s), first {mx.hosts[0].exchange}."
+    more = f" and {len(mx.hosts) - 1} more" if len(mx.hosts) > 1 else ""
+    names = f"Mail goes to {mx.hosts[0].exchange}{more}."
     if not any(host.is_usable for host in mx.hosts):
         if HostProblem.UNDETERMINED in problems:
             return MxOutcome.UNDETERMINED, "the addresses of the mail hosts gave no answer."
