@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.core.identifiers import AccountId
 
 SWEEP_AT = 10_000
-"""Counters after which those of past windows are thrown away."""
+"""Counters from which on those of past windows are thrown away."""
 
 
 class LocalRateCounters:
@@ -16,6 +16,7 @@ class LocalRateCounters:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], tuple[int, int]] = {}
         self._newest: dict[str, int] = {}
+        self._sweep_at = SWEEP_AT
 
     def hit(self, subject: str, windows: Sequence[tuple[str, int, int]]) -> Deferred[list[int]]:
         """Count a request where no window goes over its limit; gives the counts with it."""
@@ -24,7 +25,7 @@ class LocalRateCounters:
             for count, (name, index, _) in zip(counts, windows, strict=True):
                 self._counts[subject, name] = (index, count)
                 self._newest[name] = index
-            if len(self._counts) > SWEEP_AT:
+            if len(self._counts) > self._sweep_at:
                 self._sweep()
         return succeed(counts)
 
@@ -38,6 +39,9 @@ class LocalRateCounters:
             for (subject, name), (index, count) in self._counts.items()
             if index >= self._newest[name]
         }
+        # All that is left may be of windows under way: to look at it again for each
+        # request would cost more with every client that comes.
+        self._sweep_at = max(SWEEP_AT, 2 * len(self._counts))
 
 
 class LocalWakeUps:

@@ -1,0 +1,34 @@
+"""Counters in this process: what they cost, and what they forget."""
+
+import sys
+
+from mailcheck.cluster.local import SWEEP_AT, LocalRateCounters
+from tests.house import result_of
+
+
+def test_counters_of_past_windows_are_forgotten() -> None:
+    """A daemon that runs for months keeps counters of the windows under way, and little else."""
+    counters = LocalRateCounters()
+    for minute in range(100):
+        for client in range(SWEEP_AT // 10):
+            result_of(counters.hit(f"client {client} of {minute}", [("minute", minute, 60)]))
+    assert len(counters._counts) <= 2 * SWEEP_AT
+    assert sys.getsizeof(counters._counts) < 200 * SWEEP_AT
+
+
+def test_many_clients_cost_no_more_each() -> None:
+    """However many clients the day brings, a request looks at its own counters only."""
+    counters = LocalRateCounters()
+    sweeps = 0
+    sweep = counters._sweep
+
+    def count_sweep() -> None:
+        nonlocal sweeps
+        sweeps += 1
+        sweep()
+
+    counters._sweep = count_sweep  # type: ignore[method-assign]
+    for client in range(8 * SWEEP_AT):
+        result_of(counters.hit(f"client {client}", [("day", 0, 1000)]))
+    assert sweeps <= 4
+    assert result_of(counters.hit("client 0", [("day", 0, 1000)])) == [2]
