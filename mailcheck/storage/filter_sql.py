@@ -7,13 +7,12 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.subaddresses import fold_tag
 from mailcheck.storage.engine import Value
 
-# The inbox's messages come in the order of its positions, so the first one
-# received at or after a moment is a position, and every filter an index range.
+# The first part bounds the range of positions to read, the second decides: positions
+# and moments run together but where a clock was set back, or two daemons' clocks differ.
 _SINCE = """
     message.position >= (
-        SELECT first.position FROM message AS first
+        SELECT MIN(first.position) FROM message AS first
         WHERE first.account_id = ? AND first.received_at >= ?
-        ORDER BY first.received_at, first.position LIMIT 1
     ) AND message.received_at >= ?
 """
 

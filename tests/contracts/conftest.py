@@ -1,0 +1,93 @@
+"""The implementations that the contract suites of the stores run on."""
+
+import pickle
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from pytest_twisted import async_yield_fixture
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.accounts import Quota
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.lanes.threads import ThreadLane
+from mailcheck.operations.ports import (
+    AccountStore,
+    ContentStore,
+    DeliveryStore,
+    ExpiryStore,
+    MessageStore,
+)
+from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.content_store import SqlContentStore
+from mailcheck.storage.expiry_store import SqlExpiryStore
+from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.storage.sqlite_writer import writer_at
+
+DEFAULT_QUOTA = Quota(max_messages=1_000, max_bytes=10_000_000)
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """All ports of storage, filled by one database."""
+
+    deliveries: DeliveryStore
+    messages: MessageStore
+    contents: ContentStore
+    expiry: ExpiryStore
+    accounts: AccountStore
+
+
+class PicklingLane(DirectLane):
+    """Runs calls as another process would get them, and their answers as it would send them."""
+
+    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+        """Run a copy of the call, and give a copy of its answer."""
+        copy = pickle.loads(pickle.dumps(call))
+        return super().run(lambda: pickle.loads(pickle.dumps(copy())))
+
+
+def _in_memory(folder: Path) -> SqliteEngine:
+    return SqliteEngine(IN_MEMORY, DirectLane(), DirectLane())
+
+
+def _in_threads(folder: Path) -> SqliteEngine:
+    from twisted.internet import reactor
+
+    threads: Any = reactor
+    writer, readers = ThreadLane(threads, "writer", 1), ThreadLane(threads, "reader", 4)
+    return SqliteEngine(str(folder / "mail.db"), writer, readers)
+
+
+def _pickled(folder: Path) -> SqliteEngine:
+    return SqliteEngine(str(folder / "mail.db"), PicklingLane(), DirectLane())
+
+
+ENGINES = {
+    "sqlite in memory": _in_memory,
+    "sqlite in threads": _in_threads,
+    "sqlite as in processes": _pickled,
+}
+
+
+@async_yield_fixture(params=list(ENGINES))
+async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
+    """Give each implementation, empty."""
+    engine = ENGINES[request.param](tmp_path)
+    engine.open()
+    mail_store = SqlMailStore(engine, DEFAULT_QUOTA)
+    yield Stores(
+        deliveries=mail_store,
+        messages=mail_store,
+        contents=SqlContentStore(engine),
+        expiry=SqlExpiryStore(engine, engine.give_back_space),
+        accounts=SqlAccountStore(engine),
+    )
+    await engine.close()
+    if request.param == "sqlite as in processes":
+        writer_at(str(tmp_path / "mail.db")).close()

@@ -1,0 +1,102 @@
+"""Values for tests of the store: accounts, mails, and moments to put them at."""
+
+from collections.abc import Sequence
+from itertools import count
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.content import MessageContent
+from mailcheck.core.identifiers import (
+    AccountId,
+    DeliveryId,
+    MessageId,
+    new_time_ordered_id,
+)
+from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session, TlsFacts
+
+NOON = Instant(1_795_262_400_000)
+"""2026-11-21T12:00:00Z."""
+
+RETENTION = 24 * HOUR
+
+SESSION = Session(
+    "192.0.2.7", "mx.example.com", True, TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+)
+
+_numbers = count(1)
+
+
+def at(seconds: float) -> Instant:
+    """Give a moment some seconds after noon."""
+    return Instant(NOON + int(seconds * 1000))
+
+
+def account(name: str, **facts: object) -> Account:
+    """Make an account whose id, name and mailbox name tell it apart."""
+    known: dict[str, object] = {
+        "is_operator": False,
+        "created_at": NOON,
+        "max_messages": None,
+        "max_bytes": None,
+    }
+    return Account(AccountId(name), name, f"dev-{name}", **{**known, **facts})  # type: ignore[arg-type]
+
+
+def recipient(account_id: str, tag: str = "") -> Recipient:
+    """Make a recipient in an account's inbox."""
+    subaddress = f"+{tag}" if tag else ""
+    return Recipient(f"dev-{account_id}{subaddress}@mailcheck.example", AccountId(account_id), tag)
+
+
+def mail(
+    subject: str = "Welcome", body: str = "Hello", author: str = "Shop <shop@example.com>"
+) -> bytes:
+    """Write a mail."""
+    return f"From: {author}\r\nSubject: {subject}\r\n\r\n{body}\r\n".encode()
+
+
+def delivery(
+    *recipients: Recipient,
+    raw: bytes | None = None,
+    received_at: Instant = NOON,
+    expires_at: Instant | None = None,
+    sender: str = "bounce@example.com",
+    session: Session = SESSION,
+) -> Delivery:
+    """Make a mail for some recipients; ids are new and in the order of the calls."""
+
+    def new_id() -> str:
+        return new_time_ordered_id(received_at, lambda size: next(_numbers).to_bytes(size, "big"))
+
+    return Delivery(
+        id=DeliveryId(new_id()),
+        session=session,
+        envelope=Envelope(sender, recipients),
+        raw_message=mail() if raw is None else raw,
+        received_at=received_at,
+        expires_at=Instant(received_at + RETENTION) if expires_at is None else expires_at,
+        message_ids=tuple(MessageId(new_id()) for _ in recipients),
+        share_tokens=tuple(f"secret{number}" for number in range(len(recipients))),
+    )
+
+
+def refusal(account_id: str, seconds: float = 0, reason: str = "too large") -> Refusal:
+    """Make a refusal some seconds after noon."""
+    address = recipient(account_id).address
+    return Refusal(
+        AccountId(account_id), address, "bounce@example.com", "192.0.2.7", reason, at(seconds)
+    )
+
+
+def content(text: str = "Hello", codes: Sequence[str] = (), **facts: object) -> MessageContent:
+    """Make a content."""
+    known: dict[str, object] = {
+        "header_list": (("Subject", "Welcome"),),
+        "html": "",
+        "attachments": (),
+        "links": (),
+        "best_link": None,
+        "candidates": (),
+        "problems": (),
+    }
+    return MessageContent(text=text, codes=tuple(codes), **{**known, **facts})  # type: ignore[arg-type]
