@@ -21,7 +21,7 @@ class DeleteMessages:
 
         :raises MessageNotFound: the account has no such message.
         """
-        if not await self._store.delete_message(account_id, message_id):
+        if not await self._store.delete_message(account_id, message_id, self._now()):
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:

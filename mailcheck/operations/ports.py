@@ -134,7 +134,9 @@ class MessageStore(Protocol):
     ) -> Deferred[bool]:
         """Give a message a new share token; false when there is no such message."""
 
-    def delete_message(self, account_id: AccountId, message_id: MessageId) -> Deferred[bool]:
+    def delete_message(
+        self, account_id: AccountId, message_id: MessageId, now: Instant
+    ) -> Deferred[bool]:
         """Delete a message; false when there is none."""
 
     def delete_matches(

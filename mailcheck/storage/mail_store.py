@@ -115,9 +115,11 @@ class SqlMailStore:
         """Give a message a new share token; false when there is no such message."""
         return self._engine.write(_replace_share_token, (token, message_id, account_id, now))
 
-    def delete_message(self, account_id: AccountId, message_id: MessageId) -> Deferred[bool]:
+    def delete_message(
+        self, account_id: AccountId, message_id: MessageId, now: Instant
+    ) -> Deferred[bool]:
         """Delete a message; false when there is none."""
-        return self._engine.write(_delete_message, (account_id, message_id))
+        return self._engine.write(_delete_message, (account_id, message_id, now))
 
     def delete_matches(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
@@ -189,9 +191,10 @@ def _replace_share_token(
 
 
 @for_each
-def _delete_message(transaction: Transaction, item: tuple[AccountId, MessageId]) -> bool:
+def _delete_message(transaction: Transaction, item: tuple[AccountId, MessageId, Instant]) -> bool:
     row = transaction.row(
-        f"SELECT {REMOVABLE_COLUMNS} FROM message WHERE account_id = ? AND id = ?",
+        f"SELECT {REMOVABLE_COLUMNS} FROM message "
+        "WHERE account_id = ? AND id = ? AND expires_at > ?",
         item,
     )
     if row is None:
