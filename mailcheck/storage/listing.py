@@ -60,11 +60,8 @@ def read_overview(
         for key, tag, count, latest in rows
         if count > expired.get(key, 0)
     ]
-    tag_total = _number(
-        transaction, "SELECT COUNT(*) FROM inbox_tag WHERE account_id = ?", account_id
-    )
     state = replace(state, message_count=state.message_count - sum(expired.values()))
-    return InboxOverview(state, tuple(counts), tag_total)
+    return InboxOverview(state, tuple(counts), _count_tags(transaction, account_id, expired))
 
 
 def _extracted(row: Row) -> Extracted | None:
@@ -86,6 +83,14 @@ def _count(
     key = fold_tag(wanted.tag)
     query = "SELECT message_count FROM inbox_tag WHERE account_id = ? AND tag_key = ?"
     return _number(transaction, query, account_id, key) - expired.get(key, 0)
+
+
+def _count_tags(transaction: Transaction, account_id: AccountId, expired: dict[str, int]) -> int:
+    count = "SELECT COUNT(*) FROM inbox_tag WHERE account_id = ?"
+    count_gone = f"{count} AND tag_key = ? AND message_count <= ?"
+    return _number(transaction, count, account_id) - sum(
+        _number(transaction, count_gone, account_id, key, number) for key, number in expired.items()
+    )
 
 
 def _expired_by_tag(

@@ -16,18 +16,20 @@ _SHRINK_INBOX = """
 """
 
 _SHRINK_TAG = """
-    UPDATE inbox_tag SET
-        message_count = message_count - ?,
-        latest_at = COALESCE((
-            SELECT message.received_at FROM message
-            WHERE message.account_id = inbox_tag.account_id AND message.tag_key = inbox_tag.tag_key
-            ORDER BY message.position DESC LIMIT 1
-        ), latest_at)
-    WHERE account_id = ? AND tag_key = ?
+    UPDATE inbox_tag SET message_count = message_count - ? WHERE account_id = ? AND tag_key = ?
 """
 
 _DROP_EMPTY_TAG = """
     DELETE FROM inbox_tag WHERE account_id = ? AND tag_key = ? AND message_count <= 0
+"""
+
+# What is left of a tag is as its newest message wrote it.
+_REFRESH_TAG = """
+    UPDATE inbox_tag SET (tag, latest_at) = (
+        SELECT message.tag, message.received_at FROM message
+        WHERE message.account_id = inbox_tag.account_id AND message.tag_key = inbox_tag.tag_key
+        ORDER BY message.position DESC LIMIT 1
+    ) WHERE account_id = ? AND tag_key = ?
 """
 
 _DROP_UNSHARED_DELIVERY = """
@@ -64,6 +66,7 @@ def remove_messages(transaction: Transaction, messages: Sequence[Removable]) -> 
         _SHRINK_TAG, [(count, account, key) for (account, key), count in tags.items()]
     )
     transaction.execute_many(_DROP_EMPTY_TAG, list(tags))
+    transaction.execute_many(_REFRESH_TAG, list(tags))
     transaction.execute_many(
         _DROP_UNSHARED_DELIVERY, [(delivery,) for delivery in {m.delivery_id for m in messages}]
     )

@@ -1,0 +1,98 @@
+"""What every `AccountStore` promises."""
+
+from dataclasses import replace
+
+import pytest
+
+from mailcheck.core.accounts import ApiKey
+from mailcheck.core.errors import AccountNameTaken
+from mailcheck.core.identifiers import AccountId, KeyId
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import NOON, account, at
+
+
+def key(name: str, owner: str = "ann", **facts: object) -> ApiKey:
+    """Make a key."""
+    known: dict[str, object] = {
+        "created_at": NOON,
+        "last_used_at": None,
+        "revoked_at": None,
+        "per_minute": None,
+        "per_day": None,
+    }
+    return ApiKey(KeyId(name), AccountId(owner), name, "mck_ab12", **{**known, **facts})  # type: ignore[arg-type]
+
+
+async def test_accounts_come_back_whole(stores: Stores) -> None:
+    """An account is found by its name as it was added, its quota included."""
+    ann = account("ann", is_operator=True, max_messages=5, max_bytes=0)
+    await stores.accounts.add_account(ann)
+    assert await stores.accounts.find_account("ann") == ann
+    assert await stores.accounts.find_account("Ann") is None
+    assert await stores.accounts.find_account("bob") is None
+
+
+async def test_names_are_taken_once(stores: Stores) -> None:
+    """A name is given once; what the second one asked for, the operator's role too, is not done."""
+    ann = account("ann", is_operator=True)
+    await stores.accounts.add_account(ann)
+    other = replace(account("other", is_operator=True), name="ann")
+    with pytest.raises(AccountNameTaken, match="ann"):
+        await stores.accounts.add_account(other)
+    assert await stores.accounts.list_accounts() == [ann]
+    assert await stores.deliveries.find_inbox("dev-other") is None
+
+
+async def test_accounts_are_listed_oldest_first(stores: Stores) -> None:
+    """Accounts are listed in the order in which they were made."""
+    assert await stores.accounts.list_accounts() == []
+    made = [account(name, created_at=at(-number)) for number, name in enumerate("abc")]
+    for one in made:
+        await stores.accounts.add_account(one)
+    assert await stores.accounts.list_accounts() == made[::-1]
+
+
+async def test_keys_come_back_whole(stores: Stores) -> None:
+    """A key is found by the digest of its secret as it was added, and by nothing else."""
+    await stores.accounts.add_account(account("ann"))
+    plain, limited = key("k1"), key("k2", per_minute=7, per_day=9, last_used_at=at(1))
+    await stores.accounts.add_key(plain, b"1" * 32)
+    await stores.accounts.add_key(limited, b"2" * 32)
+    assert await stores.accounts.find_key(b"1" * 32) == plain
+    assert await stores.accounts.find_key(b"2" * 32) == limited
+    assert await stores.accounts.find_key(b"3" * 32) is None
+    assert await stores.accounts.find_key(b"") is None
+
+
+async def test_keys_are_listed_by_account(stores: Stores) -> None:
+    """The keys of an account are listed oldest first, and nobody else's."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    keys = [key(f"k{number}", created_at=at(-number)) for number in range(3)]
+    for number, one in enumerate([*keys, key("other", "bob")]):
+        await stores.accounts.add_key(one, bytes([number]) * 32)
+    assert await stores.accounts.list_keys(AccountId("ann")) == keys[::-1]
+    assert await stores.accounts.list_keys(AccountId("gone")) == []
+
+
+async def test_revoking(stores: Stores) -> None:
+    """A revoked key is still found, as revoked; it can't be revoked again."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.accounts.add_key(key("k1"), b"1" * 32)
+    await stores.accounts.add_key(key("k2"), b"2" * 32)
+    assert await stores.accounts.revoke_key(KeyId("k1"), at(5))
+    assert not await stores.accounts.revoke_key(KeyId("k1"), at(6))
+    assert not await stores.accounts.revoke_key(KeyId("none"), at(6))
+    assert await stores.accounts.find_key(b"1" * 32) == key("k1", revoked_at=at(5))
+    assert await stores.accounts.find_key(b"2" * 32) == key("k2")
+
+
+async def test_key_use(stores: Stores) -> None:
+    """When keys were last used is kept; uses of keys that are not there are dropped."""
+    await stores.accounts.add_account(account("ann"))
+    for number in (1, 2):
+        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
+    await stores.accounts.note_key_use([(KeyId("k2"), at(3)), (KeyId("none"), at(4))])
+    await stores.accounts.note_key_use([])
+    used = {one.id: one.last_used_at for one in await stores.accounts.list_keys(AccountId("ann"))}
+    assert used == {"k1": None, "k2": at(3)}

@@ -1,0 +1,248 @@
+"""What every `DeliveryStore` promises."""
+
+import pytest
+from twisted.internet.defer import DeferredList, gatherResults
+
+from mailcheck.core.accounts import InboxState
+from mailcheck.core.cursors import START
+from mailcheck.core.errors import InboxFull, RecipientUnknown
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.messages import MessageSummary, Session
+from tests.contracts.conftest import DEFAULT_QUOTA, Stores
+from tests.storage.deliveries import NOON, account, at, delivery, mail, recipient, refusal
+
+ANN, BOB = AccountId("ann"), AccountId("bob")
+
+
+async def add(stores: Stores, name: str, **facts: object) -> None:
+    """Add an account."""
+    await stores.accounts.add_account(account(name, **facts))
+
+
+async def state(stores: Stores, name: str) -> InboxState:
+    """Give the inbox of an account that is there."""
+    inbox = await stores.deliveries.find_account_inbox(AccountId(name))
+    assert inbox is not None
+    return inbox
+
+
+async def stored(stores: Stores, name: str) -> list[MessageSummary]:
+    """Give all messages of an account, oldest first."""
+    found = await stores.messages.oldest_matches(AccountId(name), MessageFilter(), NOON, 10_000)
+    return list(found[0])
+
+
+async def test_inbox_of_a_new_account(stores: Stores) -> None:
+    """A new account has an empty inbox, found by its name and by its account."""
+    await add(stores, "ann")
+    expected = InboxState(ANN, "dev-ann", START, 0, 0, DEFAULT_QUOTA)
+    assert await stores.deliveries.find_inbox("dev-ann") == expected
+    assert await stores.deliveries.find_account_inbox(ANN) == expected
+
+
+async def test_inbox_that_is_not_there(stores: Stores) -> None:
+    """An inbox that nobody has is not found, and is no failure."""
+    await add(stores, "ann")
+    assert await stores.deliveries.find_inbox("dev-bob") is None
+    assert await stores.deliveries.find_inbox("ann") is None
+    assert await stores.deliveries.find_account_inbox(BOB) is None
+    assert await stores.deliveries.find_operator_inbox() is None
+
+
+async def test_operator(stores: Stores) -> None:
+    """The operator's inbox is the one of the account that has the role; it can move."""
+    await add(stores, "ann", is_operator=True)
+    await add(stores, "bob")
+    first = await stores.deliveries.find_operator_inbox()
+    assert first == await state(stores, "ann")
+    await add(stores, "cid", is_operator=True)
+    assert await stores.deliveries.find_operator_inbox() == await state(stores, "cid")
+    roles = {one.name: one.is_operator for one in await stores.accounts.list_accounts()}
+    assert roles == {"ann": False, "bob": False, "cid": True}
+
+
+async def test_positions(stores: Stores) -> None:
+    """Each message gets the next position of its inbox; inboxes count for themselves."""
+    await add(stores, "ann")
+    await add(stores, "bob")
+    store = stores.deliveries
+    assert await store.deliver(delivery(recipient("ann"))) == (1,)
+    assert await store.deliver(delivery(recipient("bob"), recipient("ann"))) == (1, 2)
+    assert await store.deliver(delivery(recipient("ann", "a"), recipient("ann", "b"))) == (3, 4)
+    assert [message.position for message in await stored(stores, "ann")] == [1, 2, 3, 4]
+    assert (await state(stores, "ann")).last_position == 4
+    assert (await state(stores, "bob")).last_position == 1
+
+
+async def test_positions_of_a_burst(stores: Stores) -> None:
+    """Mails handed in together get dense positions in the order in which they were handed in."""
+    await add(stores, "ann")
+    mails = [delivery(recipient("ann", f"t{number}")) for number in range(300)]
+    positions = await gatherResults([stores.deliveries.deliver(one) for one in mails])
+    assert positions == [(number,) for number in range(1, 301)]
+    tags = [message.tag for message in await stored(stores, "ann")]
+    assert tags == [f"t{number}" for number in range(300)]
+
+
+async def test_what_is_stored(stores: Stores) -> None:
+    """A message keeps its envelope, its connection, its moments and its header's summary."""
+    await add(stores, "ann")
+    mails = mail("Grüße", "Text", "Jörg <joerg@example.com>")
+    sent = delivery(recipient("ann", "SignUp"), raw=mails, received_at=at(1), sender="")
+    await stores.deliveries.deliver(sent)
+    row = await stores.messages.find_message(ANN, sent.message_ids[0], at(1))
+    assert row is not None
+    assert (row.envelope_sender, row.session) == ("", sent.session)
+    summary = row.summary
+    assert (summary.id, summary.account_id, summary.delivery_id) == (
+        sent.message_ids[0],
+        ANN,
+        sent.id,
+    )
+    assert (summary.recipient, summary.tag) == ("dev-ann+SignUp@mailcheck.example", "SignUp")
+    assert (summary.received_at, summary.expires_at) == (sent.received_at, sent.expires_at)
+    assert (summary.size, summary.share_token) == (len(mails), sent.share_tokens[0])
+    assert summary.header.subject == "Grüße"
+    assert summary.header.author_text == "Jörg <joerg@example.com>"
+
+
+async def test_a_connection_without_tls(stores: Stores) -> None:
+    """That there was no TLS, and no EHLO, is kept as such."""
+    await add(stores, "ann")
+    plain = Session("2001:db8::7", "", False)
+    sent = delivery(recipient("ann"), session=plain)
+    await stores.deliveries.deliver(sent)
+    row = await stores.messages.find_message(ANN, sent.message_ids[0], NOON)
+    assert row is not None
+    assert row.session == plain
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", bytes(range(256)) * 10, b"\r\n.\r\n" * 100, b"\xff\xfe\x00", b"x" * 1_000_000],
+    ids=["nothing", "every byte", "dots", "no text", "a megabyte"],
+)
+async def test_bytes_are_kept(stores: Stores, raw: bytes) -> None:
+    """Whatever the bytes are, they come back unchanged and count with their size."""
+    await add(stores, "ann")
+    sent = delivery(recipient("ann"), raw=raw)
+    await stores.deliveries.deliver(sent)
+    assert await stores.contents.raw_message(sent.id) == raw
+    assert (await state(stores, "ann")).byte_count == len(raw)
+
+
+async def test_sizes_count_for_each_message(stores: Stores) -> None:
+    """A mail for two recipients counts twice in their inbox, though its bytes are kept once."""
+    await add(stores, "ann")
+    await stores.deliveries.deliver(
+        delivery(recipient("ann", "a"), recipient("ann", "b"), raw=b"x" * 100)
+    )
+    inbox = await state(stores, "ann")
+    assert (inbox.message_count, inbox.byte_count) == (2, 200)
+
+
+async def test_unknown_recipient(stores: Stores) -> None:
+    """A mail with one recipient that has gone is stored for none of them."""
+    await add(stores, "ann")
+    with pytest.raises(RecipientUnknown):
+        await stores.deliveries.deliver(delivery(recipient("ann"), recipient("gone")))
+    assert await stored(stores, "ann") == []
+    assert await state(stores, "ann") == InboxState(ANN, "dev-ann", START, 0, 0, DEFAULT_QUOTA)
+
+
+async def test_quota_of_messages(stores: Stores) -> None:
+    """An inbox takes as many messages as its account's own quota says and no more."""
+    await add(stores, "ann", max_messages=2)
+    await stores.deliveries.deliver(delivery(recipient("ann")))
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(delivery(recipient("ann", "a"), recipient("ann", "b")))
+    await stores.deliveries.deliver(delivery(recipient("ann")))
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(delivery(recipient("ann")))
+    inbox = await state(stores, "ann")
+    assert (inbox.message_count, inbox.last_position, inbox.has_room) == (2, 2, False)
+
+
+async def test_quota_of_bytes(stores: Stores) -> None:
+    """An inbox takes as many bytes as its quota says and no more."""
+    await add(stores, "ann", max_bytes=100)
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(delivery(recipient("ann"), raw=b"x" * 101))
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(
+            delivery(recipient("ann", "a"), recipient("ann", "b"), raw=b"x" * 51)
+        )
+    await stores.deliveries.deliver(delivery(recipient("ann"), raw=b"x" * 100))
+    inbox = await state(stores, "ann")
+    assert (inbox.message_count, inbox.byte_count, inbox.has_room) == (1, 100, False)
+
+
+async def test_full_inbox_of_one_recipient(stores: Stores) -> None:
+    """A mail that one of its inboxes has no room for is stored in none of them."""
+    await add(stores, "ann", max_messages=1)
+    await add(stores, "bob")
+    await stores.deliveries.deliver(delivery(recipient("ann")))
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(delivery(recipient("bob"), recipient("ann")))
+    assert await stored(stores, "bob") == []
+    assert await stores.contents.underived(10) == [(await stored(stores, "ann"))[0].delivery_id]
+
+
+async def test_refused_mails_in_a_burst(stores: Stores) -> None:
+    """Mails that are refused leave their neighbours in a burst alone, and take no position."""
+    await add(stores, "ann")
+    await add(stores, "bob", max_messages=5)
+    mails = [
+        delivery(recipient(("ann", "bob", "gone")[number % 3], f"t{number}"))
+        for number in range(60)
+    ]
+    outcomes = await DeferredList(
+        [stores.deliveries.deliver(one) for one in mails], consumeErrors=True
+    )
+    kinds = [type(getattr(result, "value", result)) for _, result in outcomes]
+    assert kinds[0::3] == [tuple] * 20
+    assert kinds[1::3] == [tuple] * 5 + [InboxFull] * 15
+    assert kinds[2::3] == [RecipientUnknown] * 20
+    assert [message.position for message in await stored(stores, "ann")] == list(range(1, 21))
+    assert [message.position for message in await stored(stores, "bob")] == [1, 2, 3, 4, 5]
+
+
+async def test_a_mail_that_breaks_leaves_its_neighbours_alone(stores: Stores) -> None:
+    """A mail that can't be stored at all fails alone; all others of its burst are stored."""
+    await add(stores, "ann")
+    mails = [delivery(recipient("ann", f"t{number}")) for number in range(20)]
+    mails[7] = delivery(recipient("ann", "broken"), session=Session("\udcff", "", False))
+    mails.append(mails[3])  # its ids are taken
+    outcomes = await DeferredList(
+        [stores.deliveries.deliver(one) for one in mails], consumeErrors=True
+    )
+    assert [number for number, (ok, _) in enumerate(outcomes) if not ok] == [7, 20]
+    positions = [result[0] for ok, result in outcomes if ok]
+    assert positions == list(range(1, 20))
+    inbox = await state(stores, "ann")
+    assert (inbox.last_position, inbox.message_count) == (19, 19)
+
+
+async def test_many_recipients(stores: Stores) -> None:
+    """A burst of mails with a hundred recipients each is stored."""
+    await add(stores, "ann")
+    everyone = [recipient("ann", f"t{number}") for number in range(100)]
+    mails = [delivery(*everyone, raw=b"") for _ in range(9)]
+    positions = await gatherResults([stores.deliveries.deliver(one) for one in mails])
+    assert [position for some in positions for position in some] == list(range(1, 901))
+
+
+async def test_refusals(stores: Stores) -> None:
+    """Refusals are kept for the inbox; those of an account that has gone are dropped."""
+    await add(stores, "ann")
+    await stores.deliveries.note_refusal(refusal("ann", 1))
+    await stores.deliveries.note_refusal(refusal("gone", 1))
+    assert await stores.messages.recent_refusals(ANN, NOON, 10) == [refusal("ann", 1)]
+    assert await stores.messages.recent_refusals(AccountId("gone"), NOON, 10) == []
+
+
+async def test_free_bytes(stores: Stores) -> None:
+    """How much can be stored is told where it is known."""
+    free = stores.deliveries.free_bytes()
+    assert free is None or free > 0

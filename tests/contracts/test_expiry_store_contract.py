@@ -1,0 +1,90 @@
+"""What every `ExpiryStore` promises."""
+
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import (
+    NOON,
+    RETENTION,
+    account,
+    at,
+    content,
+    delivery,
+    recipient,
+    refusal,
+)
+
+ANN = AccountId("ann")
+
+EXPIRY = Instant(NOON + RETENTION)
+
+
+async def test_expiry(stores: Stores) -> None:
+    """What has expired is deleted with its bytes and its place in the counts; the rest stays."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    old = delivery(recipient("ann", "a"), recipient("bob", "b"))
+    new = delivery(recipient("ann", "a"), received_at=at(1))
+    for one in (old, new):
+        await stores.deliveries.deliver(one)
+        await stores.contents.save_content(one.id, content())
+    assert await stores.expiry.expire(Instant(EXPIRY - 1), 10) == 0
+    assert await stores.expiry.expire(EXPIRY, 10) == 2
+    assert await stores.expiry.expire(EXPIRY, 10) == 0
+    assert await stores.contents.raw_message(old.id) is None
+    assert await stores.contents.find_content(old.id) is None
+    assert await stores.contents.raw_message(new.id) == new.raw_message
+    page = await stores.messages.page(ANN, MessageFilter(), NOON, 10, 0)
+    assert [summary.id for summary, _ in page.entries] == list(new.message_ids)
+    assert page.total == 1
+    for name, count in (("ann", 1), ("bob", 0)):
+        overview = await stores.messages.overview(AccountId(name), NOON, 10)
+        assert overview.state.message_count == count
+        assert overview.state.byte_count == count * len(new.raw_message)
+        assert sum(tag.message_count for tag in overview.tags) == count
+
+
+async def test_expiry_makes_room(stores: Stores) -> None:
+    """A full inbox has room again when its mail has expired."""
+    await stores.accounts.add_account(account("ann", max_messages=1))
+    await stores.deliveries.deliver(delivery(recipient("ann")))
+    await stores.expiry.expire(EXPIRY, 10)
+    assert await stores.deliveries.deliver(delivery(recipient("ann"))) == (2,)
+
+
+async def test_expiry_in_pieces(stores: Stores) -> None:
+    """At most so many messages are deleted at a time, those that expired first."""
+    await stores.accounts.add_account(account("ann"))
+    for number in range(5):
+        await stores.deliveries.deliver(
+            delivery(recipient("ann"), expires_at=Instant(EXPIRY - number))
+        )
+    assert await stores.expiry.expire(EXPIRY, 3) == 3
+    page = await stores.messages.page(ANN, MessageFilter(), NOON, 10, 0)
+    assert [summary.position for summary, _ in page.entries] == [2, 1]
+    assert await stores.expiry.expire(EXPIRY, 3) == 2
+
+
+async def test_old_refusals(stores: Stores) -> None:
+    """Refusals older than a moment are forgotten; the rest stays."""
+    await stores.accounts.add_account(account("ann"))
+    for number in range(4):
+        await stores.deliveries.note_refusal(refusal("ann", number))
+    assert await stores.expiry.forget_refusals(at(2)) == 2
+    left = await stores.messages.recent_refusals(ANN, NOON, 10)
+    assert [one.refused_at for one in left] == [at(3), at(2)]
+    assert await stores.expiry.forget_refusals(at(2)) == 0
+
+
+async def test_space_is_given_back(stores: Stores) -> None:
+    """Giving space back is safe at any time, and loses nothing."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.expiry.give_back_space()
+    sent = [delivery(recipient("ann"), raw=bytes(100_000)) for _ in range(10)]
+    for one in sent:
+        await stores.deliveries.deliver(one)
+    for one in sent[1:]:
+        await stores.messages.delete_message(ANN, one.message_ids[0], NOON)
+    await stores.expiry.give_back_space()
+    assert await stores.contents.raw_message(sent[0].id) == bytes(100_000)
