@@ -117,6 +117,26 @@ def parse_host_address(text: str, *, name: str = "ip", allow_private: bool = Fal
     return query
 
 
+def parse_selector(text: str, *, name: str = "selector") -> str:
+    """Read a DKIM selector: labels joined by dots, lower case (RFC 6376 3.1).
+
+    :raises InvalidParameter: says what to send instead.
+    """
+    selector = text.strip().lower()
+    if "._domainkey" in selector:
+        short = selector.partition("._domainkey")[0]
+        raise _refusal(name, selector, f"is a record's name; send the selector alone: {short}")
+    if not selector.isascii() or not all(map(_is_label, selector.split("."))):
+        raise _refusal(
+            name, selector, "is not a selector; send what s= says in a DKIM-Signature field"
+        )
+    return selector
+
+
+def _is_label(text: str) -> bool:
+    return len(text) <= MAX_LABEL and _ASCII_LABEL.fullmatch(text) is not None
+
+
 def is_special_use(domain: str) -> bool:
     """Tell whether the name belongs to a domain that the public DNS does not serve."""
     return domain.rpartition(".")[2] in SPECIAL_USE

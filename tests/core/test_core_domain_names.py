@@ -9,6 +9,7 @@ from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
     parse_host_address,
+    parse_selector,
 )
 from mailcheck.core.errors import InvalidParameter
 
@@ -154,6 +155,30 @@ def test_host_address_is_a_public_address() -> None:
         parse_host_address("example.com")
     with pytest.raises(InvalidParameter, match="is private"):
         parse_host_address("10.1.1.1")
+
+
+@pytest.mark.parametrize("text", ["s1", "Selector1", "20230601", "a.b-c", "_x", " s1 "])
+def test_selectors_are_labels(text: str) -> None:
+    """A DKIM selector is one label or several, in lower case."""
+    assert parse_selector(text) == text.strip().lower()
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("s1._domainkey.example.com", "send the selector alone: s1"),
+        ("", "is not a selector"),
+        ("a..b", "is not a selector"),
+        ("-a", "is not a selector"),
+        ("sélecteur", "is not a selector"),
+        ("a b", "is not a selector"),
+        ("x" * 64, "is not a selector"),
+    ],
+)
+def test_what_is_no_selector_is_refused(text: str, advice: str) -> None:
+    """The error says what to send."""
+    with pytest.raises(InvalidParameter, match=advice):
+        parse_selector(text)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Which addresses stand for a domain: the ones lists are asked about, the one whose name counts.
+
+DNS tells where a domain's mail arrives, not where it leaves. Who knows better
+names the sending hosts; otherwise the mail hosts stand in for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from mailcheck.checks.dnsbl.targets import Target, target_address
+from mailcheck.checks.lookups import HostAddresses
+from mailcheck.checks.mx.verdicts import MxVerdict
+from mailcheck.core.domain_names import is_within
+from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
+
+MAX_ADDRESSES = 4
+"""Addresses of one domain that lists are asked about: each costs twenty questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendingHost:
+    """The address whose reverse name is judged, and what the host is called, if known."""
+
+    address: IpAddress
+    host_name: str
+
+
+def choose_sending_host(
+    given: Sequence[IpAddress], mx: MxVerdict, own: HostAddresses
+) -> SendingHost | None:
+    """Give the first given address, else the best mail host's, else the domain's own.
+
+    The web server's name says nothing about mail, so it comes last.
+    """
+    best = mx.best
+    if given:
+        return SendingHost(given[0], "")
+    if best is not None and best.addresses:
+        return SendingHost(best.addresses[0], best.exchange)
+    return SendingHost(own.addresses[0], own.name) if own.addresses else None
+
+
+def choose_listed_addresses(
+    given: Sequence[IpAddress],
+    mx: MxVerdict,
+    own: HostAddresses,
+    *,
+    organization: str,
+    allow_private: bool = False,
+) -> tuple[Target, ...]:
+    """Give the addresses to ask blocklists about: given ones, else the mail hosts', else own.
+
+    Of several mail hosts each gives its first address before any gives its
+    second. Addresses of hosts outside the organization are marked as shared.
+    """
+    chosen: dict[IpAddress, bool] = {}
+    for address, is_shared in _candidates(given, mx, own, organization):
+        if allow_private or _is_known_to_lists(address):
+            chosen.setdefault(address, is_shared)
+    targets = [target_address(address, is_shared=shared) for address, shared in chosen.items()]
+    return tuple(targets[:MAX_ADDRESSES])
+
+
+def _candidates(
+    given: Sequence[IpAddress], mx: MxVerdict, own: HostAddresses, organization: str
+) -> Iterator[tuple[IpAddress, bool]]:
+    if given or not mx.hosts:
+        yield from ((address, False) for address in given or own.addresses)
+        return
+    for turn in zip_longest(*(host.addresses for host in mx.hosts)):
+        for host, address in zip(mx.hosts, turn, strict=True):
+            if address is not None:
+                yield address, not is_within(host.exchange, organization)
+
+
+def _is_known_to_lists(address: IpAddress) -> bool:
+    """Tell whether a list may know it: the ones for documentation too, so that examples work."""
+    return why_not_public(address) in (None, DOCUMENTATION)

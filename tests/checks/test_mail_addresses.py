@@ -1,0 +1,88 @@
+"""Which addresses stand for a domain."""
+
+from ipaddress import ip_address
+
+import pytest
+
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.lookups import HostAddresses, look_up_addresses
+from mailcheck.checks.mail_addresses import choose_listed_addresses, choose_sending_host
+from mailcheck.checks.mx.evaluate import evaluate_mx
+from mailcheck.checks.mx.verdicts import MxVerdict
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+WEB = "9.9.9.9"
+HOSTS = {
+    "mx1.d.example": {"A": ["8.8.8.8", "8.8.4.4"], "AAAA": ["2606:4700::1"]},
+    "mx2.d.example": {"A": ["1.1.1.1"]},
+    "in.d.example": {"A": ["10.0.0.1"]},
+    "mx.provider.example": {"A": ["8.8.8.8", "192.0.2.7"]},
+}
+
+
+def look(*mx: str, a: tuple[str, ...] = (WEB,)) -> tuple[MxVerdict, HostAddresses]:
+    """Evaluate d.example with these MX and own addresses."""
+    zone = MemoryZone(HOSTS)
+    zone.publish("d.example", "MX", *mx)
+    zone.publish("d.example", "A", *a)
+
+    def evaluate(answers: Answers) -> tuple[MxVerdict, HostAddresses]:
+        return evaluate_mx("d.example", answers), look_up_addresses(answers, "d.example")
+
+    return settle(zone, evaluate)
+
+
+@pytest.mark.parametrize(
+    ("mx", "given", "expected"),
+    [
+        (["10 mx1.d.example."], [], ("8.8.4.4", "mx1.d.example")),
+        (["5 gone.d.example.", "10 mx2.d.example."], [], ("1.1.1.1", "mx2.d.example")),
+        (["10 mx1.d.example."], ["5.5.5.5", "6.6.6.6"], ("5.5.5.5", "")),
+        ([], [], (WEB, "d.example")),
+    ],
+)
+def test_the_sending_host_is_given_or_the_best_mail_host(
+    mx: list[str], given: list[str], expected: tuple[str, str]
+) -> None:
+    """The web server's name says nothing about mail, so it comes last."""
+    host = choose_sending_host([ip_address(text) for text in given], *look(*mx))
+    assert host is not None
+    assert (str(host.address), host.host_name) == expected
+
+
+def test_without_any_address_there_is_no_sending_host() -> None:
+    """Nothing is made up."""
+    assert choose_sending_host([], *look(a=())) is None
+
+
+@pytest.mark.parametrize(
+    ("mx", "given", "expected"),
+    [
+        (
+            ["10 mx1.d.example.", "20 mx2.d.example."],
+            [],
+            [("8.8.4.4", False), ("1.1.1.1", False), ("8.8.8.8", False), ("2606:4700::1", False)],
+        ),
+        (["10 mx.provider.example."], [], [("8.8.8.8", True), ("192.0.2.7", True)]),
+        (["10 mx2.d.example.", "20 in.d.example."], [], [("1.1.1.1", False)]),
+        ([], [], [(WEB, False)]),
+        (["10 mx.provider.example."], ["5.5.5.5"], [("5.5.5.5", False)]),
+    ],
+)
+def test_lists_are_asked_about_public_mail_addresses(
+    mx: list[str], given: list[str], expected: list[tuple[str, bool]]
+) -> None:
+    """At most four, in turns over the hosts, and those of other organizations marked."""
+    targets = choose_listed_addresses(
+        [ip_address(text) for text in given], *look(*mx), organization="d.example"
+    )
+    assert [(target.value, target.is_shared) for target in targets] == expected
+
+
+def test_private_addresses_are_asked_about_on_request() -> None:
+    """In a test zone the mail hosts may be private."""
+    targets = choose_listed_addresses(
+        [], *look("10 in.d.example."), organization="d.example", allow_private=True
+    )
+    assert [target.value for target in targets] == ["10.0.0.1"]
