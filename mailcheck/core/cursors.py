@@ -7,6 +7,8 @@ the message, so a cursor is exact where a clock or a database sequence is not.
 import re
 from typing import NewType
 
+from mailcheck.core.errors import InvalidParameter
+
 Position = NewType("Position", int)
 
 START: Position = Position(0)
@@ -29,3 +31,12 @@ def parse_cursor(text: str) -> Position:
     if _CURSOR.fullmatch(text) is None:
         raise ValueError("not a cursor of this service")
     return Position(int(text[len(_PREFIX) :], 16))
+
+
+def require_reached(after: Position, last_position: Position) -> None:
+    """Refuse a cursor that an inbox has not reached: it is another inbox's.
+
+    :raises InvalidParameter: names ``after``.
+    """
+    if after > last_position:
+        raise InvalidParameter("after", "after is a cursor of another inbox")

@@ -1,5 +1,6 @@
 """Deleting mail for good."""
 
+from mailcheck.core.cursors import START, require_reached
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
@@ -25,7 +26,13 @@ class DeleteMessages:
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
-        """Delete all messages that match when it begins; gives how many."""
+        """Delete all messages that match when it begins; gives how many.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        """
+        if wanted.after > START:
+            inbox = await self._store.find_account_inbox(account_id)
+            require_reached(wanted.after, START if inbox is None else inbox.last_position)
         now = self._now()
         deleted = 0
         while True:

@@ -5,8 +5,8 @@ from functools import partial
 
 from mailcheck.checks.content.attachments import Attachment, find_attachment
 from mailcheck.core.accounts import InboxState
-from mailcheck.core.cursors import Position
-from mailcheck.core.errors import AttachmentNotFound, InvalidParameter, MessageNotFound
+from mailcheck.core.cursors import Position, require_reached
+from mailcheck.core.errors import AttachmentNotFound, MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.messages import ListedMessage, StoredMessage
@@ -58,20 +58,16 @@ class ReadInbox:
         """Sum the inbox up."""
         return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS)
 
-    async def require_cursor(self, account_id: AccountId, after: Position) -> None:
-        """Refuse a cursor that the inbox has not reached: it is another inbox's.
-
-        :raises InvalidParameter: names ``after``.
-        """
-        if after > (await self.state(account_id)).last_position:
-            raise InvalidParameter("after", "after is a cursor of another inbox")
-
     async def page(
         self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int
     ) -> MessageList:
-        """List messages that match, newest first; pages count from 1."""
+        """List messages that match, newest first; pages count from 1.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        """
         offset = (page - 1) * limit
         found = await self._store.page(account_id, wanted, self._now(), limit, offset)
+        require_reached(wanted.after, found.last_position)
         messages = []
         for summary, extracted in found.entries:
             if extracted is None:

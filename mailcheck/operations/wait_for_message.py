@@ -6,7 +6,7 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.cursors import START, Position, format_cursor
+from mailcheck.core.cursors import START, Position, format_cursor, require_reached
 from mailcheck.core.errors import (
     MessageNotFound,
     ShuttingDown,
@@ -77,6 +77,7 @@ class WaitForMessage:
         ``timeout`` is in seconds. A broadcast: every wait that matches gets
         the message, nothing is consumed. Cancelling it leaves no trace.
 
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
         :raises TooManyWaits: the key holds as many waits as it may.
         :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
         """
@@ -101,6 +102,7 @@ class WaitForMessage:
         try:
             while True:
                 matches, last_position = await self._look(waiter)
+                require_reached(waiter.wanted.after, last_position)
                 position = position or last_position
                 if not matches:
                     self._feeds.has_looked(waiter, last_position)

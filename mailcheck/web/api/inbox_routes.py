@@ -3,9 +3,7 @@
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
-from mailcheck.core.cursors import START
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.subaddresses import MAX_TAG, explain_bad_tag
@@ -52,7 +50,6 @@ class InboxRoutes:
     def __init__(
         self,
         operations: InboxOperations,
-        urls: PublicUrls,
         domain: str,
         retention: int,
         random_bytes: RandomBytes,
@@ -61,11 +58,12 @@ class InboxRoutes:
         self._wait = operations.wait
         self._delete = operations.delete
         self._share = operations.share
-        self._urls = urls
         self._domain = domain
         self._retention = retention
         self._random_bytes = random_bytes
-        self._rendered: WeakKeyDictionary[StoredMessage, Reply] = WeakKeyDictionary()
+        self._rendered: WeakKeyDictionary[StoredMessage, tuple[PublicUrls, Reply]] = (
+            WeakKeyDictionary()
+        )
 
     def routes(self) -> list[Route]:
         """List the routes."""
@@ -99,7 +97,7 @@ class InboxRoutes:
 
     async def wait(self, call: Call) -> Reply:
         """GET /inbox/wait."""
-        wanted = replace(await self._filter(call), text=None)
+        wanted = replace(call.query.message_filter(), text=None)
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         gave_since = wanted.since is not None
         if not gave_since and call.query.text("after") is None:
@@ -107,21 +105,20 @@ class InboxRoutes:
         outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
             return json_reply(render_timed_out(outcome, gave_since=gave_since), 408)
-        return self._message_reply(outcome)
+        return self._message_reply(outcome, call.urls)
 
     async def messages(self, call: Call) -> Reply:
         """GET /inbox/messages."""
-        wanted = await self._filter(call)
+        wanted = call.query.message_filter()
         limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
         page = call.query.whole_number("page", 1, LAST_PAGE, 1)
         messages = await self._read.page(call.caller.account_id, wanted, limit, page)
-        return json_reply(render_list(messages, self._urls))
+        return json_reply(render_list(messages, call.urls))
 
     async def message(self, call: Call) -> Reply:
         """GET /inbox/messages/{id}."""
-        return self._message_reply(
-            await self._read.message(call.caller.account_id, call.message_id)
-        )
+        message = await self._read.message(call.caller.account_id, call.message_id)
+        return self._message_reply(message, call.urls)
 
     async def raw_message(self, call: Call) -> Reply:
         """GET /inbox/messages/{id}/raw."""
@@ -150,13 +147,13 @@ class InboxRoutes:
 
     async def delete_messages(self, call: Call) -> Reply:
         """DELETE /inbox/messages."""
-        deleted = await self._delete.matching(call.caller.account_id, await self._filter(call))
+        deleted = await self._delete.matching(call.caller.account_id, call.query.message_filter())
         return json_reply({"success": True, "deleted": deleted})
 
     async def renew_share(self, call: Call) -> Reply:
         """POST /inbox/messages/{id}/share."""
         message = await self._share.renew(call.caller.account_id, call.message_id)
-        return json_reply(render_share(message, self._urls))
+        return json_reply(render_share(message, call.urls))
 
     def _make_unique(self, tag: str) -> str:
         ending = new_short_id(self._random_bytes)
@@ -168,15 +165,10 @@ class InboxRoutes:
             )
         return unique
 
-    async def _filter(self, call: Call) -> MessageFilter:
-        wanted = call.query.message_filter()
-        if wanted.after > START:
-            await self._read.require_cursor(call.caller.account_id, wanted.after)
-        return wanted
-
-    def _message_reply(self, message: StoredMessage) -> Reply:
-        """Render a message once for all who get it at the same time."""
-        reply = self._rendered.get(message)
-        if reply is None:
-            reply = self._rendered[message] = json_reply(render_message(message, self._urls))
+    def _message_reply(self, message: StoredMessage, urls: PublicUrls) -> Reply:
+        """Render a message once for all who get it at the same time by the same way."""
+        rendered_for, reply = self._rendered.get(message, (None, None))
+        if reply is None or rendered_for != urls:
+            reply = json_reply(render_message(message, urls))
+            self._rendered[message] = urls, reply
         return reply

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-from mailcheck.core.cursors import START
-from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.ports import Now
@@ -36,7 +34,6 @@ from mailcheck.wire.mcp_texts import (
     describe_message,
     describe_wait_in_vain,
 )
-from mailcheck.wire.urls import PublicUrls
 
 ANSWERED_BY = 54.0
 """Seconds after which a wait answers: clients give up at 60, and 55 is promised."""
@@ -51,7 +48,6 @@ class InboxTools:
         self,
         operations: InboxOperations,
         views: MessageViews,
-        urls: PublicUrls,
         domain: str,
         now: Now,
         random_bytes: RandomBytes,
@@ -60,7 +56,6 @@ class InboxTools:
         self._wait = operations.wait
         self._delete = operations.delete
         self._views = views
-        self._urls = urls
         self._domain = domain
         self._now = now
         self._random_bytes = random_bytes
@@ -148,7 +143,7 @@ class InboxTools:
 
     async def wait_for_message(self, call: ToolCall) -> ToolResult:
         """Wait for a message that matches."""
-        wanted = replace(await self._filter(call), text=None)
+        wanted = replace(call.arguments.message_filter(), text=None)
         asked = call.arguments.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         timeout = min(asked, ANSWERED_BY)
         gave_since = wanted.since is not None
@@ -164,18 +159,18 @@ class InboxTools:
         view = await self._views.of(outcome)
         waited = max(0, self._now() - call.asked_at) / SECOND
         return ToolResult(
-            render_arrival(outcome, view, waited, call.fence, self._urls),
+            render_arrival(outcome, view, waited, call.fence, call.urls),
             describe_arrival(outcome, view, waited, call.fence),
         )
 
     async def list_messages(self, call: ToolCall) -> ToolResult:
         """List messages."""
-        wanted = await self._filter(call)
+        wanted = call.arguments.message_filter()
         limit = call.arguments.whole_number("limit", 1, LARGEST_PAGE, inbox_inputs.DEFAULT_PAGE)
         page = call.arguments.whole_number("page", 1, LAST_PAGE, 1)
         messages = await self._read.page(call.caller.account_id, wanted, limit, page)
         return ToolResult(
-            render_message_list(messages, call.fence, self._urls),
+            render_message_list(messages, call.fence, call.urls),
             describe_list(messages, call.fence),
         )
 
@@ -184,7 +179,7 @@ class InboxTools:
         message = await self._read.message(call.caller.account_id, _message_id(call))
         view = await self._views.of(message)
         return ToolResult(
-            render_whole_message(message, view, call.fence, self._urls),
+            render_whole_message(message, view, call.fence, call.urls),
             describe_message(message, view, call.fence),
         )
 
@@ -193,26 +188,20 @@ class InboxTools:
         message = await self._read.message(call.caller.account_id, _message_id(call))
         view = await self._views.of(message)
         return ToolResult(
-            render_extraction(message, view, call.fence, self._urls),
+            render_extraction(message, view, call.fence, call.urls),
             describe_extraction(message, view, call.fence),
         )
 
     async def share_link(self, call: ToolCall) -> ToolResult:
         """Give the share link that a message has; one handed out before stays good."""
         message = await self._read.message(call.caller.account_id, _message_id(call))
-        return _as_json(render_share(message, self._urls))
+        return _as_json(render_share(message, call.urls))
 
     async def delete_message(self, call: ToolCall) -> ToolResult:
         """Delete a message."""
         message_id = _message_id(call)
         await self._delete.one(call.caller.account_id, message_id)
         return _as_json({"id": message_id, "deleted": True})
-
-    async def _filter(self, call: ToolCall) -> MessageFilter:
-        wanted = call.arguments.message_filter()
-        if wanted.after > START:
-            await self._read.require_cursor(call.caller.account_id, wanted.after)
-        return wanted
 
 
 def _message_id(call: ToolCall) -> MessageId:
