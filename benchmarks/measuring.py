@@ -11,15 +11,26 @@ FSYNCS = 200
 PORT_DEADLINE = 10.0  # seconds
 
 
+def processes(pid: int) -> list[int]:
+    """Give a process and all that it has started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(one for child in children for one in processes(int(child)))]
+
+
 def cpu_seconds(pid: int) -> float:
-    """Give the CPU time that a process has used, in user and system mode."""
+    """Give the CPU time that a process and its children have used, in user and system mode."""
+    return sum(_cpu_ticks(one) for one in processes(pid)) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_ticks(pid: int) -> int:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return int(fields[11]) + int(fields[12])
 
 
 def resident_bytes(pid: int) -> int:
-    """Give the memory of a process that is in RAM."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    """Give the memory of a process and its children that is in RAM."""
+    pages = sum(int(Path(f"/proc/{one}/statm").read_text().split()[1]) for one in processes(pid))
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def fsync_milliseconds(folder: Path) -> float:

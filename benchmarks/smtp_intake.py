@@ -126,7 +126,7 @@ class StoredCheck:
 
     def wake(self) -> None:
         """Let the daemon run."""
-        self._daemon.process.send_signal(signal.SIGCONT)
+        os.killpg(self._daemon.process.pid, signal.SIGCONT)
 
     def check(self, count: int) -> None:
         """Compare the inbox's count, then hold the daemon."""
@@ -134,7 +134,7 @@ class StoredCheck:
         stored = self._daemon.total()
         if stored != self._expected:
             raise SystemExit(f"{stored} messages are stored, {self._expected} were acknowledged")
-        self._daemon.process.send_signal(signal.SIGSTOP)
+        os.killpg(self._daemon.process.pid, signal.SIGSTOP)
 
 
 def measure(folder: Path, rounds: int, count: int) -> list[Server]:

@@ -1,4 +1,4 @@
-"""Raw sockets that wait: a crowd of parked requests, and one probe that is timed."""
+"""HTTP on raw sockets: a kept connection, a crowd of parked requests, a probe that is timed."""
 
 import json
 import select
@@ -45,11 +45,34 @@ class Response:
                 self._end = len(head) + 4 + int(length)
         return bool(self._end) and len(self._data) >= self._end
 
-    def body(self) -> bytes:
-        """Give the body of a 200; anything else ends the benchmark."""
-        if not self._data.startswith(b"HTTP/1.1 200"):
+    def body(self, status: int = 200) -> bytes:
+        """Give the body; another status than this ends the benchmark."""
+        if not self._data.startswith(b"HTTP/1.1 %d " % status):
             raise SystemExit(f"not the response that was waited for: {self._data[:500]!r}")
         return self._data.partition(b"\r\n\r\n")[2]
+
+
+class Connection:
+    """A kept connection on which one request follows the other."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection((HOST, port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def send(self, request: bytes) -> None:
+        """Send a request."""
+        self._socket.sendall(request)
+
+    def read(self) -> tuple[Response, float]:
+        """Read the response; gives it, and when it was whole."""
+        response = Response()
+        while not response.feed(self._socket.recv(262_144)):
+            pass
+        return response, time.perf_counter()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
 
 
 class Crowd:
@@ -96,23 +119,19 @@ class Probe:
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._socket = socket.create_connection((HOST, subject.port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = Connection(subject.port)
         self._cursor = ""
 
     def measure(self) -> float:
         """Wait for one mail; gives the seconds from its end to the response."""
-        self._socket.sendall(self._subject.request(PROBE_TAG, self._cursor))
+        self._connection.send(self._subject.request(PROBE_TAG, self._cursor))
         time.sleep(REST)
         sent = self._subject.notify(PROBE_TAG)
-        response = Response()
-        while not response.feed(self._socket.recv(65_536)):
-            pass
-        ended = time.perf_counter()
+        response, ended = self._connection.read()
         self._subject.settle()
         self._cursor = json.loads(response.body())["cursor"]
         return ended - sent
 
     def close(self) -> None:
         """Hang up."""
-        self._socket.close()
+        self._connection.close()

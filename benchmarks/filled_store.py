@@ -1,0 +1,104 @@
+"""A daemon's inbox filled fast: through the store's own methods, without SMTP."""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import Clock
+
+from mailcheck.assembly import Assembly, Lanes
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.config_options import Config, StorageOptions
+from mailcheck.core.accounts import Account, Quota
+from mailcheck.core.identifiers import (
+    DeliveryId,
+    MessageId,
+    new_share_token,
+    new_time_ordered_id,
+)
+from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.messages import Delivery, Envelope, Recipient, Session
+from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.storage.content_store import SqlContentStore
+from mailcheck.storage.mail_store import SqlMailStore
+
+NO_LIMIT = 10**15
+GROUP = 2_000
+"""Messages given to the store before it commits."""
+
+RAW = (
+    b"From: Shop <shop@example.com>\r\nSubject: Welcome\r\n\r\n"
+    b"Your code is 482913: https://example.com/confirm?t=7f3a\r\n" + b"Thank you.\r\n" * 40
+)
+
+Result = TypeVar("Result")
+
+
+class BatchLane:
+    """Keeps calls until it is told to run them, so that writes gather in groups."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[Deferred[Any], Callable[[], Any]]] = deque()
+
+    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+        """Keep the call."""
+        result: Deferred[Result] = Deferred()
+        self._calls.append((result, call))
+        return result
+
+    def run_all(self) -> None:
+        """Run all calls, and those that they lead to."""
+        while self._calls:
+            result, call = self._calls.popleft()
+            maybeDeferred(call).chainDeferred(result)
+
+    def start(self) -> None:
+        """Nothing to start."""
+
+    def stop(self) -> None:
+        """Nothing to stop."""
+
+
+def fill(database: str, count: int, tag_of: Callable[[int], str], began: float) -> None:
+    """Store ``count`` messages, with their content, in the first account's inbox.
+
+    The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and came
+    ``n`` milliseconds after ``began`` (seconds since the epoch).
+    """
+    config = replace(Config(), storage=StorageOptions(url=f"sqlite:{database}"))
+    lane, clock = BatchLane(), Clock()
+    assembly = Assembly(config, clock, Lanes(lane, DirectLane(), DirectLane()), os.urandom)
+    assembly.engine.open()
+    mails = SqlMailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
+    contents = SqlContentStore(assembly.engine)
+    content = derive_content(RAW)
+    accounts: list[list[Account]] = []
+    Deferred.fromCoroutine(assembly.accounts.accounts()).addCallback(accounts.append)
+    for number in range(count):
+        received_at = Instant(int(began * 1000) + number)
+        delivery = make_delivery(accounts[0][0], tag_of(number), received_at)
+        mails.deliver(delivery)
+        contents.save_content(delivery.id, content)
+        if number % GROUP == 0:
+            lane.run_all()
+    lane.run_all()
+    assembly.engine.close()
+
+
+def make_delivery(account: Account, tag: str, received_at: Instant) -> Delivery:
+    """Make a mail to one tag of an account."""
+    address = join_subaddress(account.mailbox_name, tag, Config().inbox.domain)
+    return Delivery(
+        id=DeliveryId(new_time_ordered_id(received_at, os.urandom)),
+        session=Session("127.0.0.1", "bench.example", True),
+        envelope=Envelope("shop@example.com", (Recipient(address, account.id, tag),)),
+        raw_message=RAW,
+        received_at=received_at,
+        expires_at=Instant(received_at + 24 * HOUR),
+        message_ids=(MessageId(new_time_ordered_id(received_at, os.urandom)),),
+        share_tokens=(new_share_token(os.urandom),),
+    )

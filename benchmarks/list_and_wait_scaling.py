@@ -1,0 +1,198 @@
+"""Whether lists and waits get slower with what is stored: 1,000 messages beside 200,000.
+
+Run it with ``python benchmarks/list_and_wait_scaling.py``. Two real daemons,
+one with few messages in its inbox and one with many, get the same requests in
+turn on kept connections. Medians count; the ratio is what the larger store
+costs more. A tenth of the messages has one tag, the others have hundreds of
+tags (few) or thousands (many).
+
+The peer is the plain way to keep mail, in the same run: one SQLite table with
+an index on its key alone, asked for a page, a tag's page with its total, and
+the tags with their counts, without HTTP. It shows what grows where nothing is
+done about it.
+
+Target: at most 1.5 x. Requests below the line look through text; nothing is
+promised of them.
+"""
+
+import argparse
+import json
+import sqlite3
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.filled_store import NO_LIMIT, RAW, fill
+from benchmarks.waiting_clients import Connection
+from tests.servers.daemon import API, HOST, Daemon
+
+FEW, MANY = 1_000, 200_000
+BUSY_TAG, BUSY_SHARE = "busy", 10
+MOST_TAGS = 20_000
+AT_MOST = 1.5
+LONG_WAIT = 1.0  # seconds
+
+
+def tag_of(number: int) -> str:
+    """Give the tag of a message."""
+    return BUSY_TAG if number % BUSY_SHARE == 0 else f"t{number % MOST_TAGS}"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A daemon with so many messages, and a connection to it."""
+
+    daemon: Daemon
+    connection: Connection
+    count: int
+    middle: str
+    since: str
+
+    def ask(self, path: str, status: int = 200) -> tuple[Any, float]:
+        """Send a request; gives the answer and how many milliseconds it took."""
+        path = path.format(middle=self.middle, since=self.since)
+        head = f"GET {API}{path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {self.daemon.key}"
+        began = time.perf_counter()
+        self.connection.send(f"{head}\r\n\r\n".encode())
+        response, ended = self.connection.read()
+        return json.loads(response.body(status)), (ended - began) * 1e3
+
+
+PROMISED = (
+    "/inbox",
+    "/inbox/address",
+    "/inbox/messages",
+    f"/inbox/messages?tag={BUSY_TAG}",
+    "/inbox/messages?tag=t7&limit=1",
+    "/inbox/messages?after={middle}&limit=20",
+    "/inbox/messages?since={since}",
+    f"/inbox/wait?tag={BUSY_TAG}&after={{middle}}",
+    "/inbox/wait?after={middle}",
+    "/inbox/wait?since={since}",
+    f"/inbox/wait?tag={BUSY_TAG}&since={{since}}",
+)
+
+NOT_PROMISED = (
+    "/inbox/messages?from=shop",
+    "/inbox/messages?q=nowhere",
+)
+
+IN_VAIN = f"/inbox/wait?tag=none&timeout={LONG_WAIT:g}"
+
+
+def prepare(folder: Path, count: int) -> Store:
+    """Make an account, fill its inbox, start the daemon."""
+    daemon = Daemon(folder, inbox_max_messages=NO_LIMIT, inbox_max_bytes=NO_LIMIT)
+    daemon.start()
+    daemon.stop()
+    began = time.time() - count / 1000 - 1
+    fill(str(folder / "var" / "mailcheck.db"), count, tag_of, began)
+    daemon.start()
+    # The same place in both: twenty messages before the end.
+    newest = daemon.get("/inbox/messages", limit=20).json["messages"]
+    return Store(
+        daemon,
+        Connection(daemon.http_port),
+        count,
+        newest[-1]["cursor"],
+        newest[-1]["receivedAt"],
+    )
+
+
+def compare(stores: list[Store], path: str, repeats: int) -> list[float]:
+    """Give the median time of a request for each store, asked in turn."""
+    times: list[list[float]] = [[] for _ in stores]
+    for _ in range(repeats):
+        for store, taken in zip(stores, times, strict=True):
+            taken.append(store.ask(path)[1])
+    return [statistics.median(taken) for taken in times]
+
+
+def compare_in_vain(stores: list[Store], repeats: int) -> list[float]:
+    """Give how much later than asked for a wait in vain ends, in milliseconds."""
+    times = [
+        [store.ask(IN_VAIN, 408)[1] - LONG_WAIT * 1e3 for _ in range(repeats)] for store in stores
+    ]
+    return [statistics.median(taken) for taken in times]
+
+
+def plain_table(count: int) -> sqlite3.Connection:
+    """Make the peer's table."""
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE mail (id INTEGER PRIMARY KEY, tag TEXT, at INTEGER, raw BLOB)")
+    rows = ((number, tag_of(number), number, RAW) for number in range(count))
+    database.executemany("INSERT INTO mail VALUES (?, ?, ?, ?)", rows)
+    return database
+
+
+def compare_plain(tables: list[sqlite3.Connection], *queries: str) -> list[float]:
+    """Give the milliseconds that queries take in each table."""
+    times = []
+    for table in tables:
+        began = time.perf_counter()
+        for query in queries:
+            table.execute(query).fetchall()
+        times.append((time.perf_counter() - began) * 1e3)
+    return times
+
+
+def show(what: str, times: list[float], target: float | None = None) -> None:
+    """Print a line."""
+    few, many = times
+    verdict = "" if target is None else "   ok" if many / few <= target else "   TOO MUCH"
+    print(f"{what:46} {few:9.2f} ms {many:9.2f} ms {many / few:8.2f} x{verdict}", flush=True)
+
+
+def show_plain(counts: tuple[int, int]) -> None:
+    """Measure and print the peer."""
+    tables = [plain_table(count) for count in counts]
+    queries: dict[str, tuple[str, ...]] = {
+        "page and total of a tag": (
+            f"SELECT id, tag, at FROM mail WHERE tag = '{BUSY_TAG}' ORDER BY at DESC LIMIT 50",
+            f"SELECT COUNT(*) FROM mail WHERE tag = '{BUSY_TAG}'",
+        ),
+        "tags with their counts": ("SELECT tag, COUNT(*), MAX(at) FROM mail GROUP BY tag",),
+        "oldest of a tag since": (f"SELECT id FROM mail WHERE tag = 'none' AND at > {FEW}",),
+    }
+    for what, some in queries.items():
+        show(f"plain table: {what}", compare_plain(tables, *some))
+
+
+def measure(stores: list[Store], repeats: int) -> None:
+    """Measure and print all that a daemon answers."""
+    for path in PROMISED:
+        show(path, compare(stores, path, repeats), AT_MOST)
+    in_vain = compare_in_vain(stores, max(3, repeats // 10))
+    show(f"{IN_VAIN}: beyond", in_vain, AT_MOST)
+    print("-" * 60)
+    for path in NOT_PROMISED:
+        show(path, compare(stores, path, max(3, repeats // 20)))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--few", type=int, default=FEW)
+    parser.add_argument("--many", type=int, default=MANY)
+    parser.add_argument("--repeats", type=int, default=100)
+    options = parser.parse_args()
+    counts = (options.few, options.many)
+    with tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as folder:
+        stores: list[Store] = []
+        try:
+            for count in counts:
+                stores.append(prepare(Path(folder) / str(count), count))
+            print(f"{'':46} {counts[0]:12,} {counts[1]:12,}    (messages stored)")
+            measure(stores, options.repeats)
+        finally:
+            for store in stores:
+                store.connection.close()
+                store.daemon.kill()
+    show_plain(counts)
+
+
+if __name__ == "__main__":
+    main()
