@@ -57,6 +57,7 @@ from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.mcp.inbox_tools import InboxTools
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.open_pages import OpenPages
+from mailcheck.web.request_urls import RequestUrls
 from mailcheck.web.site import build_site
 from mailcheck.wire.urls import PublicUrls
 
@@ -160,37 +161,33 @@ class Assembly:
 
     def site(self) -> Any:
         """Build the HTTP site."""
-        limits = self.config.limits
+        web = self.config.web
+        addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
+        urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
         gate = Gate(
             self.authenticator,
             RequestMeter(LocalRateCounters(), self.now),
-            ClientAddresses([ip_network(text) for text in self.config.web.trusted_proxies]),
-            limits.requests_per_day,
+            addresses,
+            self.config.limits.requests_per_day,
         )
         routes = InboxRoutes(
-            self.inbox,
-            self.urls,
-            self.config.inbox.domain,
-            self.retention,
-            self._random_bytes,
+            self.inbox, self.config.inbox.domain, self.retention, self._random_bytes
         )
-        api = Api(gate, routes.routes(), self.now)
-        pages = OpenPages(self.inbox.share, self.urls, self.is_ready)
-        return build_site(api.resource(), self._mcp(gate), pages.resource(), self._reactor)
+        api = Api(gate, routes.routes(), urls, self.now)
+        pages = OpenPages(self.inbox.share, urls, self.is_ready)
+        mcp = self._mcp(gate, urls)
+        return build_site(api.resource(), mcp, pages.resource(), self._reactor)
 
-    def _mcp(self, gate: Gate) -> McpEndpoint:
+    def _mcp(self, gate: Gate, urls: RequestUrls) -> McpEndpoint:
         tools = InboxTools(
             self.inbox,
             MessageViews(self._lanes.content),
-            self.urls,
             self.config.inbox.domain,
             self.now,
             self._random_bytes,
         )
         dispatcher = Dispatcher(tools.tools(), self._random_bytes, self.urls.public_url)
-        return McpEndpoint(
-            gate, dispatcher, self.urls.public_url, self._reactor, self._random_bytes
-        )
+        return McpEndpoint(gate, dispatcher, urls, self._reactor, self._random_bytes)
 
     async def is_ready(self) -> bool:
         """Tell whether the store answers."""

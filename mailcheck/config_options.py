@@ -101,10 +101,13 @@ class WebOptions:
     )
     public_url: str = option(
         "",
-        "Address under which people reach it, without a slash at the end. Empty: the first listen.",
+        "Address under which people reach it, without a slash at the end. Empty: the one that "
+        "a trusted proxy was asked for, else the first listen.",
     )
     trusted_proxies: tuple[str, ...] = option(
-        (), "Networks whose X-Forwarded-For and X-Forwarded-Proto are believed."
+        (),
+        "Networks whose X-Forwarded-For and X-Forwarded-Proto are believed. With the latter and "
+        "no public_url, links begin with that scheme and the Host that was asked for.",
     )
 
 

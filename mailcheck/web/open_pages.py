@@ -15,8 +15,8 @@ from werkzeug.exceptions import HTTPException
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.web.answering import answer, reply_to_wrong_path
 from mailcheck.web.replies import Reply, error_reply, json_reply
+from mailcheck.web.request_urls import RequestUrls
 from mailcheck.wire.messages import render_message
-from mailcheck.wire.urls import PublicUrls
 
 CLIENT_LIBRARIES = {
     "mailcheck_client.py": "text/x-python; charset=utf-8",
@@ -28,7 +28,7 @@ class OpenPages:
     """The pages beside the API; they are not metered."""
 
     def __init__(
-        self, share: ShareMessage, urls: PublicUrls, is_ready: Callable[[], Awaitable[bool]]
+        self, share: ShareMessage, urls: RequestUrls, is_ready: Callable[[], Awaitable[bool]]
     ) -> None:
         self._share = share
         self._urls = urls
@@ -47,27 +47,27 @@ class OpenPages:
 
     def _add(self, path: str, handle: Callable[..., Awaitable[Reply]]) -> None:
         def endpoint(request: Request, **values: str) -> Deferred[bytes]:
-            return Deferred.fromCoroutine(answer(request, lambda _: handle(**values)))
+            return Deferred.fromCoroutine(answer(request, lambda _: handle(request, **values)))
 
         self._klein.route(path, methods=["GET"], endpoint=path)(endpoint)
 
-    async def _health(self) -> Reply:
+    async def _health(self, _: Request) -> Reply:
         """GET /healthz: the process runs and answers."""
         return json_reply({"status": "ok"})
 
-    async def _readiness(self) -> Reply:
+    async def _readiness(self, _: Request) -> Reply:
         """GET /readyz: mail can be stored and read now."""
         if await self._is_ready():
             return json_reply({"status": "ready"})
         return error_reply(503, "the store does not answer", {"Retry-After": "1"})
 
-    async def _shared(self, token: str) -> Reply:
+    async def _shared(self, request: Request, token: str) -> Reply:
         """GET /share/<token>: a message for those who have its link."""
         message = await self._share.open(token)
         headers = {"X-Robots-Tag": "noindex, nofollow"}
-        return json_reply(render_message(message, self._urls), headers=headers)
+        return json_reply(render_message(message, self._urls.of(request)), headers=headers)
 
-    async def _client_library(self, name: str) -> Reply:
+    async def _client_library(self, _: Request, name: str) -> Reply:
         """GET /clients/<file>: the client libraries of this very version."""
         media_type = CLIENT_LIBRARIES.get(name)
         if media_type is None:

@@ -20,14 +20,16 @@ from mailcheck.web.errors import reply_to_failure
 from mailcheck.web.replies import Reply, error_reply
 from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.request_headers import header_values
+from mailcheck.web.request_urls import RequestUrls
 from mailcheck.wire.parameters import parse_query
 
 
 class Api:
     """Admits every request, counts it, and hands it to its route."""
 
-    def __init__(self, gate: Gate, routes: Sequence[Route], now: Now) -> None:
+    def __init__(self, gate: Gate, routes: Sequence[Route], urls: RequestUrls, now: Now) -> None:
         self._gate = gate
+        self._urls = urls
         self._now = now
         self._klein = Klein()
         for route in routes:
@@ -47,7 +49,8 @@ class Api:
             async def handle(caller: Caller) -> Reply:
                 query = parse_query(request.uri.partition(b"?")[2])
                 accept = ", ".join(header_values(request, b"Accept"))
-                return await route.handle(Call(caller, asked_at, query, path, accept))
+                urls = self._urls.of(request)
+                return await route.handle(Call(caller, asked_at, query, path, accept, urls))
 
             return self._serve(request, handle)
 

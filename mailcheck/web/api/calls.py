@@ -8,17 +8,22 @@ from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.web.replies import Reply
 from mailcheck.wire.parameters import Query
+from mailcheck.wire.urls import PublicUrls
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One admitted request: who calls, with what, and when it came in."""
+    """One admitted request: who calls, with what, and when it came in.
+
+    ``urls`` are the addresses under which this client reaches us.
+    """
 
     caller: Caller
     asked_at: Instant
     query: Query
     path: Mapping[str, str]
     accept: str
+    urls: PublicUrls
 
     @property
     def message_id(self) -> MessageId:

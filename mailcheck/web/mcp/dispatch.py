@@ -31,6 +31,7 @@ from mailcheck.web.mcp.tools import (
 from mailcheck.wire.json_values import JsonObject, dump_json
 from mailcheck.wire.mcp_arguments import read_arguments
 from mailcheck.wire.mcp_untrusted import new_fence
+from mailcheck.wire.urls import PublicUrls
 
 TOOL_CALL = "tools/call"
 
@@ -39,12 +40,13 @@ _CAPABILITIES: JsonObject = {"tools": {"listChanged": False}}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An admitted request: of whom, when, and how its client may be kept informed."""
+    """An admitted request: of whom, when, and how its client reaches us and is kept informed."""
 
     request: Request
     era: Era
     caller: Caller
     asked_at: Instant
+    urls: PublicUrls
     channel: Channel
 
 
@@ -122,6 +124,7 @@ class Dispatcher:
             call = ToolCall(
                 asked.caller,
                 asked.asked_at,
+                asked.urls,
                 read_arguments(arguments or {}, tool.input_schema),
                 new_fence(self._random_bytes),
                 asked.channel.expect,

@@ -37,6 +37,7 @@ from mailcheck.web.mcp.json_rpc import (
 from mailcheck.web.mcp.origins import find_allowed_origins
 from mailcheck.web.mcp.posts import Post
 from mailcheck.web.mcp.streams import Silence
+from mailcheck.web.request_urls import RequestUrls
 
 SESSION = b"Mcp-Session-Id"
 SESSION_BYTES = 16
@@ -54,7 +55,7 @@ class McpEndpoint(Resource):
         self,
         gate: Gate,
         dispatcher: Dispatcher,
-        public_url: str,
+        urls: RequestUrls,
         clock: IReactorTime,
         random_bytes: RandomBytes,
     ) -> None:
@@ -62,7 +63,8 @@ class McpEndpoint(Resource):
         self.in_flight = CallsInFlight()
         self._gate = gate
         self._dispatcher = dispatcher
-        self._origins = find_allowed_origins(public_url)
+        self._urls = urls
+        self._origins = find_allowed_origins(urls.default.public_url)
         self._clock = clock
         self._random_bytes = random_bytes
 
@@ -134,7 +136,8 @@ class McpEndpoint(Resource):
             post.headers[SESSION.decode()] = self._random_bytes(SESSION_BYTES).hex()
         is_call = request.method == TOOL_CALL
         channel = post.open_channel(request.meta.get("progressToken")) if is_call else Silence()
-        asked = Asked(request, post.era, caller, post.asked_at, channel)
+        urls = self._urls.of(post.http)
+        asked = Asked(request, post.era, caller, post.asked_at, urls, channel)
         answer = Deferred.fromCoroutine(self._dispatcher.respond(asked))
         key = self._call_key(post, caller, request.id) if post.era is Era.HANDSHAKE else None
         with self.in_flight.holding(key, answer):

@@ -8,11 +8,12 @@ from mailcheck.core.instants import Instant
 from mailcheck.wire.json_values import JsonObject, JsonValue
 from mailcheck.wire.mcp_untrusted import Fence
 from mailcheck.wire.parameters import Query
+from mailcheck.wire.urls import PublicUrls
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One admitted call: who calls, when and with what.
+    """One admitted call: who calls, when and with what, and how its client reaches us.
 
     ``expect(seconds, what)`` says that the answer may take so long, for the
     client that wants to hear of progress; ``fence`` is this call's own.
@@ -20,6 +21,7 @@ class ToolCall:
 
     caller: Caller
     asked_at: Instant
+    urls: PublicUrls
     arguments: Query
     fence: Fence
     expect: Callable[[float, str], None]

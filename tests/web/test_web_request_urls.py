@@ -1,0 +1,156 @@
+"""What links begin with: the public URL, else what a trusted proxy was asked for."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from mailcheck.config_options import WebOptions
+from tests.house import House, config_in_memory
+from tests.web.raw_http import RawHttp
+
+PROXY, STRANGER = "10.0.0.1", "192.0.2.1"
+OURS = "http://127.0.0.1:8080"
+HTTPS = "X-Forwarded-Proto: https"
+MAIL_EXAMPLE = "Host: mail.example"
+
+
+@pytest.fixture
+def behind_a_proxy() -> Iterator[House]:
+    """A house that trusts a proxy and has no public URL; one message has come."""
+    house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))))
+    house.receive()
+    yield house
+    house.close()
+
+
+def write_request(method: str, path: str, *headers: str, body: str = "") -> bytes:
+    """Write a request that has these headers and no others."""
+    lines = [f"{method} {path} HTTP/1.1", *headers, f"Content-Length: {len(body)}", "", body]
+    return "\r\n".join(lines).encode("latin-1")
+
+
+def ask(house: House, peer: str, path: str, *headers: str, method: str = "GET") -> Any:
+    """Send a request with the key; gives the JSON."""
+    http = RawHttp(house, peer)
+    http.send(write_request(method, path, f"X-API-Key: {house.key}", *headers))
+    answer = http.answers((method, path))[0]
+    assert answer.status == 200
+    return answer.json
+
+
+def origin_of_links(house: House, peer: str, *headers: str) -> str:
+    """Give what comes before the path in the share link that the client is given."""
+    listed = ask(house, peer, "/api/v1/inbox/messages", *headers)
+    origin: str = listed["messages"][0]["shareUrl"].partition("/share/")[0]
+    return origin
+
+
+@pytest.mark.parametrize(
+    ("peer", "headers", "origin"),
+    [
+        (PROXY, [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: HTTPS"], "https://mail.example"),
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http"], "http://mail.example"),
+        (PROXY, ["Host: mail.example:8443", HTTPS], "https://mail.example:8443"),
+        (PROXY, ["Host: [2001:db8::1]:8443", HTTPS], "https://[2001:db8::1]:8443"),
+        # What comes last is the proxy's own word.
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http, https"], "https://mail.example"),
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: http", HTTPS], "https://mail.example"),
+        ("::ffff:10.0.0.1", [MAIL_EXAMPLE, HTTPS], "https://mail.example"),
+        (PROXY, [MAIL_EXAMPLE], OURS),
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: javascript"], OURS),
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto: https, gopher"], OURS),
+        (PROXY, [MAIL_EXAMPLE, "X-Forwarded-Proto:"], OURS),
+        (STRANGER, [MAIL_EXAMPLE, HTTPS], OURS),
+        # A client does not become a trusted proxy by saying that it came through one.
+        (STRANGER, [MAIL_EXAMPLE, HTTPS, f"X-Forwarded-For: {PROXY}"], OURS),
+    ],
+)
+def test_who_is_believed(behind_a_proxy: House, peer: str, headers: list[str], origin: str) -> None:
+    """Scheme and name come from the host that connects, if it is trusted and says a scheme."""
+    assert origin_of_links(behind_a_proxy, peer, *headers) == origin
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "mail.example/path",
+        "mail.example?x=",
+        "user@mail.example",
+        "mail.example:port",
+        "mail.example:",
+        "mail example",
+        'mail.example"',
+        "mail.example\xff",
+        "[mail.example]",
+        "2001:db8::1",
+        "x" * 254,
+    ],
+)
+def test_a_name_that_is_none_makes_no_link(behind_a_proxy: House, host: str) -> None:
+    """A Host that is no name leaves the links as they are without a proxy."""
+    assert origin_of_links(behind_a_proxy, PROXY, f"Host: {host}", HTTPS) == OURS
+
+
+def test_the_public_url_goes_before_all() -> None:
+    """Where the public URL is configured, nothing that a request says changes the links."""
+    web = WebOptions(public_url="http://x.example/y", trusted_proxies=("10.0.0.0/8",))
+    house = House(config_in_memory(web=web))
+    house.receive()
+    assert origin_of_links(house, PROXY, MAIL_EXAMPLE, HTTPS) == "http://x.example/y"
+    house.close()
+
+
+def test_every_door_gives_the_same_link(behind_a_proxy: House) -> None:
+    """List, message, wait, shared page and a new link: each begins as its client asked."""
+    house = behind_a_proxy
+    headers = (MAIL_EXAMPLE, HTTPS)
+    listed = ask(house, PROXY, "/api/v1/inbox/messages", *headers)["messages"][0]
+    message = f"/api/v1/inbox/messages/{listed['id']}"
+    page = urlsplit(listed["shareUrl"]).path
+    links = [
+        listed["shareUrl"],
+        ask(house, PROXY, message, *headers)["shareUrl"],
+        ask(house, PROXY, "/api/v1/inbox/wait?after=c0", *headers)["shareUrl"],
+        ask(house, PROXY, page, *headers)["shareUrl"],
+    ]
+    assert links == [f"https://mail.example{page}"] * 4
+    renewed = ask(house, PROXY, f"{message}/share", *headers, method="POST")["shareUrl"]
+    assert renewed.startswith("https://mail.example/share/")
+
+
+def test_agents_get_the_same_link(behind_a_proxy: House) -> None:
+    """The link that a tool gives begins as its client asked, too."""
+    house = behind_a_proxy
+    message = house.get("/inbox/messages").json["messages"][0]
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "share_link", "arguments": {"id": message["id"]}},
+    }
+    http = RawHttp(house, PROXY)
+    headers = (f"X-API-Key: {house.key}", MAIL_EXAMPLE, HTTPS, "Content-Type: application/json")
+    accept = "Accept: application/json, text/event-stream"
+    http.send(write_request("POST", "/mcp", *headers, accept, body=json.dumps(call)))
+    answered = json.loads(http.received().partition(b"\r\n\r\n")[2])
+    link = answered["result"]["structuredContent"]["shareUrl"]
+    assert link == f"https://mail.example{urlsplit(message['shareUrl']).path}"
+
+
+def test_one_clients_name_is_no_other_clients(behind_a_proxy: House) -> None:
+    """A message that several read at a time, by different ways, has each one's own links."""
+    house = behind_a_proxy
+    message_id = house.get("/inbox/messages").json["messages"][0]["id"]
+    path = f"/api/v1/inbox/messages/{message_id}"
+    ways = [
+        ((PROXY, path, MAIL_EXAMPLE, HTTPS), "https://mail.example/share/"),
+        ((PROXY, path, "Host: other.example", HTTPS), "https://other.example/share/"),
+        ((STRANGER, path, MAIL_EXAMPLE, HTTPS), f"{OURS}/share/"),
+    ]
+    for way, beginning in ways * 2:
+        assert ask(house, *way)["shareUrl"].startswith(beginning)
