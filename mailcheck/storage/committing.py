@@ -25,6 +25,10 @@ class Write:
 class GroupConnection(Protocol):
     """The writer's connection: a transaction that can be bracketed and partly undone."""
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Tell whether the transaction goes on: a database may give it up (disk full)."""
+
     def begin(self) -> Transaction:
         """Begin a writing transaction."""
 
@@ -89,5 +93,7 @@ def _run_each(
             with connection.savepoint():
                 outcomes.extend(write.work(transaction, [write.item]))
         except Exception:
+            if not connection.is_in_transaction:
+                raise
             outcomes.append(Failure())
     return outcomes

@@ -114,6 +114,11 @@ class SqliteWriter:
         """Close the connection."""
         self._connection.close()
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Tell whether the transaction goes on: SQLite gives it up when the disk is full."""
+        return self._connection.in_transaction
+
     def begin(self) -> Transaction:
         """Begin a writing transaction, waiting for another process's at most `BUSY_TIMEOUT`."""
         with as_unavailable():
@@ -132,14 +137,8 @@ class SqliteWriter:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Bracket a part of the transaction: an exception undoes the part and goes on up.
-
-        :raises StoreUnavailable: SQLite gave the whole transaction up (disk full).
-        """
+        """Bracket a part of the transaction: an exception undoes the part and goes on up."""
         with as_unavailable():
-            if not self._connection.in_transaction:
-                # A savepoint would begin a transaction of its own and commit it.
-                raise StoreUnavailable("the transaction was given up by the database")
             self._connection.execute("SAVEPOINT part")
             try:
                 yield
