@@ -2,7 +2,7 @@
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from mailcheck.core.errors import ExpectedFailure
@@ -24,14 +24,15 @@ def schema_steps() -> list[tuple[int, str]]:
     return sorted(steps)
 
 
-def upgrade_schema(connection: sqlite3.Connection, path: str) -> None:
+def upgrade_schema(
+    connection: sqlite3.Connection, path: str, steps: Sequence[tuple[int, str]]
+) -> None:
     """Apply the steps that the database lacks, all or none.
 
     A database that holds something is first copied to ``<path>.v<version>.backup``.
 
     :raises SchemaTooNew: its version is not known here.
     """
-    steps = schema_steps()
     newest = steps[-1][0]
     version = _version(connection)
     if version > newest:

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, fail, maybeDeferred
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.operations.ports import Lane
 from mailcheck.storage.committing import Outcome, Write, commit_group
 from mailcheck.storage.engine import Item, Result, Transaction, Work
 from mailcheck.storage.group_commit import GroupCommit
-from mailcheck.storage.schema_upgrade import upgrade_schema
+from mailcheck.storage.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.storage.sqlite_writer import (
     SqliteTransaction,
     SqliteWriter,
@@ -39,6 +39,7 @@ class SqliteEngine:
         self._writer_lane = writer_lane
         self._reader_lane = reader_lane
         self._writer: SqliteWriter | None = None
+        self._is_open = False
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
         self._group_commit = GroupCommit(self._commit)
@@ -51,15 +52,18 @@ class SqliteEngine:
         """
         with as_unavailable():
             self._writer = SqliteWriter(self._path)
-            upgrade_schema(self._writer.connection, self._path)
+            upgrade_schema(self._writer.connection, self._path, schema_steps())
         self._writer_lane.start()
         self._reader_lane.start()
+        self._is_open = True
 
     def close(self) -> Deferred[None]:
-        """Finish what was given to write, then close the file."""
+        """Take nothing more, finish what was given to write, then close the file."""
+        self._is_open = False
         return Deferred.fromCoroutine(self._close())
 
     async def _close(self) -> None:
+        await self._group_commit.close()
         for lane in (self._writer_lane, self._reader_lane):
             await maybeDeferred(lane.stop)
         for connection in self._open_readers:
@@ -74,6 +78,8 @@ class SqliteEngine:
 
     def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
         """Run a query on one consistent snapshot."""
+        if not self._is_open:
+            return fail(StoreUnavailable("the database is not open"))
         return self._reader_lane.run(lambda: self._query(query))
 
     def free_bytes(self) -> int | None:
@@ -121,6 +127,8 @@ class SqliteEngine:
 
 
 def _vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
-    # Each row is a page given back: all must be read.
-    transaction.rows(f"PRAGMA incremental_vacuum({VACUUM_PAGES})")
+    ((free_pages,),) = transaction.rows("PRAGMA freelist_count")
+    # Each step of the statement gives one page back, and `sqlite3` takes one step of it.
+    for _ in range(min(free_pages, VACUUM_PAGES)):
+        transaction.execute("PRAGMA incremental_vacuum(1)")
     return [None] * len(items)
