@@ -54,8 +54,12 @@ def connect(path: str, *pragmas: str) -> sqlite3.Connection:
         check_same_thread=False,  # a lane's thread uses it, the reactor's closes it
         cached_statements=CACHED_STATEMENTS,
     )
-    for pragma in pragmas:
-        connection.execute(pragma)
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
