@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.servers.daemon import HOST, Daemon
 
-OK, SHUTTING_DOWN = 250, 421
+OK, SHUTTING_DOWN, TRY_AGAIN = 250, 421, 451
 SENDERS = 6
 TAGS = ("one", "two")  # each mail goes to both
 LARGEST = 40_000  # octets
@@ -53,6 +53,14 @@ class Load:
             sender.join()
         assert self.last_codes <= {OK, SHUTTING_DOWN}, "a mail was refused"
 
+    def send(self, client: smtplib.SMTP, subject: str, choices: random.Random) -> int:
+        """Send one mail; gives the code that ended it."""
+        self.sent[subject] = compose(subject, choices)
+        code = send(client, self.recipients, self.sent[subject])
+        if code == OK:
+            self.acknowledged.add(subject)
+        return code
+
     def _send(self, name: str) -> None:
         choices = random.Random(name)
         code = OK
@@ -62,11 +70,7 @@ class Load:
             smtplib.SMTP(HOST, self.daemon.smtp_port) as client,
         ):
             while code == OK:
-                subject = f"{name}-{len(self.sent)}"
-                self.sent[subject] = compose(subject, choices)
-                code = send(client, self.recipients, self.sent[subject])
-                if code == OK:
-                    self.acknowledged.add(subject)
+                code = self.send(client, f"{name}-{len(self.sent)}", choices)
         self.last_codes.add(code)
 
     def check(self, messages: list[Any], expected: set[str]) -> None:
