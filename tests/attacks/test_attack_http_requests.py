@@ -207,6 +207,30 @@ def test_a_silent_connection_is_closed(house: House) -> None:
     assert not house.clock.getDelayedCalls()
 
 
+def test_a_slow_client_is_answered_and_holds_nobody_up(house: House) -> None:
+    """A request that comes in byte by byte is answered at its end; its neighbours at once."""
+    slow = RawHttp(house)
+    head = request("/api/v1/inbox", key_header(house))
+    for number in range(len(head)):
+        slow.send(head[number : number + 1])
+        house.pass_time(IDLE_TIMEOUT - 1)
+        if number % 20 == 0:
+            assert RawHttp(house).ask("/api/v1/inbox", key_header(house)).status == 200
+    assert slow.answers(("GET", "/api/v1/inbox"))[0].status == 200
+
+
+def test_http_1_0_is_answered_and_closed(house: House) -> None:
+    """A client of HTTP/1.0, or one that says close, gets its answer and the end."""
+    for head in (
+        b"GET /healthz HTTP/1.0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+    ):
+        connection = RawHttp(house)
+        connection.send(head)
+        assert connection.answers(("GET", "/healthz"))[0].status == 200
+        assert connection.is_closed
+
+
 def test_a_parked_wait_is_not_idle(house: House) -> None:
     """A wait of 60 s and the rest before the next request don't add up to an idle connection."""
     connection = RawHttp(house)

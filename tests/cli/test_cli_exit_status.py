@@ -128,10 +128,10 @@ def test_a_database_of_a_newer_version(mailcheck: Mailcheck, database: Path) -> 
 
 
 def test_a_folder_that_can_not_be_made(mailcheck: Mailcheck, database: Path) -> None:
-    """A path that leads through a file is a problem in one line, not a traceback."""
+    """A path that leads through a file is a mistake of the configuration, told in one line."""
     database.parent.write_text("a file where the folder should be")
     outcome = mailcheck("account", "list")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert outcome.errors.count("\n") == 1
     assert str(database.parent) in outcome.errors
 

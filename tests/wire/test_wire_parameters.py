@@ -32,7 +32,7 @@ READERS: list[Callable[[Query], Any]] = [
 ]
 
 ALMOST = st.one_of(
-    st.text(max_size=40),
+    st.text(st.characters(codec="utf-8"), max_size=40),  # each skin sees to that
     st.sampled_from(
         [
             "nan",
@@ -48,7 +48,6 @@ ALMOST = st.one_of(
             "2026-11-21T12:00:00." + "9" * 400 + "Z",
             "2026-11-21T23:59:60Z",
             "2026-1121T10:0000Z",
-            "\ud800",
             "@a,@b:c@d",
             '"\\',
             "a@[IPv6:::1]",
