@@ -51,8 +51,13 @@ class SqliteEngine:
         :raises SchemaTooNew: a newer mailcheck wrote it.
         """
         with as_unavailable():
-            self._writer = SqliteWriter(self._path)
-            upgrade_schema(self._writer.connection, self._path, schema_steps())
+            writer = SqliteWriter(self._path)
+            try:
+                upgrade_schema(writer.connection, self._path, schema_steps())
+            except BaseException:
+                writer.close()
+                raise
+            self._writer = writer
         self._writer_lane.start()
         self._reader_lane.start()
         self._is_open = True
