@@ -87,23 +87,27 @@ def embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
     low = IPv4Address(number & 0xFFFFFFFF)
     if address in _NAT64 or (address in _COMPATIBLE and number > 0xFFFF):
         return low
-    if number >> 32 & 0xFFFFFFFF in _ISATAP_IDENTIFIERS:
-        return low
-    return None
+    return low if _is_isatap(address) else None
 
 
 def why_not_public(address: IpAddress) -> str | None:
     """Say in a few words why the address isn't globally routable; nothing when it is.
 
     A transition form (IPv4-mapped, 6to4, Teredo, NAT64, ISATAP) is as public
-    as the IPv4 address in it.
+    as the IPv4 address in it; ISATAP, whose prefix may be any, no more than that.
     """
     if isinstance(address, IPv4Address):
         return next((reason for network, reason in _SPECIAL_V4 if address in network), None)
     inner = embedded_ipv4(address)
     if inner is not None:
-        return why_not_public(inner)
+        reason = why_not_public(inner)
+        if reason is not None or not _is_isatap(address):
+            return reason
     for network, reason in _SPECIAL_V6:
         if address in network:
             return reason
     return None if address in _GLOBAL_UNICAST_V6 else "reserved"
+
+
+def _is_isatap(address: IPv6Address) -> bool:
+    return int(address) >> 32 & 0xFFFFFFFF in _ISATAP_IDENTIFIERS

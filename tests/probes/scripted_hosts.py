@@ -1,0 +1,99 @@
+r"""Hosts of which a test decides whether they answer, and what they say; on a clock it turns.
+
+hosts = ScriptedHosts()
+dialer = GuardedDialer(hosts, zone, is_own_address=no_own_address, allow_private=False)
+... dialer.dial("mx.example", 25, factory, seconds=5)
+hosts.dialled            # every (address, port) that a packet was sent to, in order
+hosts.accept().send(b"220 ready\r\n")
+"""
+
+from typing import Any, cast
+
+from twisted.internet.address import IPv4Address as StreamAddress
+from twisted.internet.defer import Deferred
+from twisted.internet.error import ConnectError, ConnectionDone
+from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from mailcheck.core.network_addresses import IpAddress
+from mailcheck.probes.reactor import ProbeReactor
+
+
+def no_own_address(_: IpAddress) -> bool:
+    """Say of every address that it is somebody else's."""
+    return False
+
+
+def collect(result: Deferred[Any]) -> list[Any]:
+    """Give a list that will hold the result, or the failure."""
+    results: list[Any] = []
+    result.addBoth(results.append)
+    return results
+
+
+class Transport(StringTransport):
+    """A connection; ``aborted`` once it was cut off from our side."""
+
+    def __init__(self, address: str, port: int) -> None:
+        super().__init__(peerAddress=StreamAddress("TCP", address, port))
+        self.aborted = False
+
+    def abortConnection(self) -> None:
+        """Cut the connection off."""
+        self.aborted = True
+        super().abortConnection()
+
+
+class AcceptedConnection:
+    """The far end of a connection that the test has accepted."""
+
+    def __init__(self, protocol: Any, transport: Transport) -> None:
+        self.protocol = protocol
+        self.transport = transport
+
+    def send(self, data: bytes) -> None:
+        """Say something."""
+        self.protocol.dataReceived(data)
+
+    def hang_up(self, reason: Exception | None = None) -> None:
+        """End the connection."""
+        self.protocol.connectionLost(Failure(reason or ConnectionDone()))
+
+    def take(self) -> bytes:
+        """Give what was said to us since the last time."""
+        said = cast(bytes, self.transport.value())
+        self.transport.clear()
+        return said
+
+
+@implementer(ProbeReactor)
+class ScriptedHosts(MemoryReactorClock):
+    """A reactor whose connections end in the test."""
+
+    @property
+    def dialled(self) -> list[tuple[str, int]]:
+        """Give every address and port that was connected to, in order."""
+        return [(attempt[0], attempt[1]) for attempt in self.tcpClients]
+
+    @property
+    def dialled_hosts(self) -> list[str]:
+        """Give the addresses alone."""
+        return [host for host, _ in self.dialled]
+
+    def accept(self, index: int = -1) -> AcceptedConnection:
+        """Take a connection, the newest unless another is named."""
+        host, port, factory, _, _ = self.tcpClients[index]
+        protocol = factory.buildProtocol(cast(Any, None))
+        transport = Transport(host, port)
+        cast(Any, protocol).makeConnection(transport)
+        return AcceptedConnection(protocol, transport)
+
+    def refuse(self, index: int = -1) -> None:
+        """Refuse a connection, the newest unless another is named."""
+        factory = self.tcpClients[index][2]
+        factory.clientConnectionFailed(cast(Any, self.connectors[index]), Failure(ConnectError()))
+
+    def is_given_up(self, index: int) -> bool:
+        """Tell whether a connection is no longer wanted."""
+        return bool(cast(Any, self.connectors[index]).stoppedConnecting)

@@ -1,0 +1,248 @@
+"""The guarded dialer: where it connects to, in which order, and how it gives up."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.protocol import Factory, Protocol
+from twisted.logger import LogLevel, capturedLogs
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.core.network_addresses import IpAddress
+from mailcheck.probes.failures import (
+    AddressRefused,
+    HostNotFound,
+    HostUndetermined,
+    NotConnected,
+)
+from mailcheck.probes.guarded_dialer import GuardedDialer, any_address
+from tests.fakes.memory_zone import MemoryZone
+from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address
+
+ZONE = {
+    "both.example": {"A": ["8.8.8.8", "8.8.4.4"], "AAAA": ["2606:4700::1", "2606:4700::2"]},
+    "six.example": {"AAAA": ["2606:4700::1"]},
+    "alias.example": {"CNAME": ["six.example."]},
+    "many.example": {"A": [f"8.8.8.{number}" for number in range(1, 20)]},
+    "mixed.example": {"A": ["10.0.0.1", "8.8.8.8", "127.0.0.1"], "AAAA": ["::1"]},
+    "inside.example": {"A": ["10.0.0.1"], "AAAA": ["fd00::1"]},
+    "text.example": {"TXT": ["no address"]},
+}
+
+
+@pytest.fixture
+def hosts() -> ScriptedHosts:
+    """Give hosts that answer when the test says so."""
+    return ScriptedHosts()
+
+
+class Caller:
+    """Dials, and keeps what comes of it."""
+
+    def __init__(
+        self,
+        hosts: ScriptedHosts,
+        zone: MemoryZone | None = None,
+        *,
+        is_own_address: Callable[[IpAddress], bool] = no_own_address,
+        allow_private: bool = False,
+    ) -> None:
+        self.zone = zone or MemoryZone(ZONE)
+        self._dialer = GuardedDialer(
+            hosts, self.zone, is_own_address=is_own_address, allow_private=allow_private
+        )
+        self.results: list[Any] = []
+
+    def dial(self, host: str, may_use: Callable[[IpAddress], bool] = any_address) -> Deferred[Any]:
+        """Dial port 25 of a host."""
+        dialling = self._dialer.dial(
+            host, 25, Factory.forProtocol(Protocol), seconds=5.0, may_use=may_use
+        )
+        dialled = Deferred.fromCoroutine(dialling)
+        self.results = collect(dialled)
+        return dialled
+
+    @property
+    def failure(self) -> type[Exception] | None:
+        """Give the kind of failure it ended with."""
+        return self.results[0].type if self.results else None
+
+
+def test_the_first_address_is_dialled_first(hosts: ScriptedHosts) -> None:
+    """The connection that is made is the result, and the only one."""
+    caller = Caller(hosts)
+    caller.dial("Both.Example.")
+    assert hosts.dialled == [("8.8.4.4", 25)]
+    connection = hosts.accept()
+    assert [result.transport for result in caller.results] == [connection.transport]
+    assert hosts.getDelayedCalls() == []
+
+
+def test_who_is_silent_is_not_waited_for(hosts: ScriptedHosts) -> None:
+    """After a quarter of a second the next address is tried too, the families in turn."""
+    caller = Caller(hosts)
+    caller.dial("both.example")
+    for _ in range(5):
+        hosts.advance(0.25)
+    assert hosts.dialled_hosts == ["8.8.4.4", "2606:4700::1", "8.8.8.8", "2606:4700::2"]
+    hosts.accept(1)
+    assert len(caller.results) == 1
+    assert [hosts.is_given_up(index) for index in (0, 2, 3)] == [True, True, True]
+    assert hosts.getDelayedCalls() == []
+
+
+def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
+    """A refusal costs no time; when all have refused, there is no connection."""
+    caller = Caller(hosts)
+    caller.dial("both.example")
+    for _ in range(4):
+        assert not caller.results
+        hosts.refuse()
+    assert len(hosts.dialled) == 4
+    assert caller.failure is NotConnected
+    assert hosts.getDelayedCalls() == []
+
+
+def test_nobody_waits_for_ever(hosts: ScriptedHosts) -> None:
+    """When the time is over all attempts are given up."""
+    caller = Caller(hosts)
+    caller.dial("both.example")
+    hosts.pump([0.25] * 19)
+    assert not caller.results
+    hosts.advance(0.3)
+    assert caller.failure is NotConnected
+    assert all(hosts.is_given_up(index) for index in range(4))
+    assert hosts.getDelayedCalls() == []
+
+
+def test_giving_up_leaves_nothing(hosts: ScriptedHosts) -> None:
+    """Cancelling ends all attempts, also those not begun yet."""
+    caller = Caller(hosts)
+    dialled = caller.dial("both.example")
+    hosts.advance(0.25)
+    dialled.cancel()
+    assert caller.failure is CancelledError
+    assert hosts.is_given_up(0)
+    assert hosts.is_given_up(1)
+    hosts.advance(1)
+    assert len(hosts.dialled) == 2
+    assert hosts.getDelayedCalls() == []
+
+
+def test_no_more_than_four_addresses_are_tried(hosts: ScriptedHosts) -> None:
+    """A name with many addresses is no way to have a network scanned."""
+    caller = Caller(hosts)
+    caller.dial("many.example")
+    hosts.pump([0.25] * 19)
+    assert len(hosts.dialled) == 4
+    hosts.advance(1)
+    assert caller.failure is NotConnected
+
+
+def test_private_addresses_are_left_out(hosts: ScriptedHosts) -> None:
+    """Of a host with public and other addresses only the public ones are connected to."""
+    caller = Caller(hosts)
+    caller.dial("mixed.example")
+    hosts.refuse()
+    assert hosts.dialled_hosts == ["8.8.8.8"]
+    assert caller.failure is NotConnected
+
+
+def test_a_private_host_is_refused(hosts: ScriptedHosts) -> None:
+    """Where no address is public nothing is sent at all."""
+    caller = Caller(hosts)
+    caller.dial("inside.example")
+    assert caller.failure is AddressRefused
+    assert hosts.dialled == []
+
+
+def test_our_own_addresses_are_refused(hosts: ScriptedHosts) -> None:
+    """A public address of this machine is no way around its firewall."""
+    caller = Caller(hosts, is_own_address=lambda address: str(address) == "2606:4700::1")
+    caller.dial("six.example")
+    assert caller.failure is AddressRefused
+    assert hosts.dialled == []
+
+
+def test_a_caller_may_refuse_addresses(hosts: ScriptedHosts) -> None:
+    """A further rule of the caller holds, too."""
+    caller = Caller(hosts)
+    caller.dial("both.example", lambda address: address.version == 6)
+    assert hosts.dialled_hosts == ["2606:4700::1"]
+    hosts.accept()
+    caller.dial("both.example", lambda address: False)
+    assert caller.failure is AddressRefused
+
+
+def test_private_addresses_can_be_allowed(hosts: ScriptedHosts) -> None:
+    """For tests everything is dialled, and the log says so."""
+    with capturedLogs() as events:
+        caller = Caller(hosts, allow_private=True, is_own_address=lambda address: True)
+    assert [event["log_level"] for event in events] == [LogLevel.warn]
+    assert "allow_private" in events[0]["log_format"]
+    caller.dial("127.0.0.1")
+    hosts.accept()
+    caller.dial("inside.example")
+    hosts.accept()
+    assert hosts.dialled_hosts == ["127.0.0.1", "10.0.0.1"]
+
+
+def test_an_alias_is_followed(hosts: ScriptedHosts) -> None:
+    """A CNAME leads to the addresses of its target."""
+    caller = Caller(hosts)
+    caller.dial("alias.example")
+    hosts.accept()
+    assert hosts.dialled_hosts == ["2606:4700::1"]
+
+
+@pytest.mark.parametrize("host", ["nowhere.example", "text.example", "", "a..b", "x" * 300, "ü.de"])
+def test_a_name_without_address_is_not_found(hosts: ScriptedHosts, host: str) -> None:
+    """What DNS does not know, or can't carry, does not exist."""
+    caller = Caller(hosts)
+    caller.dial(host)
+    assert caller.failure is HostNotFound
+    assert hosts.dialled == []
+
+
+@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+def test_no_answer_is_not_no_address(hosts: ScriptedHosts, status: DnsStatus) -> None:
+    """Where DNS fails the host is undetermined, even if one family is known to be absent."""
+    zone = MemoryZone({"a.example": {"TXT": ["x"]}}, failing={("a.example", "A"): status})
+    caller = Caller(hosts, zone)
+    caller.dial("a.example")
+    assert caller.failure is HostUndetermined
+
+
+def test_silent_name_servers_cost_the_deadline_only(hosts: ScriptedHosts) -> None:
+    """A name about which nobody answers is given up in time."""
+    zone = MemoryZone({}, silent=["a.example"])
+    caller = Caller(hosts, zone)
+    caller.dial("a.example")
+    hosts.advance(4.9)
+    assert not caller.results
+    hosts.advance(0.2)
+    assert caller.failure is HostUndetermined
+    assert zone.unanswered == []
+    assert hosts.getDelayedCalls() == []
+
+
+class HalfSilentZone(MemoryZone):
+    """Never answers about IPv6."""
+
+    def lookup(self, question: Any) -> Any:
+        """Answer all but AAAA."""
+        self.silent = {question.name} if question.rdtype == "AAAA" else set()
+        return super().lookup(question)
+
+
+def test_a_slow_family_is_not_waited_for(hosts: ScriptedHosts) -> None:
+    """Name servers that never answer about IPv6 cost 50 ms, not the deadline."""
+    zone = HalfSilentZone({"a.example": {"A": ["8.8.8.8"]}})
+    caller = Caller(hosts, zone)
+    caller.dial("a.example")
+    hosts.advance(0.06)
+    hosts.accept()
+    assert hosts.dialled_hosts == ["8.8.8.8"]
+    assert zone.unanswered == []
+    assert hosts.getDelayedCalls() == []
