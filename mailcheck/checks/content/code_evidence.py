@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from mailcheck.checks.content.code_marks import SENTENCE_END, TIGHT, skip_known_word
 from mailcheck.checks.content.code_shapes import Shape
 from mailcheck.checks.content.code_text import CodeText
 from mailcheck.checks.content.folding import fold
@@ -11,27 +12,30 @@ from mailcheck.checks.content.word_tables import load_table
 
 _NEAR = 60  # characters between a code and its keyword
 _HEADING_REACH = 250  # the sentence above a code that has a line of its own
-_REACH_BEFORE = 100  # "verification code for your account at Example is 123456"
+_REACH_BEFORE = 150  # "verification code for your account at Example is 123456"
 _REACH_AFTER = 50  # "123456 is your Example Online Banking code"
 _ROW_REACH = 300  # a row of a table
 _LINK_REACH = 30  # "code for login 123456"
 _LETTERS_PER_VOWEL = 5  # words have a vowel in two or three letters
 _PROMINENT_LENGTH = 40  # a longer bold or large piece is a sentence or a headline
 
-# A full stop after one or two letters belongs to an abbreviation ("no. 4", "z dn. 3").
-SENTENCE_END = re.compile(r"(?<!\b\w)(?<!\b\w\w)[.!?](?:\s|\Z)|[。！？]")
 _OTHER_NUMBER = re.compile(r"(?<![0-9.,:/-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
 _MARKS = " \t\r\"'`*_()[]{}<>«»“”„‘’「」『』【】〔〕（）|:.,;=~#。、，：-"
-TIGHT = re.compile(r"[\s\"'`*_()\[\]<>«»“”„‘’「」『』【】〔〕（）:：=→#-]*+")
+_WORDS_ONLY = re.compile(r" (?:[^\W\d_]+ ){0,4}")
+_OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 
 
 def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
     """Name what speaks for a code in its surroundings."""
     is_alone = _is_alone(text, shape)
-    if is_explicit(text, shape):
+    if _is_explicit(text, shape):
         yield "explicit"
-    elif _is_linked(text, shape) or _is_asked(text, shape):
+    elif _is_asked(text, shape, "purpose"):
+        yield "asked"
+    elif _is_linked(text, shape) or _is_asked_nearby(text, shape):
         yield "linked"
+    elif _leads(text, shape):
+        yield "leads"
     elif _is_under_heading(text, shape):
         yield "heading"
     if is_alone:
@@ -61,12 +65,12 @@ def _is_prominent(text: CodeText, shape: Shape) -> bool:
     )
 
 
-def is_explicit(text: CodeText, shape: Shape) -> bool:
+def _is_explicit(text: CodeText, shape: Shape) -> bool:
     """Tell whether the text says in so many words that this is the code."""
     return (
         _is_named_before(text, shape)
         or _is_named_after(text, shape)
-        or _is_asked_with_code(text, shape)
+        or _is_asked(text, shape, "code")
     )
 
 
@@ -76,12 +80,15 @@ def _is_named_before(text: CodeText, shape: Shape) -> bool:
     if word is None or shape.start - word.end > _REACH_BEFORE:
         return False
     gap = text.plain[word.end : shape.start]
-    if TIGHT.fullmatch(gap):
+    if TIGHT.fullmatch(gap, skip_known_word(gap)):
         return True
-    if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap.rstrip()[:-1]):
+    if SENTENCE_END.search(gap.rstrip()[:-1]):
         return False
-    folded = text.folded[word.end : shape.start]
-    return any(TIGHT.fullmatch(gap, end) for end in _ends(_connectors("before"), folded))
+    is_plain = not _OTHER_NUMBER.search(gap)
+    return any(
+        TIGHT.fullmatch(gap, connector.end()) and (is_plain or connector.group().isalpha())
+        for connector in _connectors("before").finditer(text.folded[word.end : shape.start])
+    )
 
 
 def _is_named_after(text: CodeText, shape: Shape) -> bool:
@@ -92,6 +99,8 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
     gap = text.plain[shape.end : word.start]
     if "\n" in gap.strip():
         return False
+    if _OPEN_BRACKET.fullmatch(gap):
+        return True
     if TIGHT.fullmatch(gap):
         return "\n" not in gap and ":" not in gap
     if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap):
@@ -100,12 +109,12 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
     return connector is not None and bool(TIGHT.fullmatch(text.plain, shape.end, connector.start()))
 
 
-def _is_asked_with_code(text: CodeText, shape: Shape) -> bool:
-    """``use 123456 as your code``, ``the code: please enter 123456``, in one sentence."""
+def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
+    """``use 123456 as your code``, ``enter 123456 to sign in``, in one sentence."""
     if not (_follows(text, shape, "verb") or _follows(text, shape, "use")):
         return False
-    before = text.last_before("code", shape.start)
-    after = text.first_after("code", shape.end)
+    before = text.last_before(kind, shape.start)
+    after = text.first_after(kind, shape.end)
     gaps = [(before.end, shape.start)] if before else []
     gaps += [(shape.end, after.start)] if after else []
     return any(
@@ -129,12 +138,21 @@ def _is_under_heading(text: CodeText, shape: Shape) -> bool:
     return word is not None and word.end <= start + len(cells[column])
 
 
-def _is_asked(text: CodeText, shape: Shape) -> bool:
+def _is_asked_nearby(text: CodeText, shape: Shape) -> bool:
     """``enter 123456``, where codes or signing in are spoken of."""
     return _follows(text, shape, "verb") and any(
         text.is_near(kind, shape.start, shape.end, 2 * _NEAR, 2 * _NEAR)
         for kind in ("code", "purpose")
     )
+
+
+def _leads(text: CodeText, shape: Shape) -> bool:
+    """``123456 Acme doğrulama kodunuzdur``: it opens the sentence, and words up to the code's."""
+    word = text.first_after("code", shape.end)
+    if word is None or word.start - shape.end > _REACH_AFTER:
+        return False
+    is_first = not text.plain[max(0, shape.start - 1) : shape.start].strip("\n")
+    return is_first and _WORDS_ONLY.fullmatch(text.plain, shape.end, word.start) is not None
 
 
 def _follows(text: CodeText, shape: Shape, kind: str) -> bool:
@@ -150,10 +168,6 @@ def _is_linked(text: CodeText, shape: Shape) -> bool:
     gap = text.folded[word.end : shape.start]
     match = _connectors("link").match(gap.lstrip())
     return match is not None and re.fullmatch(r"[^0-9.!?:;,\n]*", gap.strip()) is not None
-
-
-def _ends(pattern: re.Pattern[str], text: str) -> Iterator[int]:
-    return (match.end() for match in pattern.finditer(text))
 
 
 @cache

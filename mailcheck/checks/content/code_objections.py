@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 from itertools import pairwise
 
 from mailcheck.checks.content.code_compounds import is_other_code
-from mailcheck.checks.content.code_evidence import SENTENCE_END, TIGHT
+from mailcheck.checks.content.code_marks import SENTENCE_END, TIGHT
 from mailcheck.checks.content.code_shapes import Shape
 from mailcheck.checks.content.code_text import CodeText
 
@@ -25,14 +25,17 @@ _MASKED_AS_BOLD = re.compile(r"(?<!\*)\*{1,3}\Z")
 _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₽₴₺₩₹]|zł)\s?\Z")
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₽₴₺₩₹%°‰]|,-)")
 _NUMBER_SIGN = re.compile(r"(?:#|№|\b(?:n[°ºo]|nr|no)\.?)\s?\Z", re.IGNORECASE)
+_PERCENTAGE = re.compile(r"[0-9]\s?%")
 _COLOR = re.compile(r"(?:[0-9A-Fa-f]{3}){1,2}")
 _CITY_AFTER = re.compile(
     r" [A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}|\s[A-Z]{2}\b|,? (?:г\. ?|м\. ?)?[А-ЯІЇЄ][а-яіїє]{2,}"
 )
 _STATE_BEFORE = re.compile(r"(?:,\s|\b)[A-Z]{2}\s\Z|〒\s?\Z|\b[DAFLI]-\Z")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
+_BEYOND_YEARS = frozenset(("alone", "asked", "linked"))
 _DATE = re.compile(r"20[0-9]{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])")
 _NEW_SENTENCE = re.compile(rf"{SENTENCE_END.pattern}|\n")
+_COLON = re.compile(r"[:：\n]")
 _NAMED_AFTER = re.compile(r"\s*(?:is|ist|est|es|e|jest|ar)\b")
 
 
@@ -62,17 +65,21 @@ def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterato
         is_color = before.endswith("#") and _COLOR.fullmatch(shape.value)
         yield "color" if is_color and not shape.value.isdigit() else "numbered"
     if not is_explicit:
-        if _is_date(shape) and "alone" not in evidence:
+        if _is_date(shape) and not evidence & _BEYOND_YEARS:
             yield "date"
-        yield from _objections_of_looks(shape, before, after)
+        yield from _objections_of_looks(shape, before, after, evidence)
     yield from _objections_of_neighbourhood(text, shape, is_explicit=is_explicit)
 
 
-def _objections_of_looks(shape: Shape, before: str, after: str) -> Iterator[str]:
+def _objections_of_looks(
+    shape: Shape, before: str, after: str, evidence: Set[str]
+) -> Iterator[str]:
     if shape.kind == "spread" and _counts_up(shape.value):
         yield "counting"
-    if shape.kind in ("digits", "groups") and (
-        _STATE_BEFORE.search(before) or _CITY_AFTER.match(after)
+    if (
+        shape.kind in ("digits", "groups")
+        and "leads" not in evidence
+        and (_STATE_BEFORE.search(before) or _CITY_AFTER.match(after))
     ):
         yield "postcode"
 
@@ -98,7 +105,7 @@ def _objections_of_neighbourhood(
         word = text.first_after("footer", start)
         if word is not None and word.end <= end:
             yield "footer"
-    if _is_in_promotion(text, shape):
+    if _is_in_promotion(text, shape) or _is_beside_percentage(text, shape):
         yield "promotion"
     if text.is_near("elsewhere", shape.start, shape.end, _ELSEWHERE_REACH, _PROMOTION_REACH):
         yield "elsewhere"
@@ -114,6 +121,14 @@ def _is_in_promotion(text: CodeText, shape: Shape) -> bool:
         end - start <= _PROMOTION_REACH and not SENTENCE_END.search(text.plain, start, end)
         for start, end in gaps
     )
+
+
+def _is_beside_percentage(text: CodeText, shape: Shape) -> bool:
+    """``-30 % with NOEL30``: a word of a shop, not a number."""
+    if shape.value.isdigit():
+        return False
+    around = text.plain[max(0, shape.start - _PROMOTION_REACH) : shape.end + _PROMOTION_REACH]
+    return _PERCENTAGE.search(around) is not None
 
 
 def _touches(text: CodeText, shape: Shape, kind_before: str, kind_after: str) -> bool:
@@ -138,18 +153,22 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
         if label is None or label.start < code_end or shape.start - label.end > _LABEL_REACH:
             continue
         gap = text.plain[label.end : shape.start]
-        if TIGHT.fullmatch(gap):
-            return True
         # Behind the word "code" in the same sentence it is the code's own:
-        # "the code for your order is 123456".
+        # "use this code to confirm your order: 123456".
         is_apart = code is None or _NEW_SENTENCE.search(text.plain, code_end, label.start)
-        if kind == "label" and is_apart and not _NEW_SENTENCE.search(gap):
+        if TIGHT.fullmatch(gap):
+            if is_apart or not _COLON.search(gap):
+                return True
+        elif kind == "label" and is_apart and not _NEW_SENTENCE.search(gap):
             return True
     return False
 
 
 def _is_labelled_after(text: CodeText, shape: Shape) -> bool:
     """``123456 is your order number``."""
+    owner = text.first_after("owner", shape.end)
+    if owner is not None and text.plain[shape.end : owner.start] in ("", " "):
+        return True
     label = text.first_after("label", shape.end)
     if label is None or label.start - shape.end > _LABEL_AFTER:
         return False

@@ -60,12 +60,13 @@ def find_shapes(masked: str) -> Iterator[Shape]:
 
 def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, Shape | None]:
     """Read single characters set apart, as in one table cell each; gives how many tokens."""
-    end = index
-    while (
-        end < len(tokens)
-        and _is_single(tokens[end].group())
-        and (end == index or _is_gap(text[tokens[end - 1].end() : tokens[end].start()]))
-    ):
+    end, gap = index, ""
+    while end < len(tokens) and _is_single(tokens[end].group()):
+        if end > index:
+            between = text[tokens[end - 1].end() : tokens[end].start()]
+            gap = gap or between
+            if between != gap or not _is_gap(gap):
+                break
         end += 1
     value = "".join(token.group() for token in tokens[index:end])
     least, most = _formats()["spread"]

@@ -32,7 +32,9 @@ ACCEPTED_FROM = 4  # nearness to a keyword alone is not enough, being called a c
 POINTS = {
     "domain-bound": (10, "is bound to a domain on the last line"),
     "explicit": (5, "is called a code"),
+    "asked": (4, "is asked for, to sign in or to verify"),
     "linked": (2, "follows a word for a code or a request to type it"),
+    "leads": (2, "opens a sentence that goes on with a word for a code"),
     "heading": (3, "is in a column of codes"),
     "alone": (3, "stands alone on its line"),
     "prominent": (2, "stands out in large or bold letters"),
@@ -47,10 +49,11 @@ POINTS = {
     "masked": (-12, "is the end of a masked number"),
     "amount": (-8, "is an amount"),
     "date": (-6, "is part of a date"),
-    "label": (-8, "is labelled as something else"),
-    "other code": (-6, "is called another kind of code"),
+    "label": (-10, "is labelled as something else"),
+    "other code": (-8, "is called another kind of code"),
     "random": (2, "its letters spell no word"),
     "numbered": (-3, "has a number sign"),
+    "called else": (-5, "is called something else in another place"),
     "color": (-12, "is a colour"),
     "counting": (-5, "counts up or down"),
     "postcode": (-5, "looks like a postcode"),
@@ -60,15 +63,18 @@ POINTS = {
     "row": (-3, "stands in a row of numbers"),
     "upper": (-1, "has letters"),
     "letters": (-4, "has no digit"),
+    "letters unexplained": (-2, "has letters, and nothing speaks of a code"),
     "inline letters": (-9, "is a word of its sentence"),
-    "mixed": (-3, "has lower case letters"),
+    "mixed": (-2, "has lower case letters"),
     "subject promotion": (-9, "the subject speaks of a discount"),
     "subject label": (-3, "the subject speaks of another number"),
     "no keyword": (-4, "nothing in the mail speaks of a code"),
 }
 
 
-_SETS_APART = frozenset(("explicit", "linked", "heading", "alone", "prominent"))
+_CALLED_ELSE = frozenset(("promotion", "label", "other code", "called else"))
+_SETS_APART = frozenset(("explicit", "asked", "linked", "leads", "heading", "alone", "prominent"))
+_CODE_WORDS = frozenset(("keyword", "subject code", "asked"))
 _KEYWORDS = frozenset(("keyword", "purpose", "subject code", "subject purpose"))
 _KINDS_THAT_COUNT = frozenset(("spread", "groups", "upper", "letters", "mixed", "row"))
 
@@ -95,10 +101,16 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
         *_judge_text(prepare_page(page), hints),
     ):
         known = best.get(judged.value)
-        if known is None or judged.score > known.score:
-            best[judged.value] = judged
+        best[judged.value] = judged if known is None else _merge(known, judged)
     ranked = sorted(best.values(), key=lambda judged: -judged.score)
     return [_as_candidate(judged) for judged in ranked[:MAX_KEPT_CANDIDATES]]
+
+
+def _merge(one: _Judged, other: _Judged) -> _Judged:
+    """Keep the better place of a value; what another place calls it counts against it once."""
+    better, worse = (one, other) if one.score >= other.score else (other, one)
+    is_called_else = _CALLED_ELSE & {*worse.findings} and not _CALLED_ELSE & {*better.findings}
+    return _score(better.value, [*better.findings, "called else"]) if is_called_else else better
 
 
 def _hints_of_subject(subject: CodeText) -> tuple[str, ...]:
@@ -127,6 +139,8 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
     findings += hints
     if not _KEYWORDS & {*findings}:
         findings.append("no keyword")
+    if not shape.value.isdigit() and not _CODE_WORDS & {*findings}:
+        findings.append("letters unexplained")
     if len(shape.value) == 6:
         findings.append("length six")
     if shape.kind == "letters":

@@ -34,7 +34,7 @@ def _fold_table() -> dict[int, str]:
     for code in _LATIN:
         letter = unicodedata.normalize("NFD", chr(code).lower())[:1].lower()
         table.setdefault(code, _BY_HAND.get(letter, letter))
-    table |= dict.fromkeys(map(ord, "\t\n\r"), " ")
+    table |= dict.fromkeys(map(ord, "\n\r"), " ")
     for code in (*range(ord("A"), ord("Z") + 1), *range(0x370, 0x530)):
         if len(chr(code).lower()) == 1:
             table.setdefault(code, chr(code).lower())
@@ -47,5 +47,8 @@ def make_plain(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Fold case, Latin accents and line breaks away; every character keeps its place."""
+    """Fold case, Latin accents and line breaks away; every character keeps its place.
+
+    A tab stays: what stands in two cells of a table is no phrase.
+    """
     return text.translate(_fold_table())
