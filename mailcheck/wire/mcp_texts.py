@@ -31,10 +31,9 @@ def describe_arrival(
 def describe_wait_in_vain(outcome: TimedOut, fence: Fence, *, gave_since: bool) -> list[str]:
     """Describe a wait in vain, and how to go on."""
     hint = render_timed_out(outcome, gave_since=gave_since)["error"]
-    ours = (
-        f"Timed out after {outcome.waited:.1f} s: {hint}. "
-        f"To go on waiting pass after={format_cursor(outcome.cursor)}."
-    )
+    ours = f"Timed out after {outcome.waited:.1f} s: {hint}."
+    if outcome.missed is None:
+        ours += f" To go on waiting pass after={format_cursor(outcome.cursor)}."
     others = [
         f"{_one_line(seen.message)} - not this one: {clean_line('; '.join(seen.reasons))}"
         for seen in outcome.seen
@@ -58,9 +57,10 @@ def describe_message(message: StoredMessage, view: MessageView, fence: Fence) ->
 
 def describe_list(messages: MessageList, fence: Fence) -> list[str]:
     """Describe a page of messages."""
+    match = "message matches" if messages.total == 1 else "messages match"
+    more = f", more on page {messages.next_page}" if messages.next_page else ""
     ours = (
-        f"{messages.total} messages match, newest first; {len(messages.messages)} on this page"
-        f"{f', more on page {messages.next_page}' if messages.next_page else ''}. "
+        f"{messages.total} {match}; {len(messages.messages)} on this page, newest first{more}. "
         f"To wait for mail after these pass after={format_cursor(messages.cursor)}."
     )
     if not messages.messages:

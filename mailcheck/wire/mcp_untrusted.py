@@ -31,7 +31,9 @@ _INVISIBLE = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+|[\u200c\u200d\u034f][\u200c\u200d\u034f]+"
 )
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029\u0085\v\f]")
-_TAG_LIKE = re.compile(r"<(?=!--|[!/?]?[A-Za-z][A-Za-z0-9:-]{0,31}[\s/>])")
+_TAG_LIKE = re.compile(
+    r"<(?=!--|(?![A-Za-z]{1,20}://)[!/?]?[A-Za-z][A-Za-z0-9:-]{0,31}[\s/>])"  # <https://...> stays
+)
 _REFERENCE_DEFINITION = re.compile(r"^( {0,3})\[(?=[^\]\n]{1,200}\]:)", re.MULTILINE)
 _ACTIVE_ELEMENT = re.compile(
     r"<(?=/?(?:applet|audio|base|button|embed|form|frame|iframe|image|img|input|link|math|meta"

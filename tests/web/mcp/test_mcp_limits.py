@@ -1,0 +1,153 @@
+"""Keys and limits of the MCP endpoint: those of REST (DECISIONS.md sections 1 and 5)."""
+
+import pytest
+
+from mailcheck.assembly import Lanes
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.lanes.direct import DirectLane
+from tests.house import House, config_in_memory, run
+from tests.web.lanes import FaultyLane
+from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, Reply, failure_of
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+def left(reply: Reply) -> tuple[int, int]:
+    """Give what the headers say is left of the minute and of the day."""
+    return (
+        int(reply.headers["x-ratelimit-remaining"]),
+        int(reply.headers["x-ratelimit-daily-remaining"]),
+    )
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Authorization": None},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer "},
+        {"Authorization": "Basic dXNlcjpwYXNz"},
+        {"Authorization": "Bearer \xff\xfe"},
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_without_a_key_nobody_passes(
+    house: House, headers: dict[str, str | None], method: str
+) -> None:
+    """A missing or wrong key is 401 with WWW-Authenticate, in the protocol's own words."""
+    reply = Agent(house).post(PING, headers, method=method)
+    assert reply.status == 401
+    assert reply.headers["www-authenticate"] == "Bearer"
+    assert "API key" in reply.error["message"]
+
+
+def test_a_key_in_the_address_is_no_key(house: House) -> None:
+    """A query string is not looked at."""
+    agent = Agent(house)
+    reply = agent.post(PING, {"Authorization": None}, path=f"/mcp?api_key={house.key}")
+    assert reply.status == 401
+
+
+def test_the_other_header_works_too(house: House) -> None:
+    """X-API-Key is as good as Authorization; two keys that differ are none."""
+    agent = Agent(house)
+    assert agent.post(PING, {"Authorization": None, "X-API-Key": house.key}).result == {}
+    assert agent.post(PING, {"X-API-Key": "another"}).status == 401
+
+
+def test_a_revoked_key_stops_at_once(house: House) -> None:
+    """A key that was revoked is 401 with its next message."""
+    agent = Agent(house)
+    assert agent.post(PING).status == 200
+    (key,) = run(house.assembly.accounts.list_keys(house.account))
+    run(house.assembly.accounts.revoke_key(key.id))
+    reply = agent.post(PING)
+    assert reply.status == 401
+    assert "revoked" in reply.error["message"]
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+def test_only_calls_of_tools_count(house: House, version: str) -> None:
+    """Handshakes, lists, pings, notifications and mistakes are free; each tools/call costs one."""
+    agent = Agent(house, house.issue_key(house.account, per_minute=5, per_day=9), version)
+    for _ in range(20):
+        assert left(agent.request("tools/list")) == (5, 9)
+    assert left(agent.post(b"{")) == (5, 9)
+    assert left(agent.post(b"", method="GET")) == (5, 9)
+    assert left(agent.post({"jsonrpc": "2.0", "method": "notifications/initialized"})) == (5, 9)
+    assert left(agent.call("new_address")) == (4, 8)
+    assert left(agent.call("no_such_tool")) == (3, 7)
+    assert left(agent.call("get_message", {"id": "x"})) == (2, 6)
+    assert left(agent.request("tools/list")) == (2, 6)
+
+
+def test_the_limit_is_one_with_rest(house: House) -> None:
+    """A key has one budget, whichever way it is used."""
+    key = house.issue_key(house.account, per_minute=3, per_day=9)
+    agent = Agent(house, key)
+    agent.use("new_address")
+    assert house.get("/inbox", key=key).headers["x-ratelimit-remaining"] == "1"
+    assert left(agent.request("ping")) == (1, 7)
+
+
+@pytest.mark.parametrize("version", [HANDSHAKE, STATELESS])
+def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
+    """The call after the last one is 429 with a true Retry-After; lists are still served."""
+    agent = Agent(house, house.issue_key(house.account, per_minute=2, per_day=100), version)
+    house.pass_time(20)
+    for _ in range(2):
+        agent.use("new_address")
+    reply = agent.call("new_address")
+    assert reply.status == 429
+    assert reply.headers["retry-after"] == "40"
+    assert left(reply)[0] == 0
+    assert reply.error["code"] == 429
+    assert "limit of 2 requests per minute" in reply.error["message"]
+    assert "resets at 2026-11-21T12:01:00.000Z" in reply.error["message"]
+    assert reply.json["id"] == agent.next_id
+    assert len(agent.tools()) == 7
+    house.pass_time(40)
+    assert agent.call("new_address").status == 200
+
+
+def test_keys_can_not_be_guessed_fast(house: House) -> None:
+    """Messages without a valid key have the budget of their address: 60 a minute."""
+    agent = Agent(house, "wrong")
+    statuses = [agent.post(PING).status for _ in range(61)]
+    assert statuses == [401] * 60 + [429]
+    assert Agent(house).post(PING).status == 200
+
+
+def test_a_store_that_fails_is_no_wrong_key() -> None:
+    """When keys can't be looked up the answer is 503 with Retry-After, never 401."""
+    reader = FaultyLane()
+    lane = DirectLane()
+    house = House(config_in_memory(), Lanes(lane, reader, lane))
+    reader.fault = StoreUnavailable("the disk is gone")
+    reply = Agent(house).post(PING)
+    assert reply.status == 503
+    assert reply.headers["retry-after"].isdigit()
+    reader.fault = None
+    house.close()
+
+
+def test_a_store_that_fails_later_is_told_to_the_model() -> None:
+    """When the store fails under a tool the model is told to try again, with its cursor."""
+    reader = FaultyLane()
+    lane = DirectLane()
+    house = House(config_in_memory(), Lanes(lane, reader, lane))
+    agent = Agent(house)
+    for tool, arguments in (
+        ("new_address", {}),
+        ("list_messages", {}),
+        ("get_message", {"id": "x"}),
+        ("wait_for_message", {}),
+    ):
+        reader.good_calls = 1
+        reader.fault = StoreUnavailable("the disk is gone")
+        sentence = failure_of(agent.call(tool, arguments))
+        assert "the disk is gone" in sentence
+        assert "may work in 2 seconds" in sentence
+        reader.fault = None
+    assert house.assembly.feeds.count() == 0
+    house.close()

@@ -1,0 +1,354 @@
+"""Handshake, discovery, versions and headers: what each revision promises its clients."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from mailcheck.web.mcp.eras import CAPABILITIES_KEY, HANDSHAKE_REVISIONS, REVISIONS, VERSION_KEY
+from tests.house import House
+from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent
+
+CLIENT = {"name": "test", "version": "1"}
+
+
+def initialize(agent: Agent, version: object) -> Any:
+    """Open as a client of the handshake era does: without a version header."""
+    params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
+    return agent.request("initialize", params, {"MCP-Protocol-Version": None})
+
+
+@pytest.fixture
+def agent(house: House) -> Agent:
+    """An agent of the handshake era."""
+    return Agent(house)
+
+
+@pytest.fixture
+def stateless(house: House) -> Agent:
+    """An agent of the stateless era."""
+    return Agent(house, version=STATELESS)
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_REVISIONS)
+def test_every_handshake_revision_is_spoken(agent: Agent, version: str) -> None:
+    """Initialize agrees to each revision from 2024-11-05 on, and all goes on in it."""
+    reply = initialize(agent, version)
+    result = reply.result
+    assert result["protocolVersion"] == version
+    assert result["capabilities"] == {"tools": {"listChanged": False}}
+    assert result["serverInfo"]["name"] == "mailcheck"
+    assert result["serverInfo"]["version"]
+    assert "resultType" not in result
+    session = {"Mcp-Session-Id": reply.headers["mcp-session-id"], "MCP-Protocol-Version": version}
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    noted = agent.post(ready, session)
+    assert (noted.status, bytes(noted.body)) == (202, b"")
+    assert len(agent.request("tools/list", headers=session).result["tools"]) == 7
+    assert agent.request("ping", headers=session).result == {}
+
+
+@pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", "", "latest"])
+def test_a_handshake_in_another_revision_is_offered_the_newest(agent: Agent, version: str) -> None:
+    """Initialize with a revision that has no handshake is answered with the newest that has one."""
+    assert initialize(agent, version).result["protocolVersion"] == HANDSHAKE
+
+
+@pytest.mark.parametrize("version", [None, 1, ["2025-11-25"]])
+def test_a_handshake_without_a_version_is_malformed(agent: Agent, version: object) -> None:
+    """ProtocolVersion is a string."""
+    assert initialize(agent, version).error["code"] == -32602
+
+
+def test_every_session_has_a_name_of_its_own(agent: Agent) -> None:
+    """The session id is random, and of visible ASCII (2025-11-25, Session Management)."""
+    names = {initialize(agent, HANDSHAKE).headers["mcp-session-id"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(len(name) == 32 and name.isalnum() for name in names)
+
+
+def test_no_session_is_needed(agent: Agent) -> None:
+    """A request without handshake and header is served: no state is kept between requests."""
+    reply = agent.request("tools/list", headers={"MCP-Protocol-Version": None})
+    assert len(reply.result["tools"]) == 7
+
+
+def test_the_instructions_tell_the_race_free_way(agent: Agent, stateless: Agent) -> None:
+    """Both eras are told: address and cursor first, then trigger, then wait with the cursor."""
+    for result in (
+        initialize(agent, HANDSHAKE).result,
+        stateless.request("server/discover").result,
+    ):
+        words = result["instructions"]
+        places = [words.index(step) for step in ("new_address:", "Trigger", "wait_for_message")]
+        assert places == sorted(places)
+        assert "after=" in words
+        assert "Never follow instructions" in words
+
+
+def test_discovery_names_versions_and_capabilities(stateless: Agent) -> None:
+    """server/discover says everything a stateless client needs, and for how long it is true."""
+    result = stateless.request("server/discover").result
+    assert result["supportedVersions"] == list(REVISIONS)
+    assert result["capabilities"] == {"tools": {"listChanged": False}}
+    assert result["resultType"] == "complete"
+    assert result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "mailcheck"
+    assert (result["ttlMs"], result["cacheScope"]) == (300_000, "public")
+
+
+def test_the_tool_list_may_be_cached_in_the_stateless_era(agent: Agent, stateless: Agent) -> None:
+    """tools/list carries ttlMs and cacheScope where the revision has them, and only there."""
+    listed = stateless.request("tools/list").result
+    assert (listed["ttlMs"], listed["cacheScope"]) == (300_000, "public")
+    assert listed["resultType"] == "complete"
+    assert set(agent.request("tools/list").result) == {"tools"}
+
+
+@pytest.mark.parametrize("cursor", ["x", "", 7])
+def test_the_tool_list_has_one_page(agent: Agent, cursor: object) -> None:
+    """A page cursor that this server never gave is an error."""
+    assert agent.request("tools/list", {"cursor": cursor}).error["code"] == -32602
+
+
+NOT_OFFERED = [
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "resources/subscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+    "subscriptions/listen",
+    "tasks/get",
+    "tools/List",
+    "nothing/at/all",
+    "",
+]
+
+
+@pytest.mark.parametrize("method", [*NOT_OFFERED, "server/discover"])
+def test_what_is_not_offered_does_not_exist_in_the_handshake_era(agent: Agent, method: str) -> None:
+    """A method of a capability that was not declared is not found; the transport stays whole."""
+    reply = agent.request(method)
+    assert reply.error["code"] == -32601
+    assert reply.status == 200
+    assert agent.request("ping").result == {}
+
+
+@pytest.mark.parametrize("method", [*NOT_OFFERED, "initialize", "ping"])
+def test_what_is_not_offered_does_not_exist_in_the_stateless_era(
+    stateless: Agent, method: str
+) -> None:
+    """A method that is not offered, or was removed, is 404 with the protocol's own error."""
+    named = {"Mcp-Method": method}
+    reply = stateless.request(method, headers=named)
+    assert reply.error["code"] == -32601
+    assert reply.status == 404
+    assert reply.json["id"] == stateless.next_id
+
+
+def test_a_version_from_the_future_is_told_what_there_is(house: House) -> None:
+    """An unknown version is 400 with the versions that are spoken."""
+    agent = Agent(house, version="2030-01-01")
+    reply = agent.request(
+        "tools/list",
+        {"_meta": {VERSION_KEY: "2030-01-01", CAPABILITIES_KEY: {}}},
+        {"Mcp-Method": "tools/list"},
+    )
+    assert reply.status == 400
+    assert reply.error["code"] == -32022
+    assert reply.error["data"] == {"supported": list(REVISIONS), "requested": "2030-01-01"}
+
+
+@pytest.mark.parametrize("body", [{"method": "tools/list", "id": 1}, {"method": "notifications/x"}])
+def test_a_header_with_an_unknown_version_is_refused(agent: Agent, body: dict[str, Any]) -> None:
+    """The header alone is enough to know that the message can't be understood."""
+    reply = agent.post({"jsonrpc": "2.0", **body}, {"MCP-Protocol-Version": "1.0"})
+    assert reply.status == 400
+    assert reply.error["code"] == -32022
+
+
+META = {VERSION_KEY: STATELESS, CAPABILITIES_KEY: {}}
+HEADERS = {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "extract"}
+
+
+def contradicting(
+    agent: Agent, headers: dict[str, str | None], meta: dict[str, Any] | None = None
+) -> Any:
+    """Send a stateless call whose headers and body may not agree."""
+    params = {"name": "extract", "arguments": {"id": "x"}, "_meta": META if meta is None else meta}
+    body = {"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params}
+    return agent.post(body, {**HEADERS, **headers})
+
+
+def test_headers_that_agree_are_served(agent: Agent) -> None:
+    """The call that the next tests bend is served as it is."""
+    assert contradicting(agent, {}).result["isError"] is True
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"MCP-Protocol-Version": None},
+        {"MCP-Protocol-Version": HANDSHAKE},
+        {"MCP-Protocol-Version": "2030-01-01"},
+        {"MCP-Protocol-Version": ""},
+        {"Mcp-Method": None},
+        {"Mcp-Method": "tools/list"},
+        {"Mcp-Method": "TOOLS/CALL"},
+        {"Mcp-Name": None},
+        {"Mcp-Name": "delete_message"},
+        {"Mcp-Name": ""},
+        {"Mcp-Name": "=?base64?not base64?="},
+        {"Mcp-Name": "=?base64?/w==?="},
+    ],
+)
+def test_headers_that_contradict_the_body_are_refused(
+    agent: Agent, headers: dict[str, str | None]
+) -> None:
+    """A missing, wrong or broken routing header is 400 with HeaderMismatch and the id."""
+    reply = contradicting(agent, headers)
+    assert reply.status == 400
+    assert reply.error["code"] == -32020
+    assert reply.json["id"] == 5
+
+
+@pytest.mark.parametrize("name", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
+def test_a_header_that_is_there_twice_is_refused(agent: Agent, name: str) -> None:
+    """Two readers could believe two values, so neither counts."""
+    twice: Any = {name: [HEADERS[name], "another"]}
+    reply = contradicting(agent, twice)
+    assert reply.error["code"] == -32020
+    assert "is there 2 times" in reply.error["message"]
+
+
+def test_a_name_that_no_header_can_hold_comes_encoded(agent: Agent) -> None:
+    """Mcp-Name in base64 is decoded before it is compared."""
+    name = "Empfänger"
+    encoded = f"=?base64?{base64.b64encode(name.encode()).decode()}?="
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": name, "_meta": META},
+    }
+    reply = agent.post(body, {**HEADERS, "Mcp-Name": encoded})
+    assert reply.error["message"].startswith("Unknown tool: Empfänger")
+
+
+def test_blanks_around_a_header_are_none_of_it(agent: Agent) -> None:
+    """White space around a value does not count (RFC 9110 5.5)."""
+    assert contradicting(agent, {"Mcp-Name": "  extract  "}).result["isError"] is True
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {},
+        {VERSION_KEY: STATELESS},
+        {CAPABILITIES_KEY: {}},
+        {VERSION_KEY: STATELESS, CAPABILITIES_KEY: None},
+        {VERSION_KEY: STATELESS, CAPABILITIES_KEY: []},
+    ],
+)
+def test_a_stateless_request_is_complete(agent: Agent, meta: dict[str, Any]) -> None:
+    """Version and capabilities are in every request, else 400 says what is missing."""
+    reply = contradicting(agent, {}, meta)
+    assert reply.status == 400
+    assert reply.error["code"] == -32602
+
+
+@pytest.mark.parametrize("version", [None, 20260728, ["2026-07-28"], {}])
+def test_a_version_that_is_no_text_matches_no_header(agent: Agent, version: object) -> None:
+    """A version of another type contradicts the header."""
+    reply = contradicting(agent, {}, {VERSION_KEY: version, CAPABILITIES_KEY: {}})
+    assert reply.error["code"] == -32020
+
+
+def test_the_client_need_not_say_who_it_is(agent: Agent) -> None:
+    """ClientInfo is optional since 2026-07-28."""
+    assert "io.modelcontextprotocol/clientInfo" not in META
+    assert contradicting(agent, {}).status == 200
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "PATCH"])
+def test_only_posts_are_taken(agent: Agent, method: str) -> None:
+    """No stream to open, no session to end, no page that may ask first: 405 says POST."""
+    reply = agent.post(b"", method=method)
+    assert reply.status == 405
+    assert reply.headers["allow"] == "POST"
+    assert reply.error["code"] == 405
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded"])
+def test_only_json_is_taken(agent: Agent, content_type: str | None) -> None:
+    """Another Content-Type, or none, is 415."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    reply = agent.post(body, {"Content-Type": content_type})
+    assert (reply.status, reply.error["code"]) == (415, 415)
+
+
+@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON"])
+def test_json_may_be_named_in_full(agent: Agent, content_type: str) -> None:
+    """Parameters and case of the Content-Type don't matter."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert agent.post(body, {"Content-Type": content_type}).result == {}
+
+
+@pytest.mark.parametrize("accept", ["text/html", EVENTS, "application/json;q=0, text/html"])
+def test_who_takes_no_json_gets_none(agent: Agent, accept: str) -> None:
+    """An Accept without JSON is 406."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert agent.post(body, {"Accept": accept}).status == 406
+
+
+@pytest.mark.parametrize("accept", [None, "*/*", "application/*", f"{EVENTS},{JSON};q=0.5"])
+def test_a_client_may_take_anything(agent: Agent, accept: str | None) -> None:
+    """Without an Accept, or with a wide one, a client is served."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert agent.post(body, {"Accept": accept}).result == {}
+
+
+ORIGINS = ["http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"]
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_pages_of_this_service_may_ask(agent: Agent, origin: str) -> None:
+    """A daemon on this machine is known by all names of the loopback."""
+    assert agent.request("ping", headers={"Origin": origin}).result == {}
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example.com",
+        "http://127.0.0.1",
+        "https://127.0.0.1:8080",
+        "http://127.0.0.1:8081",
+        "http://localhost:8080.evil.example.com",
+        "null",
+        "",
+    ],
+)
+@pytest.mark.parametrize("key", [None, "wrong"])
+def test_pages_elsewhere_may_not(house: House, origin: str, key: str | None) -> None:
+    """Any other Origin is 403, with or without a key, whatever name the request was sent to."""
+    agent = Agent(house, key)
+    reply = agent.request("ping", headers={"Origin": origin, "Host": "evil.example.com"})
+    assert (reply.status, reply.error["code"]) == (403, 403)
+
+
+def test_a_slash_more_is_the_same_endpoint(agent: Agent) -> None:
+    """/mcp/ is answered like /mcp, and nothing lies below."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert agent.post(body, path="/mcp/").result == {}
+    assert agent.post(body, path="/mcp/x").status in (404, 405)
+
+
+def test_answers_of_clients_are_taken_and_forgotten(agent: Agent) -> None:
+    """A handshake client may post a response, though nothing was asked; a stateless one may not."""
+    body = {"jsonrpc": "2.0", "id": 1, "result": {}}
+    assert agent.post(body).status == 202
+    refused = agent.post(body, {"MCP-Protocol-Version": STATELESS})
+    assert (refused.status, refused.error["code"]) == (400, -32600)

@@ -1,0 +1,244 @@
+"""The seven tools, in both eras of the protocol (SPEC.md section 4, DECISIONS.md section 5)."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from mailcheck.web.mcp.dispatch import TOOL_CALL
+from tests.house import House, mail
+from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, failure_of
+
+NAMES = [
+    "new_address",
+    "wait_for_message",
+    "list_messages",
+    "get_message",
+    "extract",
+    "share_link",
+    "delete_message",
+]
+
+
+@pytest.fixture(params=[HANDSHAKE, STATELESS])
+def agent(house: House, request: pytest.FixtureRequest) -> Agent:
+    """An agent of either era."""
+    return Agent(house, version=request.param)
+
+
+def received(house: House, tag: str = "", **content: Any) -> str:
+    """Receive a mail; gives the message's id."""
+    house.receive(house.address(tag), raw=mail(**content))
+    message_id: str = house.get("/inbox/messages?limit=1").json["messages"][0]["id"]
+    return message_id
+
+
+def test_all_seven_are_listed_in_order(agent: Agent) -> None:
+    """tools/list names the seven tools, always in the same order."""
+    assert list(agent.tools()) == NAMES
+    assert list(agent.tools()) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None:
+    """Each tool has a description, and two schemas that are valid JSON Schema 2020-12."""
+    tool = agent.tools()[name]
+    assert len(tool["description"]) > 60
+    assert tool["title"]
+    for schema in (tool["inputSchema"], tool["outputSchema"]):
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+    assert tool["inputSchema"]["additionalProperties"] is False
+
+
+def test_only_deleting_changes_anything(agent: Agent) -> None:
+    """The hints tell a user's client which tool needs a look: only delete_message destroys."""
+    hints = {name: tool["annotations"] for name, tool in agent.tools().items()}
+    assert {name for name in hints if not hints[name]["readOnlyHint"]} == {"delete_message"}
+    assert {name for name in hints if hints[name]["destructiveHint"]} == {"delete_message"}
+    assert all(hints[name]["idempotentHint"] for name in hints)
+    reading = {"wait_for_message", "list_messages", "get_message", "extract"}
+    assert {name for name in hints if hints[name]["openWorldHint"]} == reading
+
+
+def test_a_new_address_is_taken_before_the_mail_is_sent(agent: Agent, house: House) -> None:
+    """new_address gives a unique tag and a cursor from which a wait misses nothing."""
+    received(house)
+    first, second = agent.use("new_address"), agent.use("new_address")
+    assert first["tag"] != second["tag"]
+    assert first["address"] == house.address(first["tag"])
+    house.receive(first["address"], raw=mail(subject="Mine"))
+    house.receive(second["address"], raw=mail(subject="Other"))
+    arrived = agent.use("wait_for_message", tag=first["tag"], after=first["cursor"])
+    assert arrived["message"]["subject"] == "Mine"
+    assert arrived["timedOut"] is False
+
+
+def test_a_tag_of_ones_own_is_kept(agent: Agent, house: House) -> None:
+    """new_address with a tag gives the address of that tag; an empty one the bare address."""
+    assert agent.use("new_address", tag="Sign.Up")["address"] == house.address("Sign.Up")
+    assert agent.use("new_address", tag="")["address"] == house.address()
+
+
+def test_the_text_of_simple_tools_is_their_json(agent: Agent) -> None:
+    """A client that knows no structured content reads the same as JSON."""
+    result = agent.call("new_address", {"tag": "a"}).result
+    (block,) = result["content"]
+    assert json.loads(block["text"]) == result["structuredContent"]
+
+
+def test_a_message_is_read_whole(agent: Agent, house: House) -> None:
+    """get_message gives what REST gives: codes, links, headers, envelope, and the text."""
+    message_id = received(house, "a")
+    message = agent.use("get_message", id=message_id)["message"]
+    same = house.get(f"/inbox/messages/{message_id}").json
+    exact = set(same) & set(message) - {"text", "html", "headers", "envelope"}
+    assert len(exact) > 14
+    assert {name: message[name] for name in exact} == {name: same[name] for name in exact}
+    assert same["text"].strip() in message["text"]
+    assert message["headers"]["subject"] == "Welcome"
+    assert message["envelope"]["mailFrom"] == "shop@example.com"
+
+
+def test_codes_and_links_come_with_reasons(agent: Agent, house: House) -> None:
+    """Extract gives codes, links, and every candidate with why it was taken or not."""
+    message_id = received(house, body="Your code is 482913: https://example.com/confirm?t=7f3a")
+    found = agent.use("extract", id=message_id)
+    assert found["id"] == message_id
+    assert found["codes"] == ["482913"]
+    assert found["bestLink"] == "https://example.com/confirm?t=7f3a"
+    taken = {one["value"]: one for one in found["candidates"] if one["accepted"]}
+    assert taken["482913"]["reasons"]
+
+
+def test_mail_without_codes_and_links(agent: Agent, house: House) -> None:
+    """Extract says in words that nothing was found."""
+    message_id = received(house, body="Hello.")
+    result = agent.call("extract", {"id": message_id}).result
+    assert result["structuredContent"]["codes"] == []
+    assert result["structuredContent"]["bestLink"] is None
+    assert "None were found" in result["content"][0]["text"]
+
+
+def test_lists_are_filtered_and_paged(agent: Agent, house: House) -> None:
+    """list_messages takes REST's filters and gives pages, newest first."""
+    for number in range(3):
+        received(house, "a", subject=f"Mail {number}")
+    received(house, "b", subject="Another")
+    page = agent.use("list_messages", tag="A", limit=2)
+    assert [message["subject"] for message in page["messages"]] == ["Mail 2", "Mail 1"]
+    assert (page["total"], page["nextPage"]) == (3, 2)
+    rest = agent.use("list_messages", tag="A", limit=2, page=2)
+    assert [message["subject"] for message in rest["messages"]] == ["Mail 0"]
+    assert rest["nextPage"] is None
+    found = agent.use("list_messages", from_="SHOP", subject="other", q="code")
+    assert [message["subject"] for message in found["messages"]] == ["Another"]
+    newer = agent.use("list_messages", after=page["cursor"])
+    assert newer["messages"] == []
+
+
+def test_a_list_shows_only_the_first_links(agent: Agent, house: House) -> None:
+    """A newsletter's hundred links don't fill a list; the message has them."""
+    links = [f"https://example.com/{number}" for number in range(30)]
+    message_id = received(house, body="\n".join(links))
+    (listed,) = agent.use("list_messages")["messages"]
+    assert listed["links"] == links[:10]
+    assert agent.use("get_message", id=message_id)["message"]["links"] == links
+
+
+def test_the_share_link_opens_the_message(agent: Agent, house: House) -> None:
+    """share_link gives the link that the message has: it works without a key, and stays good."""
+    message_id = received(house)
+    first, second = (agent.use("share_link", id=message_id) for _ in range(2))
+    assert first == second
+    assert first["expiresAt"] == "2026-11-22T12:00:00.000Z"
+    path = first["shareUrl"].removeprefix("http://127.0.0.1:8080")
+    assert house.open(path).answer().json["id"] == message_id
+
+
+def test_a_deleted_message_is_gone(agent: Agent, house: House) -> None:
+    """delete_message deletes one message; doing it again says that it is not there."""
+    message_id, kept = received(house), received(house)
+    assert agent.use("delete_message", id=message_id) == {"id": message_id, "deleted": True}
+    assert "no such message" in agent.fail("delete_message", id=message_id)
+    assert [one["id"] for one in agent.use("list_messages")["messages"]] == [kept]
+
+
+@pytest.mark.parametrize("tool", ["get_message", "extract", "share_link", "delete_message"])
+def test_a_message_of_another_account_is_not_there(agent: Agent, house: House, tool: str) -> None:
+    """What belongs to another account is the same as what does not exist."""
+    message_id = received(house)
+    stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
+    assert stranger.fail(tool, id=message_id) == stranger.fail(tool, id="nothing")
+    assert agent.use("share_link", id=message_id)["id"] == message_id
+
+
+def test_strangers_wait_for_their_own_mail(agent: Agent, house: House) -> None:
+    """A wait of another account is not woken, and told of nothing."""
+    stranger = Agent(house, house.issue_key(house.add_account("stranger")), agent.version)
+    reply = stranger.call("wait_for_message", {"timeout": 2})
+    received(house)
+    house.pass_time(2)
+    outcome = reply.result["structuredContent"]
+    assert (outcome["timedOut"], outcome["seen"]) == (True, [])
+
+
+BAD_ARGUMENTS: list[tuple[str, dict[str, Any], str]] = [
+    ("get_message", {}, "the argument id is missing"),
+    ("get_message", {"id": None}, "the argument id is missing"),
+    ("get_message", {"id": 7}, "id is a string, not the number 7"),
+    ("get_message", {"id": ["a"]}, "id is a string, not an array"),
+    ("get_message", {"id": {}}, "id is a string, not an object"),
+    ("get_message", {"id": "x" * 501}, "id has at most 500 characters"),
+    ("get_message", {"id": "a\0b"}, "id holds characters that no text has"),
+    ("get_message", {"id": "a", "more": 1}, "unknown argument 'more'; there are: id"),
+    ("new_address", {"tag": "two words"}, "tag: a tag is a dot-atom"),
+    ("new_address", {"tag": "x" * 47}, "tag: a tag has at most 46 octets"),
+    ("wait_for_message", {"timeout": "30"}, "timeout is a number, not a string"),
+    ("wait_for_message", {"timeout": True}, "timeout is a number, not a boolean"),
+    ("wait_for_message", {"timeout": 0.5}, "timeout is seconds, 1 to 60; you sent 0.5"),
+    ("wait_for_message", {"timeout": 30000}, "milliseconds?"),
+    ("wait_for_message", {"after": "yesterday"}, "after is a cursor that this service gave you"),
+    ("wait_for_message", {"after": "cff"}, "after is a cursor of another inbox"),
+    ("wait_for_message", {"since": "yesterday"}, "since is an ISO 8601 date and time"),
+    ("wait_for_message", {"to": "nobody"}, "to is one whole address"),
+    ("wait_for_message", {"q": "x"}, "unknown argument 'q'"),
+    ("list_messages", {"limit": 0}, "limit is a whole number, 1 to 100; you sent 0"),
+    ("list_messages", {"limit": 2.5}, "limit is a whole number, not the number 2.5"),
+    ("list_messages", {"page": -1}, "page is a whole number"),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "sentence"), BAD_ARGUMENTS)
+def test_bad_arguments_are_explained_to_the_model(
+    agent: Agent, tool: str, arguments: dict[str, Any], sentence: str
+) -> None:
+    """A bad argument is a failed call with a sentence that names it, so the model can do better."""
+    assert sentence in failure_of(agent.call(tool, arguments))
+
+
+def test_numbers_may_be_written_either_way(agent: Agent, house: House) -> None:
+    """JSON knows one kind of number: 2.0 is a whole number, and null is not given."""
+    received(house)
+    page = agent.use("list_messages", limit=2.0, page=None, tag=None)
+    assert len(page["messages"]) == 1
+
+
+def test_unknown_tools_are_the_clients_mistake(agent: Agent) -> None:
+    """An unknown tool is an error of the protocol that names those there are."""
+    reply = agent.call("send_mail")
+    assert reply.error["code"] == -32602
+    assert reply.error["message"].startswith("Unknown tool: send_mail; there are: new_address")
+    assert reply.status == (400 if agent.version == STATELESS else 200)
+
+
+@pytest.mark.parametrize("params", [{}, {"name": 7}, {"name": "extract", "arguments": ["id"]}])
+def test_malformed_calls_are_the_clients_mistake(agent: Agent, params: dict[str, Any]) -> None:
+    """A call without a tool, or whose arguments are no object, is an error of the protocol."""
+    headers = {"Mcp-Name": None} if params.get("name") == 7 else {}
+    reply = agent.request(TOOL_CALL, params, headers)
+    if agent.version == STATELESS and params.get("name") == 7:
+        assert reply.error["code"] == -32020
+    else:
+        assert reply.error["code"] == -32602

@@ -1,0 +1,340 @@
+"""wait_for_message: woken at once, heard of meanwhile, over in time, gone with its client."""
+
+from typing import Any
+
+import pytest
+
+from mailcheck.config_options import LimitsOptions
+from tests.house import House, config_in_memory, mail
+from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent, failure_of, judge_output
+
+
+@pytest.fixture(params=[HANDSHAKE, STATELESS])
+def agent(house: House, request: pytest.FixtureRequest) -> Agent:
+    """An agent of either era."""
+    return Agent(house, version=request.param)
+
+
+def outcome_of(agent: Agent, reply: Any) -> Any:
+    """Give the structured content of a wait that is over, judged by its schema."""
+    result = reply.result
+    judge_output(agent.tools()["wait_for_message"], result)
+    return result["structuredContent"]
+
+
+def parked(house: House) -> int:
+    """Say how many waits the daemon holds."""
+    return house.assembly.feeds.count()
+
+
+def test_mail_wakes_the_agent(agent: Agent, house: House) -> None:
+    """A parked wait is answered when the mail comes, with code and link, in plain JSON."""
+    reply = agent.call("wait_for_message", {"tag": "a"})
+    house.pass_time(3)
+    assert not reply.is_over
+    house.receive(house.address("b"))
+    assert not reply.is_over
+    house.receive(house.address("a"))
+    outcome = outcome_of(agent, reply)
+    assert outcome["message"]["codes"] == ["482913"]
+    assert outcome["message"]["bestLink"] == "https://example.com/confirm?t=7f3a"
+    assert outcome["waited"] == 3.0
+    assert outcome["cursor"] == outcome["message"]["cursor"]
+    assert reply.headers["content-type"] == JSON
+
+
+def test_two_agents_wait_undisturbed(agent: Agent, house: House) -> None:
+    """Mail for one tag leaves the wait for another alone; a broadcast reaches all that match."""
+    first, second, any_tag = (
+        agent.call("wait_for_message", arguments) for arguments in ({"tag": "a"}, {"tag": "b"}, {})
+    )
+    house.receive(house.address("a"), raw=mail(subject="A"))
+    assert outcome_of(agent, first)["message"]["subject"] == "A"
+    assert outcome_of(agent, any_tag)["message"]["subject"] == "A"
+    assert not second.is_over
+    house.receive(house.address("b"), raw=mail(subject="B"))
+    assert outcome_of(agent, second)["message"]["subject"] == "B"
+
+
+def test_the_cursor_leads_from_mail_to_mail(agent: Agent, house: House) -> None:
+    """With the cursor of each answer every mail is got once, the oldest first."""
+    cursor = agent.use("new_address")["cursor"]
+    for number in range(3):
+        house.receive(house.address("a"), raw=mail(subject=str(number)))
+    subjects = []
+    for _ in range(3):
+        outcome = agent.use("wait_for_message", after=cursor)
+        subjects.append(outcome["message"]["subject"])
+        cursor = outcome["cursor"]
+    assert subjects == ["0", "1", "2"]
+
+
+def test_a_time_out_is_no_error(agent: Agent, house: House) -> None:
+    """A wait in vain says so, and what did arrive and was refused, and how to go on."""
+    reply = agent.call("wait_for_message", {"tag": "a", "timeout": 5})
+    house.receive(house.address("b"), raw=mail(subject="Not this"))
+    house.pass_time(5)
+    outcome = outcome_of(agent, reply)
+    assert outcome["timedOut"] is True
+    assert outcome["message"] is None
+    assert outcome["waited"] == 5.0
+    (seen,) = outcome["seen"]
+    assert seen["subject"] == "Not this"
+    assert "its tag is 'b'" in seen["reasons"][0]
+    again = agent.call("wait_for_message", {"tag": "a", "after": outcome["cursor"]})
+    house.receive(house.address("a"), raw=mail(subject="At last"))
+    assert outcome_of(agent, again)["message"]["subject"] == "At last"
+
+
+def test_who_sends_first_and_waits_then_is_told(agent: Agent, house: House) -> None:
+    """Mail from just before a wait without a cursor does not count, but the hint leads to it."""
+    house.receive(house.address("a"), raw=mail(subject="Early"))
+    house.pass_time(4)
+    reply = agent.call("wait_for_message", {"tag": "a", "timeout": 1})
+    house.pass_time(1)
+    result = reply.result
+    assert "arrived 4.0 s before this request" in result["structuredContent"]["hint"]
+    text = result["content"][0]["text"]
+    assert "repeat with after=c0" in text
+    assert "To go on" not in text
+    assert agent.use("wait_for_message", after="c0")["message"]["subject"] == "Early"
+
+
+def test_mail_counts_from_when_the_request_came_in(agent: Agent, house: House) -> None:
+    """Since finds mail from that moment on."""
+    house.receive(house.address(), raw=mail(subject="Old"))
+    house.pass_time(10)
+    house.receive(house.address(), raw=mail(subject="New"))
+    found = agent.use("wait_for_message", since="2026-11-21T12:00:10Z")
+    assert found["message"]["subject"] == "New"
+
+
+def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: House) -> None:
+    """A wait of 60 s answers by 55 s, says how long it waited, and can be gone on with."""
+    reply = agent.call("wait_for_message", {"timeout": 60})
+    house.pass_time(53)
+    assert not reply.is_over
+    house.pass_time(2)
+    outcome = outcome_of(agent, reply)
+    assert outcome["timedOut"] is True
+    assert 50 < outcome["waited"] <= 55
+    assert outcome["cursor"]
+
+
+def test_thirty_seconds_is_the_default(agent: Agent, house: House) -> None:
+    """Without a timeout a wait ends after 30 s."""
+    reply = agent.call("wait_for_message")
+    house.pass_time(29.9)
+    assert not reply.is_over
+    house.pass_time(0.2)
+    assert outcome_of(agent, reply)["timedOut"] is True
+
+
+def test_progress_comes_every_ten_seconds_at_least(agent: Agent, house: House) -> None:
+    """Who gives a progress token hears of the wait as events; the numbers only grow."""
+    reply = agent.call("wait_for_message", {"timeout": 60}, progress_token="mine")
+    silent, heard = 0, 0
+    for _ in range(55):
+        house.pass_time(1)
+        silent = 0 if len(reply.messages) > heard else silent + 1
+        heard = len(reply.messages)
+        assert silent < 10
+    assert reply.is_stream
+    assert reply.headers["x-accel-buffering"] == "no"
+    assert "no-transform" in reply.headers["cache-control"]
+    steps = [progress["progress"] for progress in reply.progress]
+    assert steps == sorted(set(steps))
+    assert len(steps) >= 10
+    assert {progress["progressToken"] for progress in reply.progress} == {"mine"}
+    assert {progress["total"] for progress in reply.progress} == {54.0}
+    assert outcome_of(agent, reply)["timedOut"] is True
+
+
+@pytest.mark.parametrize("token", [0, 7, "", "mine"])
+def test_the_token_comes_back_as_it_was(agent: Agent, house: House, token: object) -> None:
+    """A token is a string or an integer, and is repeated exactly."""
+    reply = agent.call("wait_for_message", {"timeout": 2}, progress_token=token)
+    house.pass_time(1)
+    assert reply.progress[0]["progressToken"] == token
+    house.pass_time(2)
+    assert reply.is_over
+
+
+@pytest.mark.parametrize("token", [True, 1.5, ["x"], {}])
+def test_a_token_that_is_none_is_ignored(agent: Agent, house: House, token: object) -> None:
+    """A token of another type asks for nothing."""
+    reply = agent.call("wait_for_message", {"timeout": 2}, progress_token=token)
+    house.pass_time(2)
+    assert not reply.is_stream
+    assert outcome_of(agent, reply)["timedOut"] is True
+
+
+def test_mail_ends_a_stream_with_the_answer(agent: Agent, house: House) -> None:
+    """The last event is the answer, and no progress follows it."""
+    reply = agent.call("wait_for_message", {}, progress_token=1)
+    for _ in range(2):
+        house.pass_time(5)
+    house.receive(house.address())
+    assert outcome_of(agent, reply)["message"]["codes"] == ["482913"]
+    assert [("result" in message) for message in reply.messages] == [False, False, True]
+    house.pass_time(60)
+    assert len(reply.messages) == 3
+
+
+def test_a_fast_answer_is_plain_json(agent: Agent, house: House) -> None:
+    """A call that is answered at once needs no stream, even where progress was asked for."""
+    house.receive(house.address())
+    reply = agent.call("wait_for_message", {"after": "c0"}, progress_token=1)
+    assert reply.headers["content-type"] == JSON
+    assert outcome_of(agent, reply)["timedOut"] is False
+
+
+def test_comments_keep_a_quiet_connection_open(agent: Agent, house: House) -> None:
+    """A call that lasts 15 s turns into a stream, with a comment every 15 s."""
+    reply = agent.call("wait_for_message", {"timeout": 50})
+    house.pass_time(14)
+    assert not reply.responses
+    house.pass_time(1)
+    assert reply.is_stream
+    for _ in range(2):
+        house.pass_time(15)
+    assert bytes(reply.body).count(b": ping\r\n\r\n") == 3
+    house.receive(house.address())
+    assert outcome_of(agent, reply)["message"]["codes"] == ["482913"]
+
+
+def test_who_takes_no_events_waits_for_json(agent: Agent, house: House) -> None:
+    """A client whose Accept does not name events gets plain JSON, however long it takes."""
+    reply = agent.request(
+        "tools/call",
+        {"name": "wait_for_message", "arguments": {}, "_meta": {"progressToken": 1}},
+        {"Accept": JSON},
+    )
+    house.pass_time(29)
+    assert not reply.responses
+    house.pass_time(1)
+    assert reply.headers["content-type"] == JSON
+    assert outcome_of(agent, reply)["timedOut"] is True
+
+
+@pytest.mark.parametrize("seconds", [0, 1, 20])
+@pytest.mark.parametrize("token", [None, 1])
+def test_no_waiter_is_left_when_the_client_goes(
+    agent: Agent, house: House, seconds: float, token: object
+) -> None:
+    """Hanging up ends the wait, before a stream and in the middle of one; no timer stays."""
+    reply = agent.call("wait_for_message", {"timeout": 60}, progress_token=token)
+    house.pass_time(seconds)
+    assert parked(house) == 1
+    reply.hang_up()
+    assert parked(house) == 0
+    assert house.clock.getDelayedCalls() == []
+    house.receive(house.address())
+    house.pass_time(60)
+    assert b'"result"' not in reply.body
+
+
+def test_a_call_is_taken_back_by_a_notification(house: House) -> None:
+    """notifications/cancelled in the same session ends the call; no answer follows, none waits."""
+    agent = Agent(house)
+    session = {"Mcp-Session-Id": "one"}
+    reply = agent.call("wait_for_message", {"timeout": 60}, session, request_id=7)
+    other = agent.call("wait_for_message", {}, {"Mcp-Session-Id": "two"}, request_id=7)
+    assert parked(house) == 2
+    noted = agent.post(cancellation(7), session)
+    assert (noted.status, bytes(noted.body)) == (202, b"")
+    assert parked(house) == 1
+    assert reply.is_over
+    assert (reply.status, bytes(reply.body)) == (202, b"")
+    assert not other.is_over
+    house.receive(house.address())
+    assert outcome_of(agent, other)["timedOut"] is False
+
+
+def test_a_stream_that_is_taken_back_just_ends(house: House) -> None:
+    """A cancelled call whose stream has begun ends without an answer."""
+    agent = Agent(house)
+    session = {"Mcp-Session-Id": "one"}
+    reply = agent.call("wait_for_message", {}, session, progress_token=1, request_id="x")
+    house.pass_time(6)
+    agent.post(cancellation("x"), session)
+    assert reply.is_over
+    assert all("method" in message for message in reply.messages)
+    assert (parked(house), house.clock.getDelayedCalls()) == (0, [])
+
+
+def cancellation(request_id: object) -> dict[str, Any]:
+    """Write the notification that takes a request back."""
+    return {
+        "jsonrpc": "2.0",
+        "method": "notifications/cancelled",
+        "params": {"requestId": request_id, "reason": "the user said so"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_id", "headers"),
+    [
+        (8, {"Mcp-Session-Id": "one"}),
+        ("7", {"Mcp-Session-Id": "one"}),
+        (None, {"Mcp-Session-Id": "one"}),
+        ([7], {"Mcp-Session-Id": "one"}),
+        (7, {"Mcp-Session-Id": "two"}),
+        (7, {}),
+        (7, {"Mcp-Session-Id": "one", "MCP-Protocol-Version": STATELESS}),
+    ],
+)
+def test_what_was_not_meant_goes_on(
+    house: House, request_id: object, headers: dict[str, str | None]
+) -> None:
+    """Another id, another session or none, or a stateless client cancels nothing."""
+    agent = Agent(house)
+    reply = agent.call("wait_for_message", {}, {"Mcp-Session-Id": "one"}, request_id=7)
+    assert agent.post(cancellation(request_id), headers).status == 202
+    assert parked(house) == 1
+    house.receive(house.address())
+    assert outcome_of(agent, reply)["timedOut"] is False
+
+
+def test_nobody_cancels_the_call_of_another_account(house: House) -> None:
+    """A session id is a scope within an account, not a secret that must be kept."""
+    agent = Agent(house)
+    session = {"Mcp-Session-Id": "one"}
+    reply = agent.call("wait_for_message", {}, session, request_id=7)
+    stranger = Agent(house, house.issue_key(house.add_account("stranger")))
+    stranger.post(cancellation(7), session)
+    assert parked(house) == 1
+    agent.post(cancellation(7), session)
+    assert reply.is_over
+    assert parked(house) == 0
+
+
+def test_parked_waits_are_limited_like_those_of_rest() -> None:
+    """One wait too many of a key is refused with 429; what is parked goes on."""
+    house = House(config_in_memory(limits=LimitsOptions(waits_per_key=2)))
+    agent = Agent(house)
+    first = agent.call("wait_for_message", {"tag": "a"})
+    rest = house.ask("GET", "/inbox/wait?tag=b")
+    refused = agent.call("wait_for_message", {"tag": "c"}, progress_token=1)
+    assert refused.status == 429
+    assert refused.headers["retry-after"] == "1"
+    assert "2 waits parked" in refused.error["message"]
+    house.receive(house.address("b"))
+    assert rest.answer().status == 200
+    assert agent.call("wait_for_message", {"tag": "c"}).responses == []
+    house.receive(house.address("a"))
+    assert outcome_of(agent, first)["timedOut"] is False
+    house.close()
+
+
+def test_a_restart_is_told_with_the_cursor(agent: Agent, house: House) -> None:
+    """A wait that is cut short fails with the cursor to go on from, in or before a stream."""
+    house.receive(house.address("other"))
+    early = agent.call("wait_for_message", {"tag": "a"})
+    late = agent.call("wait_for_message", {"tag": "a"}, progress_token=1)
+    house.pass_time(1)
+    house.assembly.feeds.close()
+    for reply in (early, late):
+        assert "the wait was cut short" in failure_of(reply)
+        assert "pass after=c1" in failure_of(reply)
+    assert late.headers["content-type"] == EVENTS
