@@ -44,11 +44,15 @@ _STRONG = frozenset(("b", "strong", "code", "kbd", "mark", "samp", "big"))
 _HIDDEN = re.compile(
     r"(?<![\w-])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|mso-hide\s*:\s*all"
     r"|opacity\s*:\s*0?\.?0+(?![.\d])"
-    r"|(?:font-size|max-height|max-width)\s*:\s*0*\.?0+(?![.\d]))",
+    r"|(?:max-height|max-width)\s*:\s*0*\.?0+(?![.\d]))",
     re.IGNORECASE,
 )
 _ZERO_HEIGHT = re.compile(r"(?<![\w-])height\s*:\s*0+(?![.\d])", re.IGNORECASE)
-_FONT_SIZE = re.compile(r"(?<![\w-])font-size\s*:\s*([0-9]{1,4})(px|pt|em|rem)?", re.IGNORECASE)
+_FONT_SIZE = re.compile(
+    r"(?<![\w-])font(?:-size)?\s*:[^;]{0,80}?(?<![\w.#])([0-9]{0,4}(?:\.[0-9]{1,4})?)(px|pt|em|rem|%)",
+    re.IGNORECASE,
+)
+_ZERO_SIZE = re.compile(r"(?<![\w-])font-size\s*:\s*0+(?:\.0*)?\s*(?:;|!|\Z)", re.IGNORECASE)
 _BOLD = re.compile(r"(?<![\w-])font-weight\s*:\s*(?:bold|[6-9]00)", re.IGNORECASE)
 _SPREAD = re.compile(r"(?<![\w-])letter-spacing\s*:\s*0*(?:[2-9]|[1-9][0-9]|0?\.[1-9])", re.I)
 _BUTTON = re.compile(
@@ -57,8 +61,11 @@ _BUTTON = re.compile(
     re.IGNORECASE,
 )
 _BUTTON_CLASS = re.compile(r"(?<![a-z])(?:btn|button|cta)(?![a-z])", re.IGNORECASE)
+_PIXELS = {"px": 1.0, "pt": 4 / 3, "em": 16.0, "rem": 16.0, "%": 0.16}
 _BIG_PIXELS = 20  # body text is 13 to 16 px, a code set apart 22 to 48 px
-_BIG_POINTS = 16
+_BIG_FONTS = frozenset(("5", "6", "7", "+2", "+3", "+4"))  # <font size>, where 3 is usual
+TINY_PIXELS = 2
+"""Text of this size or less can't be read: preheaders are set so."""
 
 
 def is_hidden(attributes: Mapping[str, str]) -> bool:
@@ -73,19 +80,28 @@ def is_hidden(attributes: Mapping[str, str]) -> bool:
     return _ZERO_HEIGHT.search(style) is not None and "overflow" in style.lower()
 
 
+def find_font_size(attributes: Mapping[str, str]) -> float | None:
+    """Read the font size that an element sets for itself and all inside it, in pixels."""
+    style = attributes.get("style", "")
+    if not style:
+        return None
+    if _ZERO_SIZE.search(style):
+        return 0.0
+    size = _FONT_SIZE.search(style)
+    return float(size[1]) * _PIXELS[size[2].lower()] if size and size[1] else None
+
+
 def is_prominent(name: str, attributes: Mapping[str, str]) -> bool:
     """Tell whether an element's text stands out: heading, bold, large or letter-spaced."""
     if name in _HEADINGS or name in _STRONG:
         return True
+    if name == "font" and attributes.get("size") in _BIG_FONTS:
+        return True
     style = attributes.get("style", "")
     if not style:
         return False
-    size = _FONT_SIZE.search(style)
-    if size and size[2] and size[2].lower() in ("px", "pt"):
-        limit = _BIG_PIXELS if size[2].lower() == "px" else _BIG_POINTS
-        if int(size[1]) >= limit:
-            return True
-    elif size and size[2] and int(size[1]) >= 2:
+    size = find_font_size(attributes)
+    if size is not None and size >= _BIG_PIXELS:
         return True
     return _BOLD.search(style) is not None or _SPREAD.search(style) is not None
 

@@ -57,6 +57,7 @@ def render_visible_text(markup: str) -> VisibleText:
 class _Element:
     name: str
     is_hidden: bool
+    is_tiny: bool
     is_prominent: bool
     is_preformatted: bool
     start: int
@@ -68,6 +69,7 @@ class _OpenAnchor:
     start: int
     piece: int
     is_styled: bool
+    is_tiny: bool
     alternative: list[str] = field(default_factory=list)
 
 
@@ -101,6 +103,7 @@ class _Page:
             is_hidden=(above is not None and above.is_hidden)
             or name in element_styles.NOT_SHOWN
             or element_styles.is_hidden(tag.attributes),
+            is_tiny=self._is_tiny(tag.attributes),
             is_prominent=element_styles.is_prominent(name, tag.attributes),
             is_preformatted=name == "pre" or (above is not None and above.is_preformatted),
             start=self.length,
@@ -109,7 +112,9 @@ class _Page:
         self.open_names[name] += 1
         if name == "a" and not element.is_hidden and tag.attributes.get("href"):
             styled = element_styles.is_button(tag.attributes)
-            self.anchor = _OpenAnchor(tag.attributes, self.length, len(self.pieces), styled)
+            self.anchor = _OpenAnchor(
+                tag.attributes, self.length, len(self.pieces), styled, element.is_tiny
+            )
 
     def close(self, tag: EndTag) -> None:
         # An end tag without its start tag is ignored; the counts make each
@@ -122,7 +127,7 @@ class _Page:
 
     def add_text(self, text: str) -> None:
         above = self.elements[-1] if self.elements else None
-        if above is not None and above.is_hidden:
+        if above is not None and (above.is_hidden or above.is_tiny):
             return
         lines = text.split("\n") if above is not None and above.is_preformatted else [text]
         for number, line in enumerate(lines):
@@ -135,6 +140,13 @@ class _Page:
         while self.elements:
             self._pop()
         return VisibleText("".join(self.pieces), tuple(self.anchors), tuple(self.prominent))
+
+    def _is_tiny(self, attributes: dict[str, str]) -> bool:
+        """Font size is inherited: layouts set 0 on a cell and a real size on what is in it."""
+        size = element_styles.find_font_size(attributes)
+        if size is None:
+            return bool(self.elements) and self.elements[-1].is_tiny
+        return size <= element_styles.TINY_PIXELS
 
     def _add_line(self, line: str) -> None:
         words = line.split()
@@ -183,6 +195,8 @@ class _Page:
             return
         self.anchor = None
         text = "".join(self.pieces[anchor.piece :]).strip()
+        if not text and anchor.is_tiny and not anchor.alternative:
+            return
         self.anchors.append(
             Anchor(
                 href=anchor.attributes["href"],
