@@ -57,6 +57,7 @@ class _Feed:
         self._account_id = account_id
         self._store = store
         self._now = now
+        self._start: Position | None = None
         self._position: Position | None = None
         self._is_looking = False
         self._must_look = False
@@ -76,12 +77,17 @@ class _Feed:
     def waiters(self) -> list[Waiter]:
         return [waiter for group in self._by_tag.values() for waiter in group]
 
-    def start_from(self, position: Position) -> None:
-        """Say up to where a waiter has looked for itself; the first one counts."""
-        if self._position is None:
-            self._position = position
+    def start_from(self, position: Position) -> bool:
+        """Say up to where a waiter has looked for itself; false when it must look once more.
+
+        The feed goes on from where the first one ended. A waiter whose look was
+        overtaken by that one has not seen what came in between, nor is it offered.
+        """
+        if self._start is None:
+            self._start = self._position = position
             if self._must_look:
                 self.look()
+        return position >= self._start
 
     def look(self) -> None:
         """Read what is new since the last look, now or right after the look under way."""
@@ -138,14 +144,14 @@ class InboxFeeds:
         feed.add(waiter)
         return waiter
 
-    def has_looked(self, waiter: Waiter, position: Position) -> None:
-        """Say up to where a waiter has looked into the store by itself."""
-        feed = self._feeds.get(waiter.account_id)
-        if feed is not None:
-            feed.start_from(position)
+    def has_looked(self, waiter: Waiter, position: Position) -> bool:
+        """Say up to where a waiter has looked by itself; false when it must look once more."""
+        return self._feeds[waiter.account_id].start_from(position)
 
     def leave(self, waiter: Waiter) -> None:
         """Forget a wait."""
+        # One that found its message by itself does not hear that waiting has failed.
+        waiter.when_matched.addErrback(lambda _: None)
         feed = self._feeds.get(waiter.account_id)
         if feed is not None and feed.remove(waiter):
             del self._feeds[waiter.account_id]

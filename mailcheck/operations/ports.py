@@ -113,6 +113,11 @@ class MessageStore(Protocol):
     ) -> Deferred[tuple[tuple[MessageSummary, ...], Position]]:
         """List the oldest messages that match, and the inbox's newest position."""
 
+    def newest(
+        self, account_id: AccountId, since: Instant, now: Instant, limit: int
+    ) -> Deferred[tuple[MessageSummary, ...]]:
+        """List the newest messages since a moment, newest first; nothing is counted."""
+
     def page(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int, offset: int
     ) -> Deferred[MessagePage]:

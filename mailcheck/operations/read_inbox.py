@@ -14,8 +14,8 @@ from mailcheck.operations.contents import Contents
 from mailcheck.operations.load_message import MessageLoader
 from mailcheck.operations.ports import ContentStore, InboxOverview, Lane, MessageStore, Now
 
-OVERVIEW_TAGS = 1_000
-"""Tags that an overview names: the newest ones; each test of a suite may make one."""
+OVERVIEW_TAGS = 200
+"""Tags that an overview names, the newest: each test may make one, and people read a screen."""
 
 
 @dataclass(frozen=True, slots=True)

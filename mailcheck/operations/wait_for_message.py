@@ -105,7 +105,8 @@ class WaitForMessage:
                 require_reached(waiter.wanted.after, last_position)
                 position = position or last_position
                 if not matches:
-                    self._feeds.has_looked(waiter, last_position)
+                    if not self._feeds.has_looked(waiter, last_position):
+                        continue
                     message = await self._next_match(waiter, began + timeout)
                     # The last look and the cursor it ends with are one snapshot:
                     # who goes on from the cursor misses nothing.
@@ -134,11 +135,8 @@ class WaitForMessage:
     async def _explain(self, waiter: Waiter, began: float, cursor: Position) -> TimedOut:
         wanted = waiter.wanted
         since = Instant(instant_of(began) - LOOK_BACK)
-        page = await self._store.page(
-            waiter.account_id, MessageFilter(since=since), self._now(), SEEN_LIMIT, 0
-        )
+        messages = await self._store.newest(waiter.account_id, since, self._now(), SEEN_LIMIT)
         rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
-        messages = [summary for summary, _ in page.entries]
         any_time = replace(wanted, since=None, after=START)
         missed = next((message for message in messages if any_time.matches(message)), None)
         return TimedOut(

@@ -52,7 +52,7 @@ def read_overview(
     expired = _expired_by_tag(transaction, account_id, now)
     rows = transaction.rows(
         "SELECT tag_key, tag, message_count, latest_at FROM inbox_tag WHERE account_id = ? "
-        "ORDER BY latest_at DESC, tag_key LIMIT ?",
+        "ORDER BY latest_at DESC, tag_key DESC LIMIT ?",
         (account_id, tags),
     )
     counts = [

@@ -85,6 +85,22 @@ class SqlMailStore:
 
         return self._engine.read(query)
 
+    def newest(
+        self, account_id: AccountId, since: Instant, now: Instant, limit: int
+    ) -> Deferred[tuple[MessageSummary, ...]]:
+        """List the newest messages since a moment, newest first; nothing is counted."""
+        condition, values = filter_sql(account_id, MessageFilter(since=since), now)
+        return self._engine.read(
+            lambda t: tuple(
+                summary_of(row)
+                for row in t.rows(
+                    f"SELECT {SUMMARY_COLUMNS} {FROM_MESSAGE} WHERE {condition} "
+                    f"ORDER BY message.position DESC LIMIT ?",
+                    [*values, limit],
+                )
+            )
+        )
+
     def page(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int, offset: int
     ) -> Deferred[MessagePage]:

@@ -92,6 +92,7 @@ CREATE TABLE inbox_tag (
     latest_at BIGINT NOT NULL,
     PRIMARY KEY (account_id, tag_key)
 );
+CREATE INDEX inbox_tag_latest ON inbox_tag (account_id, latest_at, tag_key);
 
 -- What was derived from a delivery's bytes. No row yet: derive it.
 CREATE TABLE content (
