@@ -1,0 +1,81 @@
+"""The certificate authorities that probes believe."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from OpenSSL import SSL, crypto
+from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
+from twisted.internet.ssl import Certificate, optionsForClientTLS, trustRootFromCertificates
+
+CA_FILES = (
+    "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  # Fedora, RHEL
+    "/etc/ssl/ca-bundle.pem",  # openSUSE
+    "/etc/ssl/cert.pem",  # macOS, Alpine, the BSDs
+)
+"""Where systems keep the authorities of the web; the OpenSSL inside a wheel knows none of them."""
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
+
+
+class NoAuthorities(Exception):
+    """No file with certificate authorities was found, or there is none in it."""
+
+
+@dataclass(frozen=True)
+class TrustRoots:
+    """Certificate authorities, read once."""
+
+    certificates: tuple[crypto.X509, ...]
+
+    def __bool__(self) -> bool:
+        """Tell whether anything can be verified."""
+        return bool(self.certificates)
+
+    def add_to(self, context: SSL.Context) -> None:
+        """Make an OpenSSL context believe them."""
+        store = context.get_cert_store()
+        if store is None:  # pyOpenSSL: "a SSL_CTX without a store", which it never makes
+            raise NoAuthorities("OpenSSL has no certificate store")
+        for certificate in self.certificates:
+            store.add_cert(certificate)
+
+    def verify_as(self, host: str) -> IOpenSSLClientConnectionCreator:
+        """Encrypt to a host that must prove its name, or IP address, by one of them."""
+        return optionsForClientTLS(host, trustRoot=self._for_twisted)
+
+    @cached_property
+    def _for_twisted(self) -> Any:
+        return trustRootFromCertificates([Certificate(one) for one in self.certificates])
+
+
+def find_trust_roots(ca_file: str, system_files: Sequence[str] = CA_FILES) -> TrustRoots:
+    """Read the authorities from a PEM file; without one from where the system keeps them.
+
+    :raises NoAuthorities: says what to install or to set.
+    """
+    for path in [ca_file] if ca_file else system_files:
+        certificates = _read(Path(path))
+        if certificates:
+            return TrustRoots(tuple(certificates))
+    if ca_file:
+        raise NoAuthorities(f"{ca_file} can't be read or has no certificate in it")
+    raise NoAuthorities(
+        "no certificate authorities were found on this machine: install the package"
+        " ca-certificates, or name a PEM file in [probes] ca_file"
+    )
+
+
+def _read(path: Path) -> Sequence[crypto.X509]:
+    try:
+        text = path.read_bytes()
+        return [
+            crypto.load_certificate(crypto.FILETYPE_PEM, block)
+            for block in _CERTIFICATE.findall(text)
+        ]
+    except (OSError, crypto.Error):
+        return []
