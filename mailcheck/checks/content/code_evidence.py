@@ -1,6 +1,7 @@
 """What speaks for a number's being a one-time code. The findings are keys of ``codes.POINTS``."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import cache
 
@@ -59,9 +60,10 @@ def _is_alone(text: CodeText, shape: Shape) -> bool:
 
 
 def _is_prominent(text: CodeText, shape: Shape) -> bool:
+    first = bisect_left(text.prominent, (shape.start - _PROMINENT_LENGTH, 0))
+    last = bisect_right(text.prominent, (shape.start, shape.start + 2 * _PROMINENT_LENGTH))
     return any(
-        start <= shape.start and shape.end <= end and end - start <= _PROMINENT_LENGTH
-        for start, end in text.prominent
+        shape.end <= end <= start + _PROMINENT_LENGTH for start, end in text.prominent[first:last]
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Set
 from itertools import pairwise
 
-from mailcheck.checks.content.code_compounds import is_other_code
+from mailcheck.checks.content.code_compounds import has_unknown_behind
 from mailcheck.checks.content.code_marks import SENTENCE_END, TIGHT
 from mailcheck.checks.content.code_shapes import Shape
 from mailcheck.checks.content.code_text import CodeText
@@ -26,6 +26,8 @@ _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₽₴₺₩₹]|zł)\s?\Z")
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₽₴₺₩₹%°‰]|,-)")
 _NUMBER_SIGN = re.compile(r"(?:#|№|\b(?:n[°ºo]|nr|no)\.?)\s?\Z", re.IGNORECASE)
 _PERCENTAGE = re.compile(r"[0-9]\s?%")
+_LETTER_BEFORE = re.compile(r"(?<!\S)[A-Z]\s\Z")
+_NEXT_TO = ("", " ", "-", ", ", " -")
 _COLOR = re.compile(r"(?:[0-9A-Fa-f]{3}){1,2}")
 _CITY_AFTER = re.compile(
     r" [A-ZÀ-ÖØ-Þ][a-zß-öø-ÿ]{2,}|\s[A-Z]{2}\b|,? (?:г\. ?|м\. ?)?[А-ЯІЇЄ][а-яіїє]{2,}"
@@ -59,7 +61,7 @@ def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterato
         yield "date"
     if _is_labelled_otherwise(text, shape):
         yield "label"
-    elif is_other_code(text, shape):
+    elif _is_other_code(text, shape):
         yield "other code"
     elif _NUMBER_SIGN.search(before):
         is_color = before.endswith("#") and _COLOR.fullmatch(shape.value)
@@ -74,6 +76,8 @@ def find_objections(text: CodeText, shape: Shape, evidence: Set[str]) -> Iterato
 def _objections_of_looks(
     shape: Shape, before: str, after: str, evidence: Set[str]
 ) -> Iterator[str]:
+    if _LETTER_BEFORE.search(before):
+        yield "row"
     if shape.kind == "spread" and _counts_up(shape.value):
         yield "counting"
     if (
@@ -136,7 +140,11 @@ def _touches(text: CodeText, shape: Shape, kind_before: str, kind_after: str) ->
     if before is not None and text.plain[before.end : shape.start] in (" ", ". ", "."):
         return True
     after = text.first_after(kind_after, shape.end)
-    return after is not None and text.plain[shape.end : after.start] in ("", " ", "-", ", ", " -")
+    if after is None:
+        return False
+    gap = text.plain[shape.end : after.start]
+    # The counted thing may stand on the next line; in CJK text that is a new sentence.
+    return gap in _NEXT_TO or (gap == "\n" and text.plain[after.start] < "\u2e80")
 
 
 def _is_labelled_otherwise(text: CodeText, shape: Shape) -> bool:
@@ -162,6 +170,11 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
         elif kind == "label" and is_apart and not _NEW_SENTENCE.search(gap):
             return True
     return False
+
+
+def _is_other_code(text: CodeText, shape: Shape) -> bool:
+    word = text.last_before("code", shape.start)
+    return word is not None and has_unknown_behind(text.plain, text.folded, word, shape.start)
 
 
 def _is_labelled_after(text: CodeText, shape: Shape) -> bool:

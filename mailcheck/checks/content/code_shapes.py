@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-from mailcheck.checks.content.word_tables import load_table
+from mailcheck.checks.content.code_formats import (
+    classify,
+    classify_digit_groups,
+    load_formats,
+)
 
 # A word with any letter of an alphabet is one token, so that no piece of it is a code.
 _WORD = r"[0-9A-Za-z\u00c0-\u024f\u0370-\u052f]++"
@@ -69,7 +71,7 @@ def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[in
                 break
         end += 1
     value = "".join(token.group() for token in tokens[index:end])
-    least, most = _formats()["spread"]
+    least, most = load_formats()["spread"]
     if not least <= end - index <= most or sum(map(str.isdigit, value)) < 2:
         return (end - index if end - index > most else 0), None
     return end - index, Shape("spread", value, tokens[index].start(), tokens[end - 1].end())
@@ -95,79 +97,25 @@ def _read_digit_run(text: str, tokens: list[re.Match[str]], index: int) -> tuple
         ):
             end += 1
     run = tokens[index:end]
-    lengths = [len(token.group()) for token in run]
-    if lengths in _formats()["spaced_groups"]:
-        value = "".join(token.group() for token in run)
-        return len(run), [Shape("groups", value, run[0].start(), run[-1].end())]
-    if len(run) > 1 and gap == " ":
-        kind = "long" if sum(lengths) > _LONGEST_NUMBER else "row"
-        least = _formats()["digits"][0]
-        return len(run), [
-            Shape(kind, token.group(), token.start(), token.end())
-            for token in run
-            if len(token.group()) >= least
-        ]
-    shapes = [_classify(token.group(), token.start()) for token in run]
-    return len(run), [shape for shape in shapes if shape is not None]
+    if len(run) == 1:
+        found = classify(run[0].group())
+        return 1, [Shape(*found, run[0].start(), run[0].end())] if found else []
+    grouped = classify_digit_groups([token.group() for token in run], "spaced_groups")
+    if grouped is not None:
+        return len(run), [Shape(*grouped, run[0].start(), run[-1].end())]
+    return len(run), _read_one_by_one(run, is_row=gap == " ")
+
+
+def _read_one_by_one(run: list[re.Match[str]], *, is_row: bool) -> list[Shape]:
+    """Take numbers that make no group each for itself; in a row they are rather one long number."""
+    digits = sum(len(token.group()) for token in run)
+    kind = "long" if digits > _LONGEST_NUMBER else "row"
+    return [
+        Shape(kind if is_row else found[0], found[1], token.start(), token.end())
+        for token in run
+        if (found := classify(token.group()))
+    ]
 
 
 _GAPS_OF_GROUPS = (" ", "\t")
 _LONGEST_NUMBER = 8  # digits; numbers in a row that are longer are a phone number or a card
-
-
-def _classify(token: str, start: int) -> Shape | None:
-    """Name the shape of one token without blanks, or nothing when it is no code's."""
-    end = start + len(token)
-    formats = _formats()
-    if "-" in token:
-        kind, value = _classify_groups(token.split("-"), token)
-        return Shape(kind, value, start, end) if kind else None
-    for kind, pattern in _single_patterns():
-        least, most = formats[kind]
-        if least <= len(token) <= most and pattern.fullmatch(token):
-            return Shape(kind, token, start, end)
-    return None
-
-
-def _classify_groups(groups: list[str], token: str) -> tuple[str, str]:
-    formats = _formats()
-    if all(group.isdigit() for group in groups):
-        return (
-            ("groups", "".join(groups)) if list(map(len, groups)) in formats["groups"] else ("", "")
-        )
-    head, tail = groups[0], groups[-1]
-    least, most = formats["prefix"]
-    if (
-        len(groups) == 2
-        and head.isalpha()
-        and token.isascii()
-        and head.isupper()
-        and least <= len(head) <= most
-    ):
-        low, high = formats["digits"]
-        if tail.isdigit() and low <= len(tail) <= high and len(tail) > len(head):
-            return "prefixed", tail
-        if len(head) == 1 and tail.isupper() and 5 <= len(tail) <= 8:
-            return "prefixed", tail
-    fewest, most_groups, shortest, longest = formats["letter_groups"]
-    if not fewest <= len(groups) <= most_groups or not (token.isupper() and token.isascii()):
-        return "", ""
-    if not all(shortest <= len(group) <= longest for group in groups):
-        return "", ""
-    return ("letter groups" if any(map(str.isdigit, token)) else "letters"), token
-
-
-@cache
-def _formats() -> dict[str, Any]:
-    formats: dict[str, Any] = load_table("code_words.toml")["formats"]
-    return formats
-
-
-@cache
-def _single_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return (
-        ("digits", re.compile(r"[0-9]+")),
-        ("upper", re.compile(r"(?=.*[0-9])(?=.*[A-Z])[A-Z0-9]+")),
-        ("mixed", re.compile(r"(?=.*[0-9])(?=.*[a-z])[A-Za-z0-9]+")),
-        ("letters", re.compile(r"[A-Z]+")),
-    )

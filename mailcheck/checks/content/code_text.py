@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
+from mailcheck.checks.content.code_compounds import is_compound
 from mailcheck.checks.content.folding import fold, make_plain
 from mailcheck.checks.content.limits import MAX_CODE_TEXT
 from mailcheck.checks.content.phrases import (
@@ -69,7 +70,8 @@ def _prepare(plain: str, prominent: tuple[tuple[int, int], ...]) -> CodeText:
     folded = fold(plain)
     words: dict[str, list[Occurrence]] = {}
     for occurrence in find_phrases(folded, _phrases()):
-        words.setdefault(occurrence.kind, []).append(occurrence)
+        kind = "label" if is_compound(plain, folded, occurrence) else occurrence.kind
+        words.setdefault(kind, []).append(occurrence)
     return CodeText(plain, folded, prominent, words)
 
 

@@ -44,6 +44,7 @@ POINTS = {
     "purpose": (1, "is near a word for signing in or verifying"),
     "subject code": (1, "the subject speaks of a code"),
     "subject purpose": (1, "the subject speaks of signing in or verifying"),
+    "inline": (-1, "is a number in a sentence"),
     "length six": (1, "has the usual length"),
     "long": (-12, "is part of a longer number, name or address"),
     "masked": (-12, "is the end of a masked number"),
@@ -63,8 +64,10 @@ POINTS = {
     "row": (-3, "stands in a row of numbers"),
     "upper": (-1, "has letters"),
     "letters": (-4, "has no digit"),
+    "unexplained": (-1, "nothing speaks of a code, only of signing in or verifying"),
     "letters unexplained": (-2, "has letters, and nothing speaks of a code"),
     "inline letters": (-9, "is a word of its sentence"),
+    "long groups": (-3, "is long for a code"),
     "mixed": (-2, "has lower case letters"),
     "subject promotion": (-9, "the subject speaks of a discount"),
     "subject label": (-3, "the subject speaks of another number"),
@@ -76,7 +79,9 @@ _CALLED_ELSE = frozenset(("promotion", "label", "other code", "called else"))
 _SETS_APART = frozenset(("explicit", "asked", "linked", "leads", "heading", "alone", "prominent"))
 _CODE_WORDS = frozenset(("keyword", "subject code", "asked"))
 _KEYWORDS = frozenset(("keyword", "purpose", "subject code", "subject purpose"))
-_KINDS_THAT_COUNT = frozenset(("spread", "groups", "upper", "letters", "mixed", "row"))
+_KINDS_THAT_COUNT = frozenset(
+    ("spread", "groups", "long groups", "upper", "letters", "mixed", "row")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +144,10 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
     findings += hints
     if not _KEYWORDS & {*findings}:
         findings.append("no keyword")
-    if not shape.value.isdigit() and not _CODE_WORDS & {*findings}:
-        findings.append("letters unexplained")
+    if not _SETS_APART - {"prominent"} & {*findings}:
+        findings.append("inline")
+    if not _CODE_WORDS & {*findings}:
+        findings.append("unexplained" if shape.value.isdigit() else "letters unexplained")
     if len(shape.value) == 6:
         findings.append("length six")
     if shape.kind == "letters":
