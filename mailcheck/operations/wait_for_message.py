@@ -135,7 +135,9 @@ class WaitForMessage:
     async def _explain(self, waiter: Waiter, began: float, cursor: Position) -> TimedOut:
         wanted = waiter.wanted
         since = Instant(instant_of(began) - LOOK_BACK)
-        messages = await self._store.newest(waiter.account_id, since, self._now(), SEEN_LIMIT)
+        newest = await self._store.newest(waiter.account_id, since, self._now(), SEEN_LIMIT)
+        # What came in after the last look is for those who go on from the cursor.
+        messages = [message for message in newest if message.position <= cursor]
         rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
         any_time = replace(wanted, since=None, after=START)
         missed = next((message for message in messages if any_time.matches(message)), None)

@@ -89,14 +89,14 @@ class SqlMailStore:
         self, account_id: AccountId, since: Instant, now: Instant, limit: int
     ) -> Deferred[tuple[MessageSummary, ...]]:
         """List the newest messages since a moment, newest first; nothing is counted."""
-        condition, values = filter_sql(account_id, MessageFilter(since=since), now)
         return self._engine.read(
             lambda t: tuple(
                 summary_of(row)
                 for row in t.rows(
-                    f"SELECT {SUMMARY_COLUMNS} {FROM_MESSAGE} WHERE {condition} "
-                    f"ORDER BY message.position DESC LIMIT ?",
-                    [*values, limit],
+                    f"SELECT {SUMMARY_COLUMNS} {FROM_MESSAGE} WHERE message.account_id = ? "
+                    "AND message.received_at >= ? AND +message.expires_at > ? "
+                    "ORDER BY message.received_at DESC, message.position DESC LIMIT ?",
+                    (account_id, since, now, limit),
                 )
             )
         )

@@ -79,6 +79,23 @@ async def test_oldest_matches_of_nothing(stores: Stores) -> None:
     assert await store.oldest_matches(BOB, ANY, NOON, 1) == ((), START)
 
 
+async def test_newest(stores: Stores) -> None:
+    """The newest messages since a moment come newest first; what has expired is not among them."""
+    await accounts(stores)
+    for number in range(5):
+        await receive(stores, f"t{number}", seconds=number)
+    await receive(stores, owner="bob", seconds=9)
+    for since, now, limit, positions in [
+        (NOON, NOON, 10, [5, 4, 3, 2, 1]),
+        (at(2), NOON, 10, [5, 4, 3]),
+        (at(2), NOON, 2, [5, 4]),
+        (at(5), NOON, 2, []),
+        (NOON, Instant(EXPIRY + 1_000), 10, [5, 4, 3]),
+    ]:
+        found = await stores.messages.newest(ANN, since, now, limit)
+        assert [message.position for message in found] == positions
+
+
 async def test_pages(stores: Stores) -> None:
     """Pages hold the newest first, each message once, with the number of all that match."""
     await accounts(stores)

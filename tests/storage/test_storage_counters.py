@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import DeferredList
 
 from mailcheck.core.accounts import Quota
 from mailcheck.core.errors import InboxFull, RecipientUnknown
@@ -30,6 +30,7 @@ from tests.storage.deliveries import (
     delivery,
     recipient,
 )
+from tests.storage.held_lane import HeldLane
 
 OWNERS = ("ann", "bob", "gone")
 QUOTA = Quota(max_messages=12, max_bytes=600)
@@ -43,31 +44,6 @@ RECIPIENTS = st.lists(
     max_size=3,
     unique_by=lambda one: one.address,
 )
-
-
-class HeldLane(DirectLane):
-    """Holds calls until it is let go, so that what is given meanwhile is committed together."""
-
-    def __init__(self) -> None:
-        self._held: list[tuple[Any, Deferred[Any]]] | None = None
-
-    def hold(self) -> None:
-        """Run nothing from now on."""
-        self._held = []
-
-    def let_go(self) -> None:
-        """Run what was held, and what comes of it."""
-        held, self._held = self._held or [], None
-        for call, done in held:
-            super().run(call).chainDeferred(done)
-
-    def run(self, call: Any) -> Deferred[Any]:
-        """Run the call, now or later."""
-        if self._held is None:
-            return super().run(call)
-        done: Deferred[Any] = Deferred()
-        self._held.append((call, done))
-        return done
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -113,7 +89,7 @@ class StoreMachine(RuleBasedStateMachine):
             )
             for recipients, size, fate in group
         ]
-        self.lane.hold()
+        self.lane.hold_calls()
         given = DeferredList([self.store.deliver(one) for one in mails], consumeErrors=True)
         self.lane.let_go()
         for (was_stored, outcome), one, (_, _, fate) in zip(

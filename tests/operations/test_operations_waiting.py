@@ -1,0 +1,452 @@
+"""Waiting for a mail: none is missed, whatever overtakes what; and a wait leaves nothing behind."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+
+from mailcheck.assembly import Lanes
+from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InvalidParameter,
+    TooManyWaits,
+    WaitInterrupted,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import KeyId
+from mailcheck.core.instants import instant_of
+from mailcheck.core.messages import StoredMessage
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.inbox_feeds import LOOK_SIZE
+from mailcheck.operations.wait_for_message import SEEN_LIMIT, TimedOut
+from mailcheck.storage.engine import Transaction, for_each
+from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_lane import HeldLane
+
+ANY = MessageFilter()
+
+
+class WaitingRoom(House):
+    """A house whose reads can be held up, and whose waits are asked for directly."""
+
+    def __init__(self) -> None:
+        self.reader = HeldLane()
+        super().__init__(config_in_memory(), Lanes(DirectLane(), self.reader, DirectLane()))
+        self.receive()  # from here on the receiver knows the inbox, and reads nothing
+        run(self.assembly.inbox.delete.matching(self.account.id, ANY))
+
+    def caller(self, key: str = "key") -> Caller:
+        """Give a caller of the first account."""
+        return Caller(self.account.id, KeyId(key), RequestLimits(60, 1000))
+
+    def wait(
+        self, wanted: MessageFilter = ANY, timeout: float = 30, key: str = "key"
+    ) -> "Deferred[StoredMessage | TimedOut]":
+        """Begin a wait."""
+        return Deferred.fromCoroutine(
+            self.assembly.inbox.wait.wait(self.caller(key), wanted, timeout)
+        )
+
+    def send(self, tag: str = "", subject: str = "Welcome") -> None:
+        """Have a mail come in, while reads may be held."""
+        self.receive(self.address(tag), raw=mail(subject))
+
+    def cursor(self) -> Position:
+        """Give the inbox's newest position."""
+        position: Position = run(self.assembly.inbox.read.state(self.account.id)).last_position
+        return position
+
+    def is_idle(self) -> bool:
+        """Tell whether no wait is parked and no call left in the clock."""
+        return self.assembly.feeds.count() == 0 and not self.clock.getDelayedCalls()
+
+
+@for_each
+def _break_store(transaction: Transaction, item: None) -> None:
+    transaction.execute("ALTER TABLE inbox RENAME TO hidden")
+
+
+@pytest.fixture
+def room() -> Iterator[WaitingRoom]:
+    """An empty inbox whose newest position is 1."""
+    room = WaitingRoom()
+    yield room
+    room.reader.let_go()
+    assert room.is_idle()
+    room.close()
+
+
+def found(waiting: "Deferred[StoredMessage | TimedOut]") -> StoredMessage:
+    """Give the message that a wait must have by now."""
+    outcome = result_of(waiting)
+    assert isinstance(outcome, StoredMessage)
+    return outcome
+
+
+def in_vain(waiting: "Deferred[StoredMessage | TimedOut]") -> TimedOut:
+    """Give what a wait in vain must say by now."""
+    outcome = result_of(waiting)
+    assert isinstance(outcome, TimedOut)
+    return outcome
+
+
+def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:
+    """Give the failure that a wait must have met by now."""
+    with pytest.raises(kind) as caught:
+        result_of(waiting)
+    return caught.value
+
+
+class TestNothingIsMissed:
+    """A mail that comes in at any moment reaches everyone who waits for it."""
+
+    def test_before_the_look(self, room: WaitingRoom) -> None:
+        """A mail that lands after the wait registered and before it looked is found by the look."""
+        room.reader.hold_calls()
+        waiting = room.wait()
+        room.send(subject="early")
+        room.reader.let_go()
+        assert found(waiting).summary.header.subject == "early"
+
+    def test_between_look_and_wait(self, room: WaitingRoom) -> None:
+        """A mail that lands after the look and before its answer is offered by the feed."""
+        room.reader.hold_answers()
+        waiting = room.wait()
+        room.send(subject="between")
+        room.reader.let_go()
+        assert found(waiting).summary.header.subject == "between"
+
+    def test_between_two_looks(self, room: WaitingRoom) -> None:
+        """A look that is overtaken by another wait's look misses nothing that came in between."""
+        room.reader.hold_answers()
+        overtaken = room.wait(MessageFilter(tag="a"))
+        room.send("a")
+        overtaking = room.wait(MessageFilter(tag="b"))
+        room.reader.held.pop(1)()
+        assert not overtaken.called
+        room.reader.let_go()
+        assert found(overtaken).summary.tag == "a"
+        room.send("b")
+        assert found(overtaking).summary.tag == "b"
+
+    def test_while_the_feed_looks(self, room: WaitingRoom) -> None:
+        """Mails that land while the feed is looking are found by its next look."""
+        waits = [room.wait(MessageFilter(tag=tag)) for tag in "abc"]
+        room.reader.hold_answers()
+        for tag in "abc":
+            room.send(tag)
+        assert len(room.reader.held) == 1
+        room.reader.let_go()
+        assert [found(one).summary.tag for one in waits] == ["a", "b", "c"]
+
+    def test_a_burst_larger_than_a_look(self, room: WaitingRoom) -> None:
+        """Of a burst larger than what a look reads, the last one is found as well."""
+        for size in (LOOK_SIZE - 1, LOOK_SIZE, LOOK_SIZE + 1, 2 * LOOK_SIZE):
+            waits = [room.wait(MessageFilter(tag=f"t{number}")) for number in (0, size - 1)]
+            room.reader.hold_calls()
+            for number in range(size):
+                room.send(f"t{number}")
+            room.reader.let_go()
+            assert [found(one).summary.tag for one in waits] == ["t0", f"t{size - 1}"]
+            run(room.assembly.inbox.delete.matching(room.account.id, ANY))
+
+    def test_a_lost_hint(self, room: WaitingRoom) -> None:
+        """A mail whose hint was lost is found when all inboxes are looked into again."""
+        waiting = room.wait()
+        room.assembly.wake_ups._listeners.clear()
+        room.send(subject="unheard")
+        assert not waiting.called
+        room.assembly.feeds.look_everywhere()
+        assert found(waiting).summary.header.subject == "unheard"
+
+    def test_a_lost_hint_at_the_end(self, room: WaitingRoom) -> None:
+        """A wait looks once more at its end: even without any hint it gives what is there."""
+        waiting = room.wait(timeout=5)
+        room.assembly.wake_ups._listeners.clear()
+        room.send(subject="unheard")
+        room.clock.advance(5)
+        assert found(waiting).summary.header.subject == "unheard"
+
+    @settings(max_examples=150, deadline=None)
+    @given(data=st.data())
+    def test_any_order(self, data: st.DataObject) -> None:
+        """In whatever order waits, mails, looks and answers come, each gets its oldest match."""
+        room = WaitingRoom()
+        waits: list[tuple[str | None, Position, Deferred[StoredMessage | TimedOut]]] = []
+        sent: list[str] = []
+        for _ in range(data.draw(st.integers(1, 14))):
+            step = data.draw(st.sampled_from("wwsscahg"))
+            tag = data.draw(st.sampled_from("ab"))
+            if step == "w":
+                wanted = data.draw(st.sampled_from([None, "a", "b"]))
+                after = Position(1 + data.draw(st.integers(0, len(sent))))
+                waiting = room.wait(MessageFilter(tag=wanted, after=after))
+                waits.append((wanted, after, waiting))
+            elif step == "s":
+                room.send(tag)
+                sent.append(tag)
+            elif step == "c":
+                room.reader.hold_calls()
+            elif step == "a":
+                room.reader.hold_answers()
+            elif room.reader.held:
+                room.reader.held.pop(data.draw(st.integers(0, len(room.reader.held) - 1)))()
+        room.reader.let_go()
+        for wanted, after, waiting in waits:
+            expected = [
+                number
+                for number, tag in enumerate(sent, 2)
+                if number > after and wanted in (None, tag)
+            ]
+            assert waiting.called == bool(expected)
+            if expected:
+                assert found(waiting).summary.position == expected[0]
+        room.assembly.feeds.close()
+        for _, _, waiting in waits:
+            waiting.addErrback(lambda _: None)
+        assert room.is_idle()
+        room.close()
+
+
+class TestManyWaits:
+    """A mail costs little, however many wait."""
+
+    def test_a_broadcast_is_one_look(self, room: WaitingRoom) -> None:
+        """However many wait, a mail is looked for once, and loaded once for all."""
+        waits = [room.wait(key=f"key {number}") for number in range(1_000)]
+        calls = room.reader.calls
+        room.reader.hold_calls()
+        room.send()
+        assert room.reader.calls == calls + 1
+        room.reader.held.pop(0)()
+        room.reader.let_go()
+        # message, content that was derived, the bytes it is derived of
+        assert room.reader.calls <= calls + 4
+        assert len({id(found(one)) for one in waits}) == 1
+
+    def test_waits_for_other_tags_are_not_touched(self, room: WaitingRoom) -> None:
+        """A mail goes to those who wait for its tag, however it is written, or for any."""
+        order: list[str] = []
+
+        def note(outcome: object, name: str) -> None:
+            if isinstance(outcome, StoredMessage):
+                order.append(name)
+
+        for tag in ("a", None, "B", "b", "c"):
+            waiting: Deferred[Any] = room.wait(MessageFilter(tag=tag))
+            waiting.addCallback(note, str(tag))
+        room.send("b")
+        assert order == ["B", "b", "None"]
+        assert room.assembly.feeds.count() == 2
+        room.clock.advance(30)
+
+    def test_inboxes_are_apart(self, room: WaitingRoom) -> None:
+        """Mail for one account wakes nobody who waits for another's."""
+        other = room.add_account("other")
+        waiting = room.wait()
+        calls = room.reader.calls
+        room.receive(room.address(account=other))
+        assert not waiting.called
+        assert room.reader.calls <= calls + 1  # the receiver finds the inbox
+        room.send()
+        assert found(waiting).summary.account_id == room.account.id
+
+    def test_slots(self, room: WaitingRoom) -> None:
+        """A key holds so many waits and no more; one that ends makes room; keys are apart."""
+        limit = room.assembly.config.limits.waits_per_key
+        waits = [room.wait(MessageFilter(tag="x"), timeout=10 + n) for n in range(limit)]
+        refused = failure_of(room.wait(), TooManyWaits)
+        assert refused.retry_after == 1
+        assert str(limit) in str(refused)
+        other = room.wait(timeout=1, key="other key")
+        room.clock.advance(1)
+        in_vain(other)
+        room.clock.advance(9)
+        in_vain(waits[0])
+        again = room.wait(timeout=1)
+        room.clock.advance(1)
+        in_vain(again)
+        room.clock.advance(limit)
+        assert all(one.called for one in waits)
+
+
+class TestTheEnd:
+    """However a wait ends, it says how to go on and leaves nothing."""
+
+    def test_time_out(self, room: WaitingRoom) -> None:
+        """A wait in vain ends on time with the newest cursor and how long it took."""
+        waiting = room.wait(MessageFilter(tag="x"), timeout=7.5)
+        room.send("y")
+        room.clock.advance(7.4)
+        assert not waiting.called
+        room.clock.advance(0.1)
+        outcome = in_vain(waiting)
+        assert (outcome.waited, outcome.cursor) == (7.5, 2)
+        assert [seen.message.tag for seen in outcome.seen] == ["y"]
+        assert outcome.missed is None
+
+    def test_going_on(self, room: WaitingRoom) -> None:
+        """Who goes on from the cursor of a wait in vain misses nothing, a slow store or not."""
+        waiting = room.wait(MessageFilter(tag="x"), timeout=1)
+        room.reader.hold_answers()
+        room.clock.advance(1)
+        room.reader.hold_calls()
+        room.reader.held.pop(0)()  # the last look
+        room.send("x")
+        room.reader.let_go()
+        outcome = in_vain(waiting)
+        assert outcome.cursor == 1
+        assert [seen.message.position for seen in outcome.seen] == []
+        assert outcome.missed is None
+        again = room.wait(MessageFilter(tag="x", after=outcome.cursor))
+        assert found(again).summary.position == 2
+
+    def test_seen(self, room: WaitingRoom) -> None:
+        """The newest messages of the last ten minutes are told, with the reasons."""
+        room.send("old")
+        room.clock.advance(601)
+        for number in range(SEEN_LIMIT):
+            room.send(f"t{number}")
+        waiting = room.wait(MessageFilter(tag="x"), timeout=1)
+        room.send("last")
+        room.clock.advance(1)
+        all_seen = in_vain(waiting).seen
+        tags = [seen.message.tag for seen in all_seen]
+        assert tags == ["last"] + [f"t{number}" for number in range(SEEN_LIMIT - 1, 0, -1)]
+        assert all("its tag is" in seen.reasons[0] for seen in all_seen)
+
+    def test_missed(self, room: WaitingRoom) -> None:
+        """A match that came before the request is named, with how long before."""
+        room.send("x")
+        room.clock.advance(4)
+        since = instant_of(room.clock.seconds())
+        waiting = room.wait(MessageFilter(tag="x", since=since), timeout=2)
+        room.clock.advance(2)
+        outcome = in_vain(waiting)
+        assert outcome.missed is not None
+        assert (outcome.missed.position, outcome.missed_by) == (2, 4_000)
+
+    def test_cancelled_while_parked(self, room: WaitingRoom) -> None:
+        """A client that goes away while it waits leaves no wait and no call behind."""
+        waiting = room.wait()
+        assert room.assembly.feeds.count() == 1
+        self.cancel(waiting)
+        assert room.is_idle()
+        room.send()
+
+    def test_cancelled_while_looking(self, room: WaitingRoom) -> None:
+        """A client that goes away while the store is asked leaves nothing behind, either."""
+        room.reader.hold_answers()
+        waiting = room.wait()
+        self.cancel(waiting)
+        assert room.is_idle()
+        room.send()
+
+    def test_cancelled_while_loading(self, room: WaitingRoom) -> None:
+        """A client that goes away while its message is loaded leaves the others alone."""
+        waits = [room.wait() for _ in range(3)]
+        room.reader.hold_calls()
+        room.send()
+        room.reader.held.pop(0)()
+        self.cancel(waits.pop(1))
+        room.reader.let_go()
+        assert len({found(one).summary.id for one in waits}) == 1
+
+    def test_cancelled_at_its_end(self, room: WaitingRoom) -> None:
+        """A client that goes away while it is told what did arrive leaves nothing behind."""
+        waiting = room.wait(timeout=1)
+        room.reader.hold_calls()
+        room.clock.advance(1)
+        self.cancel(waiting)
+        assert room.is_idle()
+
+    @staticmethod
+    def cancel(waiting: "Deferred[Any]") -> None:
+        """Go away."""
+        failures: list[Failure] = []
+        waiting.addErrback(failures.append)
+        waiting.cancel()
+        assert [failure.type for failure in failures] == [CancelledError]
+
+    def test_shutdown(self, room: WaitingRoom) -> None:
+        """At shutdown a wait ends with the cursor at which it began, and no more are taken."""
+        room.send()
+        waiting = room.wait(MessageFilter(tag="x"))
+        with_cursor = room.wait(MessageFilter(tag="x", after=Position(1)))
+        room.send()
+        room.assembly.feeds.close()
+        assert failure_of(waiting, WaitInterrupted).cursor == "c2"
+        assert failure_of(with_cursor, WaitInterrupted).cursor == "c1"
+        late = failure_of(room.wait(MessageFilter(after=Position(1))), WaitInterrupted)
+        assert late.cursor == "c1"
+        assert failure_of(room.wait(), WaitInterrupted).cursor is None
+
+    def test_shutdown_while_looking(self, room: WaitingRoom) -> None:
+        """A wait that finds its message during shutdown gives it; nothing is logged."""
+        room.send()
+        room.reader.hold_answers()
+        finds = room.wait(MessageFilter(after=Position(1)))
+        finds_nothing = room.wait(MessageFilter(tag="x"))
+        room.assembly.feeds.close()
+        room.reader.let_go()
+        assert found(finds).summary.position == 2
+        assert failure_of(finds_nothing, WaitInterrupted).cursor == "c2"
+
+    def test_store_failure(self, room: WaitingRoom) -> None:
+        """When the store fails under it a wait is interrupted, with the cursor to go on from."""
+        waiting = room.wait()
+        result_of(room.assembly.engine.write(_break_store, None))
+        room.assembly.feeds.hear(room.account.id)
+        assert failure_of(waiting, WaitInterrupted).cursor == "c1"
+
+    def test_store_failure_at_first(self, room: WaitingRoom) -> None:
+        """When the inbox can't be read at all, there is no cursor to give."""
+        result_of(room.assembly.engine.write(_break_store, None))
+        assert failure_of(room.wait(), WaitInterrupted).cursor is None
+        with_cursor = room.wait(MessageFilter(after=Position(1)))
+        assert failure_of(with_cursor, WaitInterrupted).cursor == "c1"
+
+    def test_a_message_that_is_deleted_in_between(self, room: WaitingRoom) -> None:
+        """A wait whose message was deleted before it was loaded waits on, for the next one."""
+        waiting = room.wait()
+        room.reader.hold_calls()
+        room.send(subject="deleted")
+        room.reader.held.pop(0)()
+        run(room.assembly.inbox.delete.matching(room.account.id, ANY))
+        room.reader.let_go()
+        assert not waiting.called
+        room.send(subject="kept")
+        assert found(waiting).summary.header.subject == "kept"
+
+    def test_a_message_that_is_deleted_while_the_next_one_comes(self, room: WaitingRoom) -> None:
+        """The next match may come before the first one is known to be gone."""
+        waiting = room.wait()
+        room.reader.hold_calls()
+        room.send(subject="deleted")
+        room.reader.held.pop(0)()
+        run(room.assembly.inbox.delete.matching(room.account.id, ANY))
+        room.send(subject="kept")
+        room.reader.let_go()
+        assert found(waiting).summary.header.subject == "kept"
+
+    def test_a_foreign_cursor(self, room: WaitingRoom) -> None:
+        """A cursor that the inbox has not reached is refused."""
+        assert failure_of(room.wait(MessageFilter(after=Position(9))), InvalidParameter).name == (
+            "after"
+        )
+
+    def test_a_wait_without_time(self, room: WaitingRoom) -> None:
+        """A store slower than the time-out does not make the wait hang."""
+        room.reader.hold_calls()
+        waiting = room.wait(timeout=1)
+        room.clock.advance(5)
+        room.reader.let_go()
+        assert not waiting.called
+        room.clock.advance(0)
+        assert in_vain(waiting).waited == 5.0
