@@ -1,0 +1,30 @@
+"""Where ``scripts/install-mcp-clients`` puts the clients."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[3]
+HOME = CHECKOUT / ".venv-mcp"
+NODE = HOME / "bin" / "node"
+MODULES = HOME / "javascript" / "node_modules"
+INSPECTOR = MODULES / ".bin" / "mcp-inspector"
+CONFORMANCE = MODULES / ".bin" / "conformance"
+DRIVERS = Path(__file__).parent
+
+
+def require(*paths: Path) -> None:
+    """Skip a test whose client is not installed; with CI set that is a failure."""
+    for path in paths:
+        if not path.exists():
+            pytest.skip(f"{path.name} is missing: bash scripts/install-mcp-clients")
+
+
+def node_environment() -> dict[str, str]:
+    """Give the environment in which JavaScript finds its Node and its modules."""
+    return {
+        **os.environ,
+        "PATH": f"{NODE.parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "NODE_PATH": str(MODULES),
+    }

@@ -1,0 +1,61 @@
+# mypy: ignore-errors
+"""A conversation through the official Python SDK 2.x; runs in an environment of its own."""
+
+import asyncio
+import json
+import sys
+
+import httpx2
+import mcp
+from mcp.client.streamable_http import streamable_http_client
+
+url, key, mode = sys.argv[1:]
+
+
+def tell(step, **facts):
+    """Tell the test what happened."""
+    print(json.dumps({"step": step, **facts}), flush=True)
+
+
+async def converse(client):
+    """Do what an agent does, and what may go wrong."""
+    tools = await client.list_tools()
+    tell("tools", names=[tool.name for tool in tools.tools])
+    address = (await client.call_tool("new_address", {})).structured_content
+    tell("address", **address)
+    progress = []
+
+    async def note(done, total, message):
+        progress.append(done)
+
+    wanted = {"tag": address["tag"], "after": address["cursor"], "timeout": 20}
+    arrived = await client.call_tool("wait_for_message", wanted, progress_callback=note)
+    message = arrived.structured_content["message"]
+    tell("arrived", codes=message["codes"], link=message["bestLink"], progress=progress)
+    wait = asyncio.create_task(client.call_tool("wait_for_message", {"tag": "never"}))
+    await asyncio.sleep(0.5)
+    wait.cancel()
+    try:
+        await wait
+    except asyncio.CancelledError:
+        tell("cancelled")
+    again = await client.call_tool("wait_for_message", {"tag": "never", "timeout": 1})
+    tell("timed out", said=again.structured_content["timedOut"])
+    failed = await client.call_tool("get_message", {"id": "nothing"})
+    tell("failed", is_error=failed.is_error, text=failed.content[0].text)
+    try:
+        await client.call_tool("no_such_tool", {})
+    except mcp.MCPError as error:
+        tell("refused", code=error.error.code)
+
+
+async def main():
+    """Connect with the key."""
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=70) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with mcp.Client(transport, mode=mode) as client:
+            await converse(client)
+
+
+asyncio.run(main())

@@ -1,0 +1,176 @@
+"""Real MCP clients against a real daemon: what they list, wait for, take back, and are told."""
+
+import contextlib
+import json
+import shutil
+import smtplib
+import subprocess
+import time
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.mcp_clients.installed import (
+    DRIVERS,
+    HOME,
+    INSPECTOR,
+    NODE,
+    node_environment,
+    require,
+)
+from tests.servers.daemon import HOST, Daemon, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+DEADLINE = 60.0
+"""Seconds that a conversation may take on a busy machine."""
+
+TOOLS = [
+    "new_address",
+    "wait_for_message",
+    "list_messages",
+    "get_message",
+    "extract",
+    "share_link",
+    "delete_message",
+]
+
+PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]
+PYTHON_1 = [str(HOME / "python-sdk-1" / "bin" / "python"), str(DRIVERS / "python_sdk_1.py")]
+TYPESCRIPT = [str(NODE), str(DRIVERS / "typescript_sdk.cjs")]
+
+CLIENTS = {
+    "Python SDK 2.x, auto": (PYTHON_2, ["auto"]),
+    "Python SDK 2.x, handshake": (PYTHON_2, ["legacy"]),
+    "Python SDK 2.x, stateless": (PYTHON_2, ["2026-07-28"]),
+    "Python SDK 1.x": (PYTHON_1, []),
+    "TypeScript SDK 2.x, auto": (TYPESCRIPT, ["auto"]),
+    "TypeScript SDK 2.x, handshake": (TYPESCRIPT, ["legacy"]),
+    "TypeScript SDK 2.x, stateless": (TYPESCRIPT, ["2026-07-28"]),
+    "TypeScript SDK 1.x": (TYPESCRIPT, ["1.x"]),
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that lets a key park a single wait: one that is left behind is noticed."""
+    with running_daemon(tmp_path_factory.mktemp("mcp"), limits_waits_per_key=1) as daemon:
+        yield daemon
+
+
+def mcp_url(daemon: Daemon) -> str:
+    """Give the address of the endpoint."""
+    return f"http://{HOST}:{daemon.http_port}/mcp"
+
+
+def send(daemon: Daemon, recipient: str, code: str = "482913") -> None:
+    """Send a mail as an application under test does."""
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "shop@example.com", recipient, "Welcome"
+    mail.set_content(f"Your code is {code}: https://example.com/confirm?t=7f3a")
+    with smtplib.SMTP(HOST, daemon.smtp_port) as smtp:
+        smtp.send_message(mail)
+
+
+def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
+    """Let a client talk, send it the mail that it waits for, and give what it told of each step."""
+    steps = {}
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=node_environment(),
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for line in process.stdout:
+            told = json.loads(line)
+            steps[told.pop("step")] = told
+            if "address" in told:
+                time.sleep(1.0)  # the client must be parked, and have heard of progress
+                send(daemon, told["address"])
+        complaints = process.stderr.read()
+    assert process.wait(DEADLINE) == 0, complaints
+    return steps
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_an_official_client_gets_its_mail(daemon: Daemon, name: str) -> None:
+    """Each client lists, waits with progress, takes a wait back, and is told what went wrong."""
+    command, mode = CLIENTS[name]
+    require(Path(command[0]))
+    told = converse(daemon, [*command, mcp_url(daemon), daemon.key, *mode])
+    assert told["tools"]["names"] == TOOLS
+    assert told["arrived"]["codes"] == ["482913"]
+    assert told["arrived"]["link"] == "https://example.com/confirm?t=7f3a"
+    assert told["arrived"]["progress"]
+    assert "cancelled" in told
+    # The only wait that the key may park: the one taken back has left no trace.
+    assert told["timed out"] == {"said": True}
+    assert told["failed"]["is_error"] is True
+    assert "no such message" in told["failed"]["text"]
+    assert told["refused"] == {"code": -32602}
+
+
+def inspect(daemon: Daemon, *arguments: str) -> Any:
+    """Run the inspector's command line."""
+    require(INSPECTOR)
+    key = f"Authorization: Bearer {daemon.key}"
+    command = [str(INSPECTOR), "--cli", mcp_url(daemon), "--transport", "http", "--header", key]
+    done = subprocess.run(
+        [*command, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        env=node_environment(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_inspector_lists_and_calls(daemon: Daemon) -> None:
+    """The inspector's command line shows the tools and what they give."""
+    assert [tool["name"] for tool in inspect(daemon, "--method", "tools/list")["tools"]] == TOOLS
+    called = inspect(
+        daemon, "--method", "tools/call", "--tool-name", "new_address", "--tool-arg", "tag=a"
+    )
+    assert called["structuredContent"]["tag"] == "a"
+    assert called["isError"] is False
+
+
+def test_two_agents_wait_undisturbed(tmp_path: Path) -> None:
+    """An agent takes an address, swaks sends to it, it gets the code; another waits on in peace."""
+    command, mode = CLIENTS["Python SDK 2.x, auto"]
+    require(Path(command[0]))
+    if shutil.which("swaks") is None:
+        pytest.skip("swaks is missing: sudo apt-get install swaks")
+    with running_daemon(tmp_path) as daemon, contextlib.ExitStack() as stack:
+        agent = [command[0], str(DRIVERS / "waiting_agent.py"), mcp_url(daemon), daemon.key, *mode]
+        first, second = (
+            stack.enter_context(subprocess.Popen(agent, stdout=subprocess.PIPE, text=True))
+            for _ in range(2)
+        )
+        address, other_address = (_told_by(agent)["address"] for agent in (first, second))
+        mail = ["--from", "shop@example.com", "--to", address, "--body", "Your code is 73105"]
+        subprocess.run(
+            ["swaks", "--server", f"{HOST}:{daemon.smtp_port}", *mail, "--silent", "2"],
+            check=True,
+            timeout=DEADLINE,
+        )
+        assert _told_by(first)["codes"] == ["73105"]
+        assert first.wait(DEADLINE) == 0
+        assert second.poll() is None
+        send(daemon, other_address, "220719")
+        assert _told_by(second)["codes"] == ["220719"]
+        assert second.wait(DEADLINE) == 0
+
+
+def _told_by(agent: "subprocess.Popen[str]") -> Any:
+    assert agent.stdout is not None
+    return json.loads(agent.stdout.readline())
