@@ -7,6 +7,7 @@ import select
 import shutil
 import smtplib
 import subprocess
+import sys
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.servers.daemon import API, HOST, START_DEADLINE, STOPPED_WELL, Daemon
 
 pytestmark = pytest.mark.end_to_end
 
+CHECKOUT = Path(__file__).parents[2]
 CODE, LINK = "482913", "https://example.com/confirm?t=7f3a"
 READY_WITHIN = 2.0  # seconds
 LAST_WORDS = "/inbox/wait?"
@@ -56,6 +58,35 @@ def test_printed_commands(shared_daemon: Daemon) -> None:
     assert message["bestLink"] == LINK
     assert message["links"] == [LINK]
     assert message["subject"] == "Welcome"
+
+
+def readme_example(daemon: Daemon) -> tuple[str, str]:
+    """Give the README's first example for a daemon: the shell's commands, and Python's."""
+    readme = (CHECKOUT / "README.md").read_text()
+    for written, meant in (
+        (r"127\.0\.0\.1:8080", f"{HOST}:{daemon.http_port}"),
+        (r"127\.0\.0\.1:2525", f"{HOST}:{daemon.smtp_port}"),
+        (r'"127\.0\.0\.1", 2525', f'"{HOST}", {daemon.smtp_port}'),
+        (r"dev-[a-z2-7]{13}(?=[+@])", daemon.address().partition("@")[0]),
+    ):
+        readme = re.sub(written, meant, readme)
+    commands = re.search(r"^( {4}KEY=.*?)^```json", readme, re.S | re.M)
+    program = re.search(r"^```python\n(import smtplib\n.*?)^```", readme, re.S | re.M)
+    assert commands is not None
+    assert program is not None
+    return commands[1], program[1]
+
+
+def test_readme_example(shared_daemon: Daemon) -> None:
+    """The README's first example works as it stands, from the shell and from Python."""
+    require_programs("curl", "swaks")
+    commands, program = readme_example(shared_daemon)
+    message = json.loads(run_in_shell(shared_daemon, commands).splitlines()[-1])
+    assert (message["codes"], message["links"]) == ([CODE], [LINK])
+    before = shared_daemon.cursor()
+    subprocess.run([sys.executable, "-c", program], check=True)
+    message = shared_daemon.get("/inbox/wait", tag="signup", after=before).json
+    assert (message["subject"], message["codes"]) == ("Welcome", [CODE])
 
 
 def test_python_program(shared_daemon: Daemon) -> None:
