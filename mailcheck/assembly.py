@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 from twisted.application.service import MultiService
 
+from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -15,6 +16,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.first_start import FirstStart
 from mailcheck.daemon.first_steps import FirstSteps
@@ -108,6 +110,8 @@ class Assembly:
         self.urls = PublicUrls(public_url(config))
         self._build_storage()
         self._build_operations()
+        resolvers = open_resolvers(config, reactor, random_bytes)
+        self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers)
 
     def _build_storage(self) -> None:
         inbox = self.config.inbox
@@ -173,7 +177,7 @@ class Assembly:
         routes = InboxRoutes(
             self.inbox, self.config.inbox.domain, self.retention, self._random_bytes
         )
-        api = Api(gate, routes.routes(), urls, self.now)
+        api = Api(gate, [*routes.routes(), *self.checks.routes().routes()], urls, self.now)
         pages = OpenPages(self.inbox.share, urls, self.is_ready)
         mcp = self._mcp(gate, urls)
         return build_site(api.resource(), mcp, pages.resource(), self._reactor)
@@ -231,6 +235,9 @@ class Assembly:
         for service in (
             StoreService(self.engine, [self._lanes.content]),
             self.derivation,
+            self.checks.self_tests(),
+            # Stopped before the self-tests: a round under way ends at once.
+            ChecksService(self.checks.close),
             PeriodicService("retention", INTERVAL, retention.sweep, self._reactor),
             PeriodicService(
                 "noting key uses",

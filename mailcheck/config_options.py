@@ -146,6 +146,66 @@ class AccountsOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DnsOptions:
+    """How the checks ask DNS."""
+
+    resolvers: tuple[str, ...] = option(
+        (), "Recursive resolvers, address or address:port. Empty: those of the system."
+    )
+    allow_special_use: bool = option(
+        False, "Accept .test, .internal, .local and their like in checks: for test zones."
+    )
+    validating: bool = option(
+        False,
+        "The resolvers validate DNSSEC and the way to them is safe: their word is believed "
+        "(DNSSEC and DANE are undetermined without).",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BlocklistOptions:
+    """The DNS blocklists."""
+
+    resolvers: tuple[str, ...] = option(
+        (),
+        "Resolvers for questions to blocklists, which refuse public ones. Empty: those of [dns].",
+    )
+    deadline: float = option(
+        3.0, "Seconds after which a list that has not answered is unknown.", lowest=0.1, highest=10
+    )
+    catalogue: str = option("", "A catalogue file of your own. Empty: the one of the package.")
+    disabled: tuple[str, ...] = option((), "Zones that are not asked.")
+    keys: tuple[str, ...] = option(
+        (), "Keys that operators of lists gave you, each as zone=key.", is_secret=True
+    )
+    daily_budgets: tuple[str, ...] = option(
+        (), "Questions a zone gets in a UTC day, each as zone=number; 0: no limit."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOptions:
+    """Connections to mail hosts, registries and policy files."""
+
+    smtp_port: int = option(25, "Port of the STARTTLS probe.", lowest=1, highest=65_535)
+    rdap_bootstrap: str = option(
+        "https://data.iana.org/rdap/dns.json", "Where the registries' RDAP servers are listed."
+    )
+    ca_file: str = option(
+        "", "PEM file with the authorities that certificates are checked against. Empty: public."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """What checks may reach."""
+
+    allow_private: bool = option(
+        False, "Let probes and checks reach private addresses: for tests only, never in public."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; a section of the file for each field."""
 
@@ -155,6 +215,10 @@ class Config:
     storage: StorageOptions = field(default_factory=StorageOptions)
     limits: LimitsOptions = field(default_factory=LimitsOptions)
     accounts: AccountsOptions = field(default_factory=AccountsOptions)
+    dns: DnsOptions = field(default_factory=DnsOptions)
+    blocklists: BlocklistOptions = field(default_factory=BlocklistOptions)
+    probes: ProbeOptions = field(default_factory=ProbeOptions)
+    network: NetworkOptions = field(default_factory=NetworkOptions)
 
 
 OptionField = Field[Any]

@@ -1,11 +1,13 @@
 """Rules that one option alone can't tell: contradictions, and values that must parse."""
 
+from collections.abc import Iterable
 from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from mailcheck.config_options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.dns.servers import parse_server
 
 
 def check_together(config: Config) -> str | None:
@@ -16,6 +18,8 @@ def check_together(config: Config) -> str | None:
         or _check_networks(config)
         or _check_certificate(config)
         or _check_urls(config)
+        or _check_resolvers(config)
+        or _check_blocklists(config)
     )
 
 
@@ -80,3 +84,46 @@ def _check_urls(config: Config) -> str | None:
                 f"without a slash at its end"
             )
     return None
+
+
+def _check_resolvers(config: Config) -> str | None:
+    named = {
+        "[dns] resolvers": config.dns.resolvers,
+        "[blocklists] resolvers": config.blocklists.resolvers,
+    }
+    for option, resolvers in named.items():
+        for resolver in resolvers:
+            try:
+                parse_server(resolver)
+            except ValueError as error:
+                return f"{option}: {error}"
+    return None
+
+
+def _check_blocklists(config: Config) -> str | None:
+    try:
+        parse_pairs(config.blocklists.keys)
+    except ValueError:
+        return "[blocklists] keys are written as zone=key"  # without the key: it is secret
+    try:
+        budgets = parse_pairs(config.blocklists.daily_budgets)
+    except ValueError as error:
+        return f"[blocklists] daily_budgets: {error}"
+    for zone, budget in budgets.items():
+        if not budget.isascii() or not budget.isdigit():
+            return f"[blocklists] daily_budgets: {zone}={budget}: {budget!r} is no whole number"
+    return None
+
+
+def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
+    """Read ``zone=value`` of lists and, one to a line, of files.
+
+    :raises ValueError: names the one that is not of this form.
+    """
+    pairs = {}
+    for word in (word for text in texts for word in text.split()):
+        zone, equals, value = word.partition("=")
+        if not zone or not equals or not value:
+            raise ValueError(f"{word!r} is not of the form zone=value")
+        pairs[zone.lower()] = value
+    return pairs

@@ -36,6 +36,27 @@ class Query:
             raise InvalidParameter(name, f"{name} has at most {MAX_TEXT} characters")
         return values[0] if values else None
 
+    def required(self, name: str) -> str:
+        """Give a parameter that must be there; an empty one is as good as none."""
+        text = self.text(name)
+        if not text:
+            raise InvalidParameter(name, f"{name} is missing: send {name}=...")
+        return text
+
+    def texts(self, name: str, at_most: int) -> tuple[str, ...]:
+        """Give all values of a parameter that may be repeated.
+
+        :raises InvalidParameter: it is given too often, or is too long.
+        """
+        values = self._parameters.get(name, ())
+        if len(values) > at_most:
+            raise InvalidParameter(
+                name, f"{name} is given {len(values)} times; send at most {at_most}"
+            )
+        if any(len(value) > MAX_TEXT for value in values):
+            raise InvalidParameter(name, f"{name} has at most {MAX_TEXT} characters")
+        return tuple(values)
+
     def needle(self, name: str) -> str | None:
         """Give a text to look for; an empty one asks for nothing."""
         return self.text(name) or None

@@ -54,7 +54,10 @@ MX_CHECK = shape(
                 "domain": STRING,
                 "hasMx": BOOLEAN,
                 "records": array(
-                    record({"exchange": STRING, "priority": INTEGER, "ip": array(STRING)})
+                    record(
+                        {"exchange": STRING, "priority": INTEGER, "ip": array(STRING)},
+                        {"problem": STRING},
+                    )
                 ),
                 "hasSpf": BOOLEAN,
                 "hasDmarc": BOOLEAN,
@@ -108,6 +111,39 @@ BLACKLIST_CHECK = shape(
         body["totalListed"] == sum(one["listed"] for one in body["results"])
     ),
 )
+
+# DECISIONS.md section 2: the catalogue with each zone's health
+BLACKLISTS = shape(
+    record(
+        {
+            "blocklists": array(
+                record(
+                    {
+                        "name": STRING,
+                        "zone": STRING,
+                        "operator": or_null(STRING),
+                        "kinds": array(one_of("ipv4", "ipv6", "domain")),
+                        "weight": INTEGER,
+                        "enabled": BOOLEAN,
+                        "delistUrl": or_null(STRING),
+                        "access": or_null(STRING),
+                        "profiles": array(one_of("ip", "domain")),
+                        "dailyBudget": or_null(COUNT),
+                        "askedToday": COUNT,
+                        "health": one_of("healthy", "sick", "unreachable", "untested", "disabled"),
+                        "tests": array(
+                            record({"kind": STRING, "status": STRING, "reason": or_null(STRING)})
+                        ),
+                    }
+                )
+            ),
+            "testedAt": or_null(TIMESTAMP),
+        }
+    )
+)
+
+# DECISIONS.md section 2: what could not be determined is an error, with the rest beside it
+UNDETERMINED = shape(record({"error": WORD, "partial": OBJECT}))
 
 
 def grade_of(score: int) -> str:

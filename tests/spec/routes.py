@@ -23,11 +23,13 @@ from tests.spec.inbox_shapes import (
 )
 from tests.spec.resources import (
     BLACKLIST_CHECK,
+    BLACKLISTS,
     MX_CHECK,
     RECHECK,
     REPUTATION,
     TEST,
     TEST_ADDRESS,
+    UNDETERMINED,
 )
 from tests.spec.shapes import Bytes, Shape, record, shape
 
@@ -52,9 +54,10 @@ _MESSAGE_PATH = "/inbox/messages/{id}"
 
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # SPEC.md section 4
-    ("GET", "/tools/mx-check"): {200: MX_CHECK},
-    ("GET", "/tools/blacklist-check"): {200: BLACKLIST_CHECK},
-    ("GET", "/tools/reputation"): {200: REPUTATION},
+    ("GET", "/tools/mx-check"): {200: MX_CHECK, 500: (CRASH, UNDETERMINED)},
+    ("GET", "/tools/blacklist-check"): {200: BLACKLIST_CHECK, 500: (CRASH, UNDETERMINED)},
+    ("GET", "/tools/reputation"): {200: REPUTATION, 500: (CRASH, UNDETERMINED)},
+    ("GET", "/tools/blacklists"): {200: BLACKLISTS},
     ("POST", "/test/generate"): {200: TEST_ADDRESS},
     ("GET", "/test/{testId}"): {200: TEST, 404: ERROR},
     ("POST", "/test/{testId}/recheck"): {200: RECHECK, 404: ERROR},

@@ -1,0 +1,152 @@
+"""Builds the domain checks from a configuration: for the daemon, and for the command line alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from twisted.internet.defer import Deferred, DeferredList
+
+from mailcheck.checks.dnsbl.catalogue import Catalogue
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.tables import BadCatalogue
+from mailcheck.config import ConfigError
+from mailcheck.config_options import BlocklistOptions, Config
+from mailcheck.config_rules import parse_pairs
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.instants import instant_of
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.dns.cache import AnswerCache, CacheLimits
+from mailcheck.dns.caching_resolver import CachingResolver
+from mailcheck.dns.reactor import DnsReactor
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from mailcheck.dns.servers import parse_server, system_servers
+from mailcheck.operations.ask_blocklists import AskBlocklists
+from mailcheck.operations.check_blocklists import CheckBlocklists
+from mailcheck.operations.check_mx import CheckMx
+from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.list_budgets import ListBudgets
+from mailcheck.operations.zone_health import INTERVAL, ZoneHealthCheck
+from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
+
+
+@dataclass(frozen=True, slots=True)
+class Resolvers:
+    """Who answers questions.
+
+    ``plain`` and ``lists`` remember answers; ``fresh_lists`` does not, so that
+    a self-test sees what a list says now. ``stubs`` are closed in the end.
+    """
+
+    plain: Resolver
+    lists: Resolver
+    fresh_lists: Resolver
+    stubs: tuple[StubResolver, ...] = ()
+
+    def close(self) -> Deferred[Any]:
+        """End all questions as timed out; fires when all sockets are closed."""
+        return DeferredList([stub.close() for stub in self.stubs])
+
+
+def open_resolvers(config: Config, reactor: Any, random_bytes: RandomBytes) -> Resolvers:
+    """Make the resolvers that a configuration names; nothing is sent yet."""
+
+    def stub(texts: tuple[str, ...]) -> StubResolver:
+        servers = tuple(map(parse_server, texts)) or system_servers()
+        return StubResolver(cast(DnsReactor, reactor), servers, ResolverSettings(), random_bytes)
+
+    def caching(behind: StubResolver) -> CachingResolver:
+        return CachingResolver(behind, AnswerCache(CacheLimits()), reactor)
+
+    plain = stub(config.dns.resolvers)
+    answers = caching(plain)
+    if not config.blocklists.resolvers:
+        return Resolvers(answers, answers, plain, (plain,))
+    lists = stub(config.blocklists.resolvers)
+    return Resolvers(answers, caching(lists), lists, (plain, lists))
+
+
+def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Catalogue:
+    """Read the catalogue of the operator, or the one of the package.
+
+    :raises ConfigError: it can't be read; names the file and the entry.
+    """
+    source = options.catalogue or "the catalogue of the package"
+    try:
+        text = packaged_catalogue_text()
+        if options.catalogue:
+            text = Path(options.catalogue).read_text("utf-8")
+        return parse_catalogue(
+            text,
+            keys=parse_pairs(options.keys),
+            disabled=options.disabled,
+            allow_special_use=allow_special_use,
+        )
+    except (OSError, UnicodeDecodeError, BadCatalogue) as error:
+        raise ConfigError(f"[blocklists] {source}: {error}") from None
+
+
+class ChecksAssembly:
+    """Every check of a domain, put together.
+
+    :raises ConfigError: a file that the configuration names can't be used.
+    """
+
+    def __init__(
+        self, config: Config, reactor: Any, random_bytes: RandomBytes, resolvers: Resolvers
+    ) -> None:
+        self._config = config
+        self._reactor = reactor
+        self.resolvers = resolvers
+        self._allow_private = config.network.allow_private
+        self._now = lambda: instant_of(reactor.seconds())
+        self.catalogue = load_catalogue(
+            config.blocklists, allow_special_use=config.dns.allow_special_use
+        )
+        self._build_blocklists(random_bytes)
+        self.mx = CheckMx(resolvers.plain, reactor, allow_private=self._allow_private)
+
+    def _build_blocklists(self, random_bytes: RandomBytes) -> None:
+        options, resolvers = self._config.blocklists, self.resolvers
+        self.budgets = ListBudgets(_as_numbers(parse_pairs(options.daily_budgets)), self._now)
+        self.health = ZoneHealthCheck(
+            self.catalogue.blocklists,
+            resolvers.fresh_lists,
+            self.budgets,
+            self._reactor,
+            self._now,
+            random_bytes,
+        )
+        lists = AskBlocklists(
+            resolvers.lists, self.budgets, self.health, self._reactor, options.deadline
+        )
+        self.blocklists = CheckBlocklists(
+            self.catalogue,
+            resolvers.plain,
+            lists,
+            self._reactor,
+            allow_private=self._allow_private,
+        )
+
+    def self_tests(self) -> PeriodicService:
+        """Build the service that tests the blocklists again and again."""
+        return PeriodicService(
+            "testing the blocklists", INTERVAL, self.health.test_all, self._reactor
+        )
+
+    def close(self) -> Deferred[Any]:
+        """End what is under way; fires when all sockets are closed."""
+        return self.resolvers.close()
+
+    def routes(self) -> ToolRoutes:
+        """Build the routes of the REST API."""
+        return ToolRoutes(
+            DomainTools(self.mx, self.blocklists, self.health, self.budgets),
+            allow_special_use=self._config.dns.allow_special_use,
+            allow_private=self._allow_private,
+        )
+
+
+def _as_numbers(pairs: Mapping[str, str]) -> dict[str, int]:
+    return {zone: int(number) for zone, number in pairs.items()}

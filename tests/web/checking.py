@@ -1,0 +1,48 @@
+"""A house whose outside world is written down: DNS as a literal, hosts and registries as values."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from treq.testing import StubTreq
+
+from mailcheck.assembly_checks import ChecksAssembly, Resolvers
+from mailcheck.config_options import Config
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import House, config_in_memory, counted_bytes
+
+KEY_RECORD = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
+
+GOOD: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "good.example": {
+        "A": ["8.8.4.1"],
+        "MX": ["20 mx2.good.example.", "10 mx1.good.example."],
+        "TXT": ["v=spf1 mx -all"],
+    },
+    "mx1.good.example": {"A": ["8.8.4.10"], "AAAA": ["2001:4860::10"]},
+    "mx2.good.example": {"A": ["8.8.4.11"]},
+    "_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@good.example"]},
+    "default._domainkey.good.example": {"TXT": [KEY_RECORD]},
+    "10.4.8.8.in-addr.arpa": {"PTR": ["mx1.good.example."]},
+}
+"""A domain that is set up well."""
+
+
+def checking_house(zone: MemoryZone, config: Config | None = None) -> House:
+    """Make a house whose checks ask this zone; for lists as well."""
+    config = config or config_in_memory()
+    house = House(config)
+    house.assembly.checks = make_checks(zone, config, house.clock)
+    house.site = house.assembly.site()
+    house.stub = StubTreq(house.site.resource)
+    house.stub._agent._serverFactory = house.site
+    return house
+
+
+def make_checks(zone: MemoryZone, config: Config, clock: Any) -> ChecksAssembly:
+    """Put the checks together over a zone."""
+    return ChecksAssembly(config, clock, counted_bytes(), Resolvers(zone, zone, zone))
+
+
+def zone_with(records: Mapping[str, Mapping[str, Sequence[str]]], **options: Any) -> MemoryZone:
+    """Give the zone of the good domain with more or other records."""
+    return MemoryZone({**GOOD, **records}, **options)

@@ -1,0 +1,291 @@
+"""The MX check, the blocklist check and the catalogue over HTTP."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.config_options import BlocklistOptions, DnsOptions
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import House, config_in_memory
+from tests.web.checking import GOOD, checking_house, zone_with
+
+
+@contextmanager
+def house_of(zone: MemoryZone, **sections: Any) -> Iterator[House]:
+    """Open a house over a zone, and close it."""
+    house = checking_house(zone, config_in_memory(**sections))
+    yield house
+    house.close()
+
+
+def mx_check(house: House, domain: str = "good.example") -> Any:
+    """Give the result of the MX check."""
+    answer = house.get(f"/tools/mx-check?domain={domain}")
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def blacklist_check(house: House, query: str) -> Any:
+    """Give the result of the blocklist check."""
+    answer = house.get(f"/tools/blacklist-check?query={query}")
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def test_mx_check_of_a_good_domain() -> None:
+    """Records come by priority with IPv4 before IPv6, beside the SPF and DMARC records."""
+    with house_of(zone_with({})) as house:
+        assert mx_check(house, "Good.Example.") == {
+            "domain": "good.example",
+            "hasMx": True,
+            "records": [
+                {
+                    "exchange": "mx1.good.example",
+                    "priority": 10,
+                    "ip": ["8.8.4.10", "2001:4860::10"],
+                },
+                {"exchange": "mx2.good.example", "priority": 20, "ip": ["8.8.4.11"]},
+            ],
+            "nullMx": False,
+            "implicitMx": False,
+            "hasSpf": True,
+            "spfRecord": "v=spf1 mx -all",
+            "hasDmarc": True,
+            "dmarcRecord": "v=DMARC1; p=reject; rua=mailto:dmarc@good.example",
+            "dmarcDomain": "good.example",
+        }
+
+
+def test_mx_check_says_no_only_to_what_is_not_there() -> None:
+    """A domain without any of it has none; mail goes to its address all the same."""
+    with house_of(MemoryZone({"bare.example": {"A": ["8.8.4.9"]}})) as house:
+        found = mx_check(house, "bare.example")
+    assert (found["hasMx"], found["hasSpf"], found["hasDmarc"]) == (False, False, False)
+    assert (found["records"], found["implicitMx"], found["nullMx"]) == ([], True, False)
+
+
+def test_mx_check_of_a_null_mx() -> None:
+    """A null MX is no MX that mail goes to, and is named."""
+    with house_of(MemoryZone({"quiet.example": {"MX": ["0 ."]}})) as house:
+        found = mx_check(house, "quiet.example")
+    assert (found["hasMx"], found["nullMx"], found["implicitMx"]) == (False, True, False)
+
+
+def test_mx_check_with_two_spf_records() -> None:
+    """Of several SPF records the first is shown, and the problem is named."""
+    two = {"good.example": {**GOOD["good.example"], "TXT": ["v=spf1 -all", "v=spf1 mx -all"]}}
+    with house_of(zone_with(two)) as house:
+        found = mx_check(house)
+    assert found["hasSpf"]
+    assert found["spfRecord"] in two["good.example"]["TXT"]
+    assert found["spfProblems"]
+
+
+def test_mx_check_finds_dmarc_above() -> None:
+    """DMARC of a subdomain may stand at its organization's domain."""
+    sub = {"mail.good.example": {"MX": ["10 mx1.good.example."]}}
+    with house_of(zone_with(sub)) as house:
+        found = mx_check(house, "mail.good.example")
+    assert (found["hasDmarc"], found["dmarcDomain"]) == (True, "good.example")
+
+
+@pytest.mark.parametrize(
+    ("name", "rdtype", "what"),
+    [
+        ("good.example", "MX", "MX"),
+        ("good.example", "TXT", "SPF"),
+        ("_dmarc.good.example", "TXT", "DMARC"),
+    ],
+)
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.SERVFAIL, DnsStatus.REFUSED])
+def test_mx_check_undetermined(name: str, rdtype: str, what: str, status: DnsStatus) -> None:
+    """What could not be determined is a 500 that names it, with the rest beside it."""
+    keys = {"MX": "hasMx", "SPF": "hasSpf", "DMARC": "hasDmarc"}
+    with house_of(zone_with({}, failing={(name, rdtype): status})) as house:
+        answer = house.get("/tools/mx-check?domain=good.example")
+    assert answer.status == 500
+    assert answer.json["error"].startswith(f"{what} of good.example could not be determined")
+    partial = answer.json["partial"]
+    assert {key for key in keys.values() if key in partial} == {*keys.values()} - {keys[what]}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("mx-check", "domain is missing"),
+        ("mx-check?domain=", "domain is missing"),
+        ("mx-check?domain=https://example.com/x", "send the domain alone: example.com"),
+        ("mx-check?domain=me@example.com", "send what is behind the @: example.com"),
+        ("mx-check?domain=192.0.2.1", "is an IP address"),
+        ("mx-check?domain=example", "single label"),
+        ("mx-check?domain=zone.test", "exists in private networks only"),
+        ("mx-check?domain=a.example&domain=b.example", "domain is given 2 times"),
+        ("blacklist-check", "query is missing"),
+        ("blacklist-check?query=10.0.0.1", "is private"),
+        ("blacklist-check?query=8.8.8.0/24", "is a network"),
+        ("blacklist-check?query=a@b.example", "is a mail address"),
+    ],
+)
+def test_bad_parameters(path: str, words: str) -> None:
+    """A parameter that can't be checked is a 400 that says what to send, and nothing is asked."""
+    zone = zone_with({})
+    with house_of(zone) as house:
+        answer = house.get(f"/tools/{path}")
+    assert answer.status == 400
+    assert words in answer.json["error"]
+    assert not zone.asked
+
+
+def test_special_use_names_where_allowed() -> None:
+    """Test zones below .test can be checked where the operator says so."""
+    zone = MemoryZone({"zone.test": {"A": ["8.8.4.9"]}})
+    with house_of(zone, dns=DnsOptions(allow_special_use=True)) as house:
+        assert mx_check(house, "zone.test")["implicitMx"]
+
+
+def test_blacklist_check_of_a_clean_address() -> None:
+    """An address on no list: 32 rows, all clean."""
+    with house_of(zone_with({})) as house:
+        found = blacklist_check(house, "8.8.4.10")
+        catalogue = house.assembly.checks.catalogue
+    assert (found["query"], found["queryType"]) == ("8.8.4.10", "ip")
+    assert (found["totalChecked"], found["totalListed"], found["totalUnknown"]) == (32, 0, 0)
+    assert [row["zone"] for row in found["results"]] == [
+        one.zone for one in catalogue.address_profile
+    ]
+    assert {row["status"] for row in found["results"]} == {"clean"}
+
+
+def test_blacklist_check_of_a_listed_address() -> None:
+    """A listing says what it means, why, what it weighs, and where to get off the list."""
+    listed = {
+        "10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"], "TXT": ["https://example.org/why"]},
+        "10.4.8.8.bl.spamcop.net": {"A": ["127.0.0.2"]},
+        "10.4.8.8.b.barracudacentral.org": {"A": ["127.255.255.254"]},
+    }
+    with house_of(zone_with(listed)) as house:
+        found = blacklist_check(house, "8.8.4.10")
+    rows = {row["zone"]: row for row in found["results"]}
+    assert (found["totalListed"], found["totalUnknown"]) == (2, 1)
+    zen = rows["zen.spamhaus.org"]
+    assert (zen["listed"], zen["status"], zen["codes"]) == (True, "listed", ["127.0.0.2"])
+    assert (zen["reason"], zen["matched"]) == ("https://example.org/why", ["8.8.4.10"])
+    assert zen["weight"] >= 8
+    refused = rows["b.barracudacentral.org"]
+    assert (refused["listed"], refused["status"]) == (False, "unknown")
+    assert "refuses to answer" in refused["meaning"]
+
+
+def test_blacklist_check_of_a_domain() -> None:
+    """A domain is asked about itself, its organization and the addresses of its mail hosts."""
+    zone = zone_with(
+        {
+            "mail.good.example": {"MX": ["10 mx1.good.example."]},
+            "good.example.dbl.spamhaus.org": {"A": ["127.0.1.2"]},
+            "10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.3"]},
+        }
+    )
+    with house_of(zone) as house:
+        found = blacklist_check(house, "mail.good.example")
+    assert (found["queryType"], found["totalListed"]) == ("domain", 2)
+    assert found["addresses"] == ["8.8.4.10", "2001:4860::10"]
+    matched = {row["zone"]: row["matched"] for row in found["results"] if row["listed"]}
+    assert matched == {"dbl.spamhaus.org": ["good.example"], "zen.spamhaus.org": ["8.8.4.10"]}
+
+
+def test_blacklist_check_of_an_ipv6_address() -> None:
+    """Lists that don't know IPv6 are rows too, and counted apart."""
+    with house_of(zone_with({})) as house:
+        found = blacklist_check(house, "2001:4860::10")
+    statuses = [row["status"] for row in found["results"]]
+    assert len(statuses) == 32
+    assert found["totalChecked"] == statuses.count("clean") == 32 - statuses.count("unsupported")
+    assert 0 < found["totalChecked"] < 32
+
+
+def test_a_list_that_is_switched_off() -> None:
+    """A list that the operator has switched off is shown and not asked."""
+    zone = zone_with({})
+    with house_of(zone, blocklists=BlocklistOptions(disabled=("zen.spamhaus.org",))) as house:
+        found = blacklist_check(house, "8.8.4.10")
+    assert found["results"][0]["status"] == "disabled"
+    assert found["totalChecked"] == 31
+    assert not any("zen.spamhaus.org" in name for name, _ in zone.asked_pairs)
+
+
+def test_silent_lists_cost_the_deadline_and_no_more() -> None:
+    """A list that never answers is unknown at the deadline; the time it took is told."""
+    zone = zone_with({}, silent=["10.4.8.8.bl.spamcop.net"])
+    with house_of(zone) as house:
+        pending = house.ask("GET", "/tools/blacklist-check?query=8.8.4.10")
+        house.pass_time(2.999)
+        assert not pending.is_answered
+        house.pass_time(0.001)
+        found = pending.answer().json
+    rows = {row["zone"]: row for row in found["results"]}
+    spamcop = rows["bl.spamcop.net"]
+    assert (spamcop["status"], spamcop["responseTime"]) == ("unknown", 3000)
+    assert rows["zen.spamhaus.org"]["responseTime"] == 0
+    assert found["totalUnknown"] == 1
+    assert not zone.unanswered
+
+
+def test_no_list_answers() -> None:
+    """When not one list answers, nothing is known: 500."""
+    with house_of(MemoryZone({})) as house:
+        lists = house.assembly.checks.catalogue.address_profile
+        names: dict[str | tuple[str, str], DnsStatus] = {
+            f"10.4.8.8.{one.zone}": DnsStatus.TIMEOUT for one in lists
+        }
+    with house_of(MemoryZone({}, failing=names)) as house:
+        answer = house.get("/tools/blacklist-check?query=8.8.4.10")
+    assert answer.status == 500
+    assert "no blocklist answered" in answer.json["error"]
+    assert len(answer.json["partial"]["results"]) == 32
+
+
+def test_addresses_that_could_not_be_found_out() -> None:
+    """Without the domain's addresses, lists of addresses are unknown, not clean."""
+    zone = MemoryZone({"lost.example": {}}, failing={("lost.example", "MX"): DnsStatus.SERVFAIL})
+    with house_of(zone) as house:
+        found = blacklist_check(house, "lost.example")
+    statuses = [row["status"] for row in found["results"]]
+    assert (statuses.count("clean"), statuses.count("unknown")) == (12, 20)
+
+
+def test_a_client_that_goes_away_ends_the_questions() -> None:
+    """Nothing is asked on for a client that has gone."""
+    zone = zone_with({}, silent=["10.4.8.8.bl.spamcop.net"])
+    with house_of(zone) as house:
+        pending = house.ask("GET", "/tools/blacklist-check?query=8.8.4.10")
+        assert zone.unanswered
+        pending.hang_up()
+        house.pass_time(5)
+
+
+def test_daily_budgets() -> None:
+    """A list is asked no oftener than its budget allows, until the next day begins (UTC)."""
+    options = BlocklistOptions(daily_budgets=("bl.spamcop.net=2",))
+    with house_of(zone_with({}), blocklists=options) as house:
+        found = [blacklist_check(house, f"8.8.4.{n}")["totalUnknown"] for n in (1, 2, 3)]
+        assert found == [0, 0, 1]
+        house.pass_time(12 * 3600)
+        assert blacklist_check(house, "8.8.4.4")["totalUnknown"] == 0
+
+
+def test_catalogue() -> None:
+    """The catalogue shows both profiles, untested before the first self-test, without keys."""
+    keys = BlocklistOptions(keys=("zen.spamhaus.org=sesame",))
+    with house_of(zone_with({}), blocklists=replace(keys, disabled=("bl.spamcop.net",))) as house:
+        answer = house.get("/tools/blacklists")
+    lists = answer.json["blocklists"]
+    assert answer.status == 200
+    assert sum("ip" in one["profiles"] for one in lists) == 32
+    assert sum("domain" in one["profiles"] for one in lists) == 32
+    assert {one["health"] for one in lists} == {"untested", "disabled"}
+    assert answer.json["testedAt"] is None
+    assert b"sesame" not in answer.body
