@@ -1,6 +1,11 @@
-"""A mail on its way in, and a mail as it is kept."""
+"""A mail on its way in, and a mail as it is kept.
+
+What is made for every mail and goes to another process is a named tuple: it is
+made and pickled several times as fast as a dataclass.
+"""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
@@ -11,16 +16,14 @@ NULL_REVERSE_PATH = ""
 """The empty MAIL FROM of bounces and other notifications (RFC 5321 4.5.5)."""
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFacts:
+class TlsFacts(NamedTuple):
     """What was negotiated: ``version`` like ``TLSv1.3``, ``cipher`` in OpenSSL's spelling."""
 
     version: str
     cipher: str
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """Facts of one SMTP connection, as they stand when a transaction begins.
 
     ``account_id`` is the account that authenticated, on the submission port.
@@ -33,8 +36,7 @@ class Session:
     account_id: AccountId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Recipient:
+class Recipient(NamedTuple):
     """One accepted RCPT TO: the address as it was written, and whose inbox it reaches."""
 
     address: str
@@ -42,16 +44,14 @@ class Recipient:
     tag: str
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """One SMTP transaction up to DATA. Recipients are distinct."""
 
     envelope_sender: str
     recipients: tuple[Recipient, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(NamedTuple):
     """A mail to be stored: one message for each recipient, ``raw_message`` once."""
 
     id: DeliveryId

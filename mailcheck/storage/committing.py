@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from twisted.python.failure import Failure
 
@@ -14,8 +13,7 @@ Outcome = Any
 """The result of a write, an expected failure, or the `Failure` of an unexpected one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """One item that waits to be written."""
 
     work: Work[Any, Any]
