@@ -33,6 +33,7 @@ $(VENV)/installed: setup.cfg pyproject.toml
 ## test: install what the tests need, then check the code and run everything
 test: $(VENV)/installed-test
 	@bash scripts/install-test-needs
+	@bash scripts/install-mcp-clients
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/coverage erase
 	$(BIN)/pytest --cov --cov-report=
