@@ -99,7 +99,7 @@ class ReceiveMail:
         """Store a mail; fires when it is on disk; see the port for what it may raise."""
         try:
             self._require_space()
-        except OutOfSpace as failure:
+        except ExpectedFailure as failure:
             return fail(failure)
         received_at = self._now()
         count = len(envelope.recipients)
@@ -145,9 +145,7 @@ class ReceiveMail:
         caller = Deferred.fromCoroutine(self._authenticator.identify(secret))
         return caller.addCallback(lambda caller: caller.account_id)
 
-    def _find_inbox(
-        self, session: Session, mailbox: Mailbox
-    ) -> Deferred[tuple[str, InboxState | None]]:
+    def _find_inbox(self, session: Session, mailbox: Mailbox) -> Deferred[InboxState | None]:
         if session.account_id is not None:
             account_id = session.account_id
             return self._look_up(
@@ -167,21 +165,23 @@ class ReceiveMail:
 
     def _look_up(
         self, key: str, find: Callable[[], Deferred[InboxState | None]]
-    ) -> Deferred[tuple[str, InboxState | None]]:
+    ) -> Deferred[InboxState | None]:
         known = self._inboxes.get(key, self._now())
-        if known is not None:
-            return succeed((key, known))
-        return find().addCallback(lambda inbox: (key, inbox))
+        return succeed(known) if known is not None else find().addCallback(self._remember, key)
+
+    def _remember(self, inbox: InboxState | None, key: str) -> InboxState | None:
+        if inbox is not None and inbox.has_room:  # a full one may have room the next moment
+            self._inboxes.put(key, inbox, self._now())
+        return inbox
 
     def _require_room(
         self,
-        found: tuple[str, InboxState | None],
+        inbox: InboxState | None,
         session: Session,
         envelope_sender: str,
         mailbox: Mailbox,
         tag: str,
     ) -> Recipient:
-        key, inbox = found
         if inbox is None:
             raise RecipientUnknown(f"no inbox has the address {mailbox}")
         recipient = Recipient(
@@ -191,7 +191,6 @@ class ReceiveMail:
             failure = InboxFull("the inbox is full; mail older than its retention makes room")
             self.record_refusal(session, envelope_sender, (recipient,), str(failure))
             raise failure
-        self._inboxes.put(key, inbox, self._now())
         return recipient
 
     def _require_space(self) -> None:
@@ -218,7 +217,7 @@ class ReceiveMail:
         self._log.warn("a refusal could not be noted: {reason}", reason=failure.getErrorMessage())
 
 
-def _require_operator(found: tuple[str, InboxState | None]) -> tuple[str, InboxState | None]:
-    if found[1] is None:
+def _require_operator(inbox: InboxState | None) -> InboxState | None:
+    if inbox is None:
         raise OperatorMissing("no account reads postmaster's mail yet")
-    return found
+    return inbox

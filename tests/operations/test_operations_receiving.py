@@ -1,0 +1,354 @@
+"""Taking mail in: whose it is, whether there is room, and who hears of it when."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from mailcheck.assembly import Lanes
+from mailcheck.config_options import Config, InboxOptions, StorageOptions
+from mailcheck.core.addresses import Mailbox, parse_mailbox
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InboxFull,
+    InvalidCredentials,
+    OperatorMissing,
+    OutOfSpace,
+    RecipientUnknown,
+    StoreUnavailable,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.instants import HOUR, instant_of
+from mailcheck.core.messages import Envelope, Recipient, Session
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.storage.engine import Transaction, for_each
+from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_lane import HeldLane
+
+STRANGER = Session("192.0.2.7", "mx.example.com", True)
+
+
+def logged_in(account_id: AccountId) -> Session:
+    """Give the connection of a program that logged in."""
+    return Session("192.0.2.7", "app", True, account_id=account_id)
+
+
+def accept(house: House, address: str, session: Session = STRANGER) -> Recipient:
+    """Ask for a recipient; ``postmaster`` has no domain."""
+    mailbox = parse_mailbox(address) if "@" in address else Mailbox(address, "")
+    recipient: Recipient = result_of(
+        house.assembly.receiver.accept_recipient(session, "shop@example.com", mailbox)
+    )
+    return recipient
+
+
+def deliver(house: House, *recipients: Recipient) -> "Deferred[DeliveryId]":
+    """Hand a mail in."""
+    envelope = Envelope("shop@example.com", recipients)
+    return house.assembly.receiver.deliver(STRANGER, envelope, mail())
+
+
+def refusals(house: House) -> list[tuple[str, str]]:
+    """Give recipient and reason of all refusals of the first account."""
+    store = house.assembly._mail_store
+    found = result_of(store.recent_refusals(house.account.id, instant_of(0), 100))
+    return [(refusal.recipient, refusal.reason) for refusal in found]
+
+
+@pytest.fixture
+def aliased() -> House:
+    """A house with two more domains."""
+    return House(config_in_memory(inbox=InboxOptions(aliases=("Mail.Example", "x.example"))))
+
+
+@for_each
+def _dismiss_operator(transaction: Transaction, item: None) -> None:
+    transaction.execute("UPDATE account SET is_operator = 0")
+
+
+def _config(url: str, min_free: int) -> Config:
+    return replace(Config(), storage=StorageOptions(url=url, min_free=min_free))
+
+
+class TestRecipients:
+    """Whose inbox an address reaches."""
+
+    @pytest.mark.parametrize(
+        ("suffix", "tag"),
+        [("", ""), ("+a", "a"), ("+SignUp", "SignUp"), ("+a+b", "a+b"), ("+", "")],
+    )
+    def test_an_inbox_with_any_tag(self, house: House, suffix: str, tag: str) -> None:
+        """An inbox takes mail with any tag; the address stays as it was written."""
+        address = f"{house.account.mailbox_name.upper()}{suffix}@MAILCHECK.example"
+        assert accept(house, address) == Recipient(address, house.account.id, tag)
+
+    @pytest.mark.parametrize(
+        "domain", ["mailcheck.example", "MAILCHECK.EXAMPLE", "mailcheck.example.", "mail.example"]
+    )
+    def test_domains(self, aliased: House, domain: str) -> None:
+        """Each of our domains is ours, in any case and with a dot at its end."""
+        address = f"{aliased.account.mailbox_name}@{domain}"
+        assert accept(aliased, address).account_id == aliased.account.id
+        aliased.close()
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "dev-nobody2345678@mailcheck.example",
+            "someone@mailcheck.example",
+            "first@mailcheck.example",
+            "dev-@mailcheck.example",
+            '"dev- "@mailcheck.example',
+            "postmaster+x@other.example",
+            "{name}@other.example",
+            "{name}@sub.mailcheck.example",
+            "{name}@example",
+            "{name}@[127.0.0.1]",
+        ],
+    )
+    def test_addresses_of_nobody(self, house: House, address: str) -> None:
+        """An address that is nobody's, or that another server is for, is refused."""
+        with pytest.raises(RecipientUnknown):
+            accept(house, address.format(name=house.account.mailbox_name))
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "postmaster",
+            "Postmaster",
+            "PostMaster@mailcheck.example",
+            "abuse@mailcheck.example",
+            "postmaster+x@mailcheck.example",
+        ],
+    )
+    def test_the_operators_mail(self, house: House, address: str) -> None:
+        """Mail to postmaster and abuse reaches the operator's inbox (RFC 5321 4.5.1)."""
+        house.add_account("second")
+        recipient = accept(house, address)
+        assert (recipient.account_id, recipient.address) == (house.account.id, address)
+
+    def test_no_operator(self) -> None:
+        """Without an account that could read it the operator's mail is put off, not refused."""
+        house = House(config_in_memory())
+        result_of(house.assembly.engine.write(_dismiss_operator, None))
+        with pytest.raises(OperatorMissing):
+            accept(house, "postmaster")
+        with pytest.raises(RecipientUnknown):
+            accept(house, "abuse@other.example")
+        house.close()
+
+    @pytest.mark.parametrize(
+        "address", ["anyone@anywhere.example", "a+b@[192.0.2.1]", "postmaster"]
+    )
+    def test_a_program_under_test(self, house: House, address: str) -> None:
+        """Who logged in sends to any address, into its own account's inbox, and its own tag."""
+        second = house.add_account("second")
+        session = logged_in(second.id)
+        recipient = accept(house, address, session)
+        assert recipient.account_id == second.id
+        assert recipient.tag == ("b" if "+" in address else "")
+
+    def test_an_account_that_has_gone(self, house: House) -> None:
+        """An account that has gone since it logged in has no inbox any more."""
+        with pytest.raises(RecipientUnknown):
+            accept(house, "a@b.example", logged_in(AccountId("gone")))
+
+
+class TestRoom:
+    """Whether there is room, for the inbox and on the disk."""
+
+    def test_a_full_inbox(self, house: House) -> None:
+        """Mail for a full inbox is refused at once, and those who wait for it learn why."""
+        account = house.account = house.add_account("small", max_messages=1)
+        house.receive(house.address("a"))
+        house.pass_time(2)
+        with pytest.raises(InboxFull):
+            accept(house, house.address("b"))
+        ((recipient, reason),) = refusals(house)
+        assert recipient == house.address("b")
+        assert "full" in reason
+        run(house.assembly.inbox.delete.matching(account.id, MessageFilter()))
+        assert accept(house, house.address("b")).tag == "b"
+
+    def test_an_inbox_that_fills_up(self, house: House) -> None:
+        """The store has the last word; what it says of a full inbox is heeded from then on."""
+        house.account = house.add_account("small", max_messages=1)
+        recipients = [accept(house, house.address(tag)) for tag in "ab"]
+        result_of(deliver(house, recipients[0]))
+        assert accept(house, house.address("c"))
+        with pytest.raises(InboxFull):
+            result_of(deliver(house, recipients[1]))
+        with pytest.raises(InboxFull):
+            accept(house, house.address("c"))
+
+    def test_a_full_disk(self, tmp_path: Path) -> None:
+        """With less room on the disk than is to stay free, mail is put off at every step."""
+        url = f"sqlite:{tmp_path / 'mail.db'}"
+        house = House(_config(url, min_free=2**62))
+        with pytest.raises(OutOfSpace):
+            accept(house, house.address())
+        recipient = Recipient(house.address(), house.account.id, "")
+        with pytest.raises(OutOfSpace):
+            result_of(deliver(house, recipient))
+        house.close()
+
+    def test_a_disk_that_can_not_be_asked(self, tmp_path: Path) -> None:
+        """When the room on the disk can't be told, mail is put off; nothing is raised at once."""
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        house = House(_config(f"sqlite:{folder / 'mail.db'}", min_free=1))
+        recipient = accept(house, house.address())
+        shutil.rmtree(folder)
+        house.pass_time(1)
+        assert _kind(deliver(house, recipient)) is StoreUnavailable
+        accepted = house.assembly.receiver.accept_recipient(
+            STRANGER, "", parse_mailbox(house.address())
+        )
+        assert _kind(accepted) is StoreUnavailable
+        house.close()
+
+    def test_room_is_looked_at_now_and_then(self, tmp_path: Path) -> None:
+        """Whether the disk has room is asked once a second at most."""
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        house = House(_config(f"sqlite:{folder / 'mail.db'}", min_free=1))
+        accept(house, house.address())
+        shutil.rmtree(folder)
+        house.pass_time(0.9)
+        assert accept(house, house.address())
+        house.pass_time(0.1)
+        with pytest.raises(StoreUnavailable):
+            accept(house, house.address())
+        house.close()
+
+
+class TestMemory:
+    """Inboxes are remembered for a moment, so that a mail costs no look-up."""
+
+    @pytest.fixture
+    def reader(self) -> HeldLane:
+        """Counts what is read."""
+        return HeldLane()
+
+    @pytest.fixture
+    def house(self, reader: HeldLane) -> House:
+        """A house whose reads are counted."""
+        return House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+
+    def test_known_inboxes(self, house: House, reader: HeldLane) -> None:
+        """An inbox is looked up once in two seconds, however much mail it gets meanwhile."""
+        calls = reader.calls
+        for _ in range(19):
+            accept(house, house.address("a"))
+            house.pass_time(0.1)
+        assert reader.calls == calls + 1
+        for _ in range(20):
+            accept(house, house.address("b"))
+            house.pass_time(0.1)
+        assert reader.calls == calls + 2
+        house.close()
+
+    def test_unknown_inboxes(self, house: House, reader: HeldLane) -> None:
+        """That there is no inbox is not remembered: it may be made the next moment."""
+        calls = reader.calls
+        for _ in range(3):
+            with pytest.raises(RecipientUnknown):
+                accept(house, "dev-nobody2345678@mailcheck.example")
+        assert reader.calls == calls + 3
+        house.close()
+
+    def test_the_operators_inbox_moves(self, house: House) -> None:
+        """Mail to postmaster follows the operator's role, however steadily it comes."""
+        for _ in range(5):
+            accept(house, "postmaster")
+            house.pass_time(0.5)
+        second = run(house.assembly.accounts.add("second", is_operator=True))
+        for _ in range(5):
+            recipient = accept(house, "postmaster")
+            house.pass_time(0.5)
+        assert recipient.account_id == second.id
+        house.close()
+
+    def test_after_a_failure(self, house: House, reader: HeldLane) -> None:
+        """After a mail that could not be stored, inboxes are looked up again."""
+        recipient = accept(house, house.address())
+        calls = reader.calls
+        gone = Recipient("x", AccountId("gone"), "")
+        assert _kind(deliver(house, recipient, gone)) is RecipientUnknown
+        accept(house, house.address())
+        assert reader.calls == calls + 1
+        house.close()
+
+
+class TestDelivery:
+    """A mail that is taken in."""
+
+    def test_hints_follow_the_commit(self) -> None:
+        """Nobody hears of a mail before it is on disk, then each inbox once."""
+        writer = HeldLane()
+        house = House(config_in_memory(), Lanes(writer, DirectLane(), DirectLane()))
+        heard: list[AccountId] = []
+        house.assembly.wake_ups.listen(heard.append)
+        second = house.add_account("second")
+        addresses = [house.address("a"), house.address("b"), house.address(account=second)]
+        recipients = [accept(house, address) for address in addresses]
+        writer.hold_calls()
+        delivered = deliver(house, *recipients)
+        assert heard == []
+        assert not delivered.called
+        writer.let_go()
+        result_of(delivered)
+        assert sorted(heard) == sorted([house.account.id, second.id])
+        house.close()
+
+    def test_hints_of_failures(self, house: House) -> None:
+        """Nobody hears of a mail that was not stored."""
+        heard: list[AccountId] = []
+        house.assembly.wake_ups.listen(heard.append)
+        gone = Recipient("x", AccountId("gone"), "")
+        assert _kind(deliver(house, accept(house, house.address()), gone)) is RecipientUnknown
+        assert heard == []
+
+    def test_moments_and_names(self, house: House) -> None:
+        """Messages of a delivery have ids and share links of their own, and expire together."""
+        recipients = [accept(house, house.address(tag)) for tag in "ab"]
+        delivery_id = result_of(deliver(house, *recipients))
+        page = run(house.assembly.inbox.read.page(house.account.id, MessageFilter(), 10, 1))
+        summaries = [message.summary for message in page.messages]
+        assert {summary.delivery_id for summary in summaries} == {delivery_id}
+        assert len({summary.id for summary in summaries}) == 2
+        assert len({summary.share_token for summary in summaries}) == 2
+        assert {summary.expires_at - summary.received_at for summary in summaries} == {24 * HOUR}
+        assert {summary.received_at for summary in summaries} == {instant_of(house.clock.seconds())}
+
+    def test_refusals_are_noted_for_each_inbox(self, house: House) -> None:
+        """Mail that was refused after its recipients is noted for each of them."""
+        recipients = tuple(accept(house, house.address(tag)) for tag in "ab")
+        house.assembly.receiver.record_refusal(STRANGER, "", recipients, "too large")
+        assert sorted(refusals(house)) == [
+            (house.address("a"), "too large"),
+            (house.address("b"), "too large"),
+        ]
+
+    def test_a_refusal_that_can_not_be_noted(self, house: House) -> None:
+        """A refusal is told to its sender whether it could be noted or not."""
+        recipient = accept(house, house.address())
+        result_of(house.assembly.engine.close())
+        house.assembly.receiver.record_refusal(STRANGER, "", (recipient,), "too large")
+
+    def test_a_key_as_password(self, house: House) -> None:
+        """A key is the password of its account; others are refused."""
+        receiver = house.assembly.receiver
+        assert result_of(receiver.authenticate(house.key)) == house.account.id
+        with pytest.raises(InvalidCredentials):
+            result_of(receiver.authenticate("mck_wrong"))
+
+
+def _kind(failed: "Deferred[Any]") -> type[BaseException]:
+    with pytest.raises(ExpectedFailure) as caught:
+        result_of(failed)
+    return caught.type
