@@ -44,6 +44,8 @@ class ShareMessage:
         """
         token = new_share_token(self._random_bytes)
         replaced = await self._store.replace_share_token(account_id, message_id, token, self._now())
-        if not replaced:
+        # Read anew, not with those who asked for the message before: they get the old link.
+        row = await self._store.find_message(account_id, message_id, self._now())
+        if not replaced or row is None:
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
-        return await self._loader.load(account_id, message_id)
+        return await self._loader.complete(row)

@@ -1,0 +1,359 @@
+"""Reading, sharing and deleting mail: what is given, to whom, and how often it is derived."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from mailcheck.assembly import Lanes
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import (
+    AttachmentNotFound,
+    InvalidParameter,
+    MessageNotFound,
+    ShareNotFound,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import MessageSummary
+from mailcheck.core.share_links import format_share_token
+from mailcheck.operations.contents import RECENT_CONTENTS, RECENT_SIZE
+from mailcheck.operations.delete_messages import BATCH
+from mailcheck.operations.read_inbox import OVERVIEW_TAGS, MessageList
+from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_lane import HeldLane
+
+ANY = MessageFilter()
+
+NEVER = Instant(0)
+"""Nothing has expired by then."""
+
+ATTACHMENT = (
+    b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\ntext\r\n--b\r\n"
+    b'Content-Disposition: attachment; filename="a.txt"\r\n\r\ninside\r\n--b--\r\n'
+)
+
+
+class ReadingRoom(House):
+    """A house whose reads, and whose taking apart of mails, can be held up and counted."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer, self.content = HeldLane(), HeldLane(), HeldLane()
+        super().__init__(config_in_memory(), Lanes(self.writer, self.reader, self.content))
+
+    def newest(self) -> MessageSummary:
+        """Give the newest message."""
+        page = result_of(self.assembly._mail_store.page(self.account.id, ANY, NEVER, 1, 0))
+        summary: MessageSummary = page.entries[0][0]
+        return summary
+
+    def page(self, wanted: MessageFilter = ANY, limit: int = 10, page: int = 1) -> MessageList:
+        """Give a page of a list."""
+        found: MessageList = run(
+            self.assembly.inbox.read.page(self.account.id, wanted, limit, page)
+        )
+        return found
+
+
+@pytest.fixture
+def room() -> Iterator[ReadingRoom]:
+    """A house to read in."""
+    room = ReadingRoom()
+    yield room
+    room.close()
+
+
+class TestContents:
+    """What a mail contains is derived once."""
+
+    def test_derived_once_and_kept(self, room: ReadingRoom) -> None:
+        """The first reader has a mail derived, all others get what was derived."""
+        delivery_id = room.receive()
+        contents = room.assembly.derivation._contents
+        first = run(contents.of(delivery_id))
+        assert first.codes == ("482913",)
+        assert run(contents.of(delivery_id)) is first
+        assert room.content.calls == 1
+        assert result_of(room.assembly._content_store.find_content(delivery_id)) == first
+
+    def test_derived_once_for_all_who_ask(self, room: ReadingRoom) -> None:
+        """Readers who come while a mail is being derived wait for the same result."""
+        delivery_id = room.receive()
+        contents = room.assembly.derivation._contents
+        room.content.hold_calls()
+        asked = [Deferred.fromCoroutine(contents.of(delivery_id)) for _ in range(5)]
+        room.content.let_go()
+        assert len({id(result_of(one)) for one in asked}) == 1
+        assert room.content.calls == 1
+
+    def test_not_derived_again(self, room: ReadingRoom) -> None:
+        """What fell out of memory comes from the store, and is not derived again."""
+        deliveries = [room.receive() for _ in range(RECENT_CONTENTS + 1)]
+        contents = room.assembly.derivation._contents
+        for delivery_id in deliveries:
+            run(contents.of(delivery_id))
+        calls, reads = room.content.calls, room.reader.calls
+        for delivery_id in deliveries[1:]:
+            run(contents.of(delivery_id))
+        assert room.reader.calls == reads
+        run(contents.of(deliveries[0]))
+        assert room.reader.calls == reads + 1
+        assert room.content.calls == calls
+
+    def test_large_contents_are_not_kept_in_memory(self, room: ReadingRoom) -> None:
+        """A large content is read from the store each time: memory stays bounded."""
+        delivery_id = room.receive(raw=mail(body="x" * (RECENT_SIZE + 10)))
+        contents = room.assembly.derivation._contents
+        run(contents.of(delivery_id))
+        reads = room.reader.calls
+        run(contents.of(delivery_id))
+        assert room.reader.calls == reads + 1
+
+    def test_deleted_while_it_is_derived(self, room: ReadingRoom) -> None:
+        """A mail that is deleted while it is derived leaves nothing behind."""
+        delivery_id = room.receive()
+        room.content.hold_calls()
+        asked = Deferred.fromCoroutine(room.assembly.derivation._contents.of(delivery_id))
+        run(room.assembly.inbox.delete.matching(room.account.id, ANY))
+        room.content.let_go()
+        assert result_of(asked).codes == ("482913",)
+        assert result_of(room.assembly._content_store.find_content(delivery_id)) is None
+
+    def test_deleted_before_it_is_derived(self, room: ReadingRoom) -> None:
+        """Of a mail that has gone there is no content."""
+        delivery_id = room.receive()
+        run(room.assembly.inbox.delete.matching(room.account.id, ANY))
+        with pytest.raises(MessageNotFound):
+            run(room.assembly.derivation._contents.of(delivery_id))
+
+    def test_what_can_not_be_saved(self, room: ReadingRoom) -> None:
+        """A content that can't be saved is given all the same: it can be derived again."""
+        delivery_id = room.receive()
+        room.writer.hold_calls()
+        content = run(room.assembly.derivation._contents.of(delivery_id))
+        assert content.codes == ("482913",)
+        assert result_of(room.assembly._content_store.find_content(delivery_id)) is None
+        room.writer.let_go()
+
+
+class TestMessages:
+    """Single messages."""
+
+    def test_a_message(self, room: ReadingRoom) -> None:
+        """A message comes with its envelope and what was derived of it, read once for all."""
+        room.receive(room.address("a"))
+        summary = room.newest()
+        room.reader.hold_calls()
+        asked = [
+            Deferred.fromCoroutine(room.assembly.inbox.read.message(room.account.id, summary.id))
+            for _ in range(3)
+        ]
+        room.reader.let_go()
+        messages = [result_of(one) for one in asked]
+        assert messages[0] is messages[1] is messages[2]
+        assert messages[0].summary == summary
+        assert messages[0].envelope_sender == "shop@example.com"
+        assert messages[0].content.text.startswith("Your code")
+
+    def test_messages_of_others(self, room: ReadingRoom) -> None:
+        """Another account's message is as if it were not there, for whatever is asked."""
+        room.receive()
+        summary, read = room.newest(), room.assembly.inbox.read
+        for owner, message_id in [
+            (AccountId("other"), summary.id),
+            (room.account.id, MessageId("none")),
+        ]:
+            for asked in (
+                read.message(owner, message_id),
+                read.raw_message(owner, message_id),
+                read.attachment(owner, message_id, "1"),
+                room.assembly.inbox.share.renew(owner, message_id),
+                room.assembly.inbox.delete.one(owner, message_id),
+            ):
+                with pytest.raises(MessageNotFound):
+                    run(asked)
+        assert run(read.message(room.account.id, summary.id)).summary == summary
+
+    def test_raw_bytes(self, room: ReadingRoom) -> None:
+        """The exact bytes are given."""
+        raw = bytes(range(256))
+        room.receive(raw=raw)
+        assert run(room.assembly.inbox.read.raw_message(room.account.id, room.newest().id)) == raw
+
+    def test_raw_bytes_that_go_meanwhile(self, room: ReadingRoom) -> None:
+        """A message that is deleted while its bytes are looked for is not there."""
+        room.receive()
+        summary = room.newest()
+        room.reader.hold_answers()
+        asked = Deferred.fromCoroutine(
+            room.assembly.inbox.read.raw_message(room.account.id, summary.id)
+        )
+        run(room.assembly.inbox.delete.one(room.account.id, summary.id))
+        room.reader.let_go()
+        with pytest.raises(MessageNotFound):
+            result_of(asked)
+
+    def test_attachments(self, room: ReadingRoom) -> None:
+        """An attachment is given decoded by its id; others are not there."""
+        room.receive(raw=ATTACHMENT)
+        summary, read = room.newest(), room.assembly.inbox.read
+        message = run(read.message(room.account.id, summary.id))
+        (facts,) = message.content.attachments
+        attachment = run(read.attachment(room.account.id, summary.id, facts.id))
+        assert (attachment.filename, attachment.data) == ("a.txt", b"inside")
+        for wrong in ("", "99", "../1"):
+            with pytest.raises(AttachmentNotFound):
+                run(read.attachment(room.account.id, summary.id, wrong))
+
+    def test_the_inbox_of_nobody(self, room: ReadingRoom) -> None:
+        """The inbox of an account that has gone is not there."""
+        with pytest.raises(MessageNotFound):
+            run(room.assembly.inbox.read.state(AccountId("gone")))
+
+
+class TestLists:
+    """Pages of a list."""
+
+    def test_pages(self, room: ReadingRoom) -> None:
+        """Pages count from 1, name the next one, and the last one names none."""
+        for _ in range(5):
+            room.receive()
+        pages = [room.page(limit=2, page=number) for number in (1, 2, 3, 4)]
+        assert [page.next_page for page in pages] == [2, 3, None, None]
+        positions = [[message.summary.position for message in page.messages] for page in pages]
+        assert positions == [[5, 4], [3, 2], [1], []]
+        assert {(page.total, page.cursor) for page in pages} == {(5, 5)}
+
+    def test_a_page_that_fits(self, room: ReadingRoom) -> None:
+        """A page that holds all there is names no next one."""
+        for _ in range(2):
+            room.receive()
+        assert room.page(limit=2).next_page is None
+
+    def test_what_was_extracted(self, room: ReadingRoom) -> None:
+        """Each message of a list has its links and codes, derived now where they were not yet."""
+        room.receive(raw=mail(body="Your code is 111222"))
+        room.receive(raw=mail(body="Your code is 333444"))
+        run(room.assembly.inbox.read.message(room.account.id, room.newest().id))
+        assert [message.extracted.codes for message in room.page().messages] == [
+            ("333444",),
+            ("111222",),
+        ]
+
+    def test_deleted_while_it_is_listed(self, room: ReadingRoom) -> None:
+        """A message that is deleted while a list is made is left out."""
+        for _ in range(3):
+            room.receive()
+        summary = room.newest()
+        room.reader.hold_answers()
+        listed = Deferred.fromCoroutine(room.assembly.inbox.read.page(room.account.id, ANY, 10, 1))
+        run(room.assembly.inbox.delete.one(room.account.id, summary.id))
+        room.reader.let_go()
+        positions = [message.summary.position for message in result_of(listed).messages]
+        assert positions == [2, 1]
+
+    def test_a_foreign_cursor(self, room: ReadingRoom) -> None:
+        """A cursor that the inbox has not reached is refused, by lists and by bulk deletion."""
+        room.receive()
+        beyond = MessageFilter(after=Position(2))
+        with pytest.raises(InvalidParameter):
+            room.page(beyond)
+        for owner in (room.account.id, AccountId("gone")):
+            with pytest.raises(InvalidParameter):
+                run(room.assembly.inbox.delete.matching(owner, beyond))
+        assert room.page(replace(beyond, after=Position(1))).messages == ()
+
+    def test_the_overview(self, room: ReadingRoom) -> None:
+        """An overview names the newest tags up to a bound, and how many there are."""
+        addresses = [room.address(f"t{number}") for number in range(OVERVIEW_TAGS + 1)]
+        room.receive(*addresses)
+        overview = run(room.assembly.inbox.read.overview(room.account.id))
+        assert (len(overview.tags), overview.tag_total) == (OVERVIEW_TAGS, OVERVIEW_TAGS + 1)
+
+
+class TestDeleting:
+    """Deleting mail for good."""
+
+    @pytest.mark.parametrize("count", [0, 1, BATCH, BATCH + 1])
+    def test_many(self, room: ReadingRoom, count: int) -> None:
+        """However many match, all are deleted, a batch at a time, and counted."""
+        room.receive(room.address("kept"))
+        if count:
+            room.receive(*[room.address(f"t{number}") for number in range(count)])
+        after = MessageFilter(after=Position(1))
+        writes = room.writer.calls
+        assert run(room.assembly.inbox.delete.matching(room.account.id, after)) == count
+        assert room.writer.calls - writes == count // BATCH + 1
+        assert [message.summary.tag for message in room.page().messages] == ["kept"]
+
+
+class TestSharing:
+    """Share links."""
+
+    def token(self, room: ReadingRoom) -> str:
+        """Give the share token of the newest message."""
+        summary = room.newest()
+        return format_share_token(summary.id, summary.share_token)
+
+    def test_opening(self, room: ReadingRoom) -> None:
+        """A share link leads to its message, without any account."""
+        room.receive()
+        message = run(room.assembly.inbox.share.open(self.token(room)))
+        assert message.summary == room.newest()
+
+    def test_wrong_links(self, room: ReadingRoom) -> None:
+        """Every other link leads nowhere, and all of them alike."""
+        room.receive()
+        token = self.token(room)
+        wrong = ["", "x", token[:-1], token[:-1] + "!", token + "a", token[26:], "a" * 52, "\ud800"]
+        messages = set()
+        for one in wrong:
+            with pytest.raises(ShareNotFound) as caught:
+                run(room.assembly.inbox.share.open(one))
+            messages.add(str(caught.value))
+        assert len(messages) == 1
+
+    def test_revoking(self, room: ReadingRoom) -> None:
+        """A new link takes the place of the old one, which leads nowhere from then on."""
+        room.receive()
+        old = self.token(room)
+        renewed = run(room.assembly.inbox.share.renew(room.account.id, room.newest().id))
+        new = self.token(room)
+        assert format_share_token(renewed.summary.id, renewed.summary.share_token) == new != old
+        assert run(room.assembly.inbox.share.open(new)).summary.id == renewed.summary.id
+        with pytest.raises(ShareNotFound):
+            run(room.assembly.inbox.share.open(old))
+
+    def test_revoking_while_it_is_read(self, room: ReadingRoom) -> None:
+        """Who revokes a link gets the new one, even while others are reading the message."""
+        room.receive()
+        summary = room.newest()
+        room.reader.hold_answers()
+        reading = Deferred.fromCoroutine(
+            room.assembly.inbox.read.message(room.account.id, summary.id)
+        )
+        renewing = Deferred.fromCoroutine(
+            room.assembly.inbox.share.renew(room.account.id, summary.id)
+        )
+        room.reader.let_go()
+        assert result_of(reading).summary.share_token == summary.share_token
+        assert result_of(renewing).summary.share_token == room.newest().share_token
+        assert room.newest().share_token != summary.share_token
+
+    def test_the_end_of_a_link(self, room: ReadingRoom) -> None:
+        """A link dies with its message: when it expires, and when it is deleted."""
+        room.receive()
+        token = self.token(room)
+        room.clock.advance(24 * 3600)
+        with pytest.raises(ShareNotFound):
+            run(room.assembly.inbox.share.open(token))
+        room.receive()
+        token, summary = self.token(room), room.newest()
+        room.reader.hold_answers()
+        opening = Deferred.fromCoroutine(room.assembly.inbox.share.open(token))
+        run(room.assembly.inbox.delete.one(room.account.id, summary.id))
+        room.reader.let_go()
+        with pytest.raises(ShareNotFound):
+            result_of(opening)
