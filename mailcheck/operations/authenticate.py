@@ -1,7 +1,7 @@
 """Who is calling: from the secret of an API key to the account behind it."""
 
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.errors import InvalidCredentials
+from mailcheck.core.errors import InvalidCredentials, StoreUnavailable
 from mailcheck.core.identifiers import KeyId, digest_secret
 from mailcheck.core.instants import Instant
 from mailcheck.operations.ports import AccountStore, Now
@@ -37,7 +37,15 @@ class Authenticator:
         return Caller(key.account_id, key.id, limits)
 
     async def save_key_uses(self) -> None:
-        """Write down when keys were last used: now and then, not for every request."""
+        """Write down when keys were last used: now and then, not for every request.
+
+        :raises StoreUnavailable: not now; what was not written is tried again the next time.
+        """
         uses, self._uses = self._uses, {}
-        if uses:
+        if not uses:
+            return
+        try:
             await self._store.note_key_use(list(uses.items()))
+        except StoreUnavailable:
+            self._uses = {**uses, **self._uses}
+            raise

@@ -1,0 +1,161 @@
+"""Accounts and keys: made, used, revoked."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mailcheck.config_options import LimitsOptions
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.errors import (
+    AccountNameTaken,
+    AccountNotFound,
+    InvalidCredentials,
+    InvalidParameter,
+    KeyNotFound,
+    StoreUnavailable,
+)
+from mailcheck.core.instants import Instant, instant_of
+from mailcheck.storage.engine import Transaction, for_each
+from tests.house import House, config_in_memory, result_of, run
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A house with unusual limits."""
+    house = House(config_in_memory(limits=LimitsOptions(requests_per_minute=7, requests_per_day=9)))
+    yield house
+    house.close()
+
+
+@for_each
+def _break_store(transaction: Transaction, table_exists: bool) -> None:
+    names = ("api_key", "hidden") if table_exists else ("hidden", "api_key")
+    transaction.execute(f"ALTER TABLE {names[0]} RENAME TO {names[1]}")
+
+
+def last_use(house: House) -> Instant | None:
+    """Give when the first account's only key was last used."""
+    (key,) = run(house.assembly.accounts.list_keys(house.account))
+    last_used_at: Instant | None = key.last_used_at
+    return last_used_at
+
+
+def test_the_first_account_is_the_operators(house: House) -> None:
+    """The first account reads postmaster's mail, until another one is given the role."""
+    accounts = house.assembly.accounts
+    assert house.account.is_operator
+    house.clock.advance(1)
+    assert not run(accounts.add("second")).is_operator
+    house.clock.advance(1)
+    assert run(accounts.add("third", is_operator=True)).is_operator
+    assert [one.is_operator for one in run(accounts.accounts())] == [False, False, True]
+
+
+def test_names_of_accounts(house: House) -> None:
+    """A name is given once, whatever blanks are around it, and is not empty."""
+    accounts = house.assembly.accounts
+    assert run(accounts.add("  Ann  ")).name == "Ann"
+    with pytest.raises(AccountNameTaken):
+        run(accounts.add("Ann"))
+    for name in ("", "  ", "\n"):
+        with pytest.raises(InvalidParameter) as caught:
+            run(accounts.add(name))
+        assert caught.value.name == "name"
+    assert run(accounts.find("Ann")).name == "Ann"
+    with pytest.raises(AccountNotFound, match="Bob"):
+        run(accounts.find("Bob"))
+
+
+def test_keys_are_shown_once(house: House) -> None:
+    """What is kept of a key is its beginning and nothing that would open anything."""
+    accounts = house.assembly.accounts
+    issued = run(accounts.issue_key(house.account, "CI", per_minute=5, per_day=6))
+    assert issued.secret.startswith("mck_")
+    assert issued.key.hint == issued.secret[:8]
+    kept = run(accounts.list_keys(house.account))[-1]
+    assert kept == issued.key
+    assert (kept.name, kept.per_minute, kept.per_day) == ("CI", 5, 6)
+    assert issued.secret not in repr(kept)
+
+
+def test_a_key_that_the_operator_chose(house: House) -> None:
+    """A preset key works when it is long enough to be one, and is plain ASCII."""
+    accounts = house.assembly.accounts
+    preset = "a-key-of-our-own-choice"
+    assert not run(accounts.knows_key(preset))
+    run(accounts.issue_key(house.account, "preset", preset=preset))
+    assert run(accounts.knows_key(preset))
+    assert run(house.assembly.authenticator.identify(preset)).account_id == house.account.id
+    for wrong in ("", "fifteen letters", "sixteen lettersü"):
+        with pytest.raises(InvalidParameter):
+            run(accounts.issue_key(house.account, "preset", preset=wrong))
+
+
+def test_who_calls(house: House) -> None:
+    """A key tells its account and its limits, its own ones where it has them."""
+    identify = house.assembly.authenticator.identify
+    plain = run(house.assembly.accounts.issue_key(house.account, "")).secret
+    assert run(identify(plain)).limits == RequestLimits(7, 9)
+    caller = run(identify(house.issue_key(house.account, per_minute=1, per_day=2)))
+    assert (caller.account_id, caller.limits) == (house.account.id, RequestLimits(1, 2))
+
+
+@pytest.mark.parametrize("secret", ["", "mck_", "mck_unknown", "\udcff", "x" * 100_000])
+def test_unknown_keys(house: House, secret: str) -> None:
+    """Whatever is no key is unknown, and no crash."""
+    with pytest.raises(InvalidCredentials, match="unknown"):
+        run(house.assembly.authenticator.identify(secret))
+
+
+def test_revoked_keys(house: House) -> None:
+    """A revoked key stops at once, says so, and can't be revoked twice."""
+    accounts = house.assembly.accounts
+    issued = run(accounts.issue_key(house.account, ""))
+    run(accounts.revoke_key(issued.key.id))
+    with pytest.raises(InvalidCredentials, match="revoked"):
+        run(house.assembly.authenticator.identify(issued.secret))
+    assert run(accounts.knows_key(issued.secret))
+    for key_id in (issued.key.id, "nobody"):
+        with pytest.raises(KeyNotFound, match=key_id):
+            run(accounts.revoke_key(key_id))
+
+
+def test_use_of_keys_is_written_now_and_then(house: House) -> None:
+    """When a key was last used is kept once it is written down, and then its last use counts."""
+    authenticator = house.assembly.authenticator
+    run(authenticator.save_key_uses())
+    assert last_use(house) is None
+    for _ in range(3):
+        run(authenticator.identify(house.key))
+        house.clock.advance(1)
+    assert last_use(house) is None
+    run(authenticator.save_key_uses())
+    last = instant_of(house.clock.seconds() - 1)
+    assert last_use(house) == last
+
+
+def test_use_of_keys_that_can_not_be_written(house: House) -> None:
+    """What could not be written is written the next time, the later use of a key before it."""
+    authenticator = house.assembly.authenticator
+    run(authenticator.identify(house.key))
+    result_of(house.assembly.engine.write(_break_store, True))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            run(authenticator.save_key_uses())
+    result_of(house.assembly.engine.write(_break_store, False))
+    run(authenticator.save_key_uses())
+    assert last_use(house) == instant_of(house.clock.seconds())
+
+
+def test_a_later_use_is_not_overwritten(house: House) -> None:
+    """A use that came while an earlier one could not be written is the one that counts."""
+    authenticator = house.assembly.authenticator
+    run(authenticator.identify(house.key))
+    result_of(house.assembly.engine.write(_break_store, True))
+    with pytest.raises(StoreUnavailable):
+        run(authenticator.save_key_uses())
+    result_of(house.assembly.engine.write(_break_store, False))
+    house.clock.advance(5)
+    run(authenticator.identify(house.key))
+    run(authenticator.save_key_uses())
+    assert last_use(house) == instant_of(house.clock.seconds())
