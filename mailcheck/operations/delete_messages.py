@@ -26,7 +26,7 @@ class DeleteMessages:
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
-        """Delete all messages that match when it begins; gives how many.
+        """Delete all messages that match; gives how many.
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """

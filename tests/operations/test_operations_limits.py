@@ -1,0 +1,90 @@
+"""Counting requests against their limits."""
+
+import pytest
+from twisted.internet.task import Clock
+
+from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.instants import instant_of
+from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
+from mailcheck.operations.count_requests import RequestMeter
+from tests.house import START_OF_TIME, run
+
+LIMITS = RequestLimits(per_minute=3, per_day=5)
+
+
+class Metered:
+    """A meter on a clock."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.clock.advance(START_OF_TIME)
+        self.meter = RequestMeter(LocalRateCounters(), lambda: instant_of(self.clock.seconds()))
+
+    def count(self, times: int = 1, limits: RequestLimits = LIMITS, subject: str = "key") -> Usage:
+        """Count some requests, and give what the last one left."""
+        for _ in range(times):
+            usage: Usage = run(self.meter.count(subject, limits))
+        return usage
+
+
+@pytest.fixture
+def metered() -> Metered:
+    """A meter at the beginning of a minute, in the middle of a day."""
+    return Metered()
+
+
+def test_what_is_left(metered: Metered) -> None:
+    """Each request leaves one less in both windows; subjects count for themselves."""
+    assert metered.count() == Usage(2, 4, None)
+    assert metered.count(2) == Usage(0, 2, None)
+    assert metered.count(subject="other") == Usage(2, 4, None)
+
+
+def test_the_minute_is_used_up(metered: Metered) -> None:
+    """A request over the minute's limit is refused and not counted; the next minute is new."""
+    metered.count(3)
+    assert metered.count(9) == Usage(0, 2, MINUTE_WINDOW)
+    metered.clock.advance(60)
+    assert metered.count() == Usage(2, 1, None)
+
+
+def test_the_day_is_used_up(metered: Metered) -> None:
+    """With the day used up the next minute does not help, the next day does."""
+    metered.count(3)
+    metered.clock.advance(60)
+    metered.count(2)
+    assert metered.count() == Usage(1, 0, DAY_WINDOW)
+    metered.clock.advance(60)
+    assert metered.count() == Usage(3, 0, DAY_WINDOW)
+    metered.clock.advance(12 * 3600)
+    assert metered.count() == Usage(2, 4, None)
+
+
+def test_looking_costs_nothing(metered: Metered) -> None:
+    """What is left can be looked at without a request being counted, used up or not."""
+    for _ in range(3):
+        assert run(metered.meter.look("key", LIMITS)) == Usage(3, 5, None)
+    metered.count(2)
+    assert run(metered.meter.look("key", LIMITS)) == Usage(1, 3, None)
+    metered.count(2)
+    assert run(metered.meter.look("key", LIMITS)) == Usage(0, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "exhausted", "words", "retry_after"),
+    [
+        (0, MINUTE_WINDOW, "3 requests per minute is reached; it resets at 2026-11-21T12:01:", 60),
+        (59.5, MINUTE_WINDOW, "3 requests per minute", 1),
+        (0, DAY_WINDOW, "5 requests per day is reached; it resets at 2026-11-22T00:00:", 43_200),
+    ],
+)
+def test_refusals(
+    metered: Metered, seconds: float, exhausted: object, words: str, retry_after: int
+) -> None:
+    """A refusal names the limit, its value and when it is free again, and after how long."""
+    metered.clock.advance(seconds)
+    usage = Usage(0, 0, MINUTE_WINDOW if exhausted is MINUTE_WINDOW else DAY_WINDOW)
+    refusal = metered.meter.refusal(usage, LIMITS)
+    assert words in str(refusal)
+    assert refusal.retry_after == retry_after

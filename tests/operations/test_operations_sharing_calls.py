@@ -1,0 +1,112 @@
+"""Callers who ask for the same at the same time share one answer."""
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+
+from mailcheck.operations.sharing_calls import SharedCalls
+from tests.house import result_of
+
+
+class Calls:
+    """A function whose calls the test answers."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answers: list[Deferred[int]] = []
+        self.shared: SharedCalls[str, int] = SharedCalls(self.call)
+
+    async def call(self, key: str) -> int:
+        """Take a call."""
+        self.asked.append(key)
+        answer: Deferred[int] = Deferred()
+        self.answers.append(answer)
+        return await answer
+
+
+def test_one_call_for_all() -> None:
+    """Those who ask while a call is under way get its answer; other keys have their own."""
+    calls = Calls()
+    asked = [calls.shared.call(key) for key in ("a", "a", "b", "a")]
+    assert calls.asked == ["a", "b"]
+    calls.answers[0].callback(1)
+    calls.answers[1].callback(2)
+    assert [result_of(one) for one in asked] == [1, 1, 2, 1]
+
+
+def test_the_next_one_calls_again() -> None:
+    """An answer is shared, not kept: who asks after it makes a call of its own."""
+    calls = Calls()
+    first = calls.shared.call("a")
+    calls.answers[0].callback(1)
+    second = calls.shared.call("a")
+    calls.answers[1].callback(2)
+    assert (result_of(first), result_of(second)) == (1, 2)
+
+
+def test_a_failure_is_shared() -> None:
+    """When the call fails, all who share it hear so, and the next one tries again."""
+    calls = Calls()
+    asked = [calls.shared.call("a") for _ in range(3)]
+    calls.answers[0].errback(ZeroDivisionError("no"))
+    for one in asked:
+        with pytest.raises(ZeroDivisionError):
+            result_of(one)
+    again = calls.shared.call("a")
+    calls.answers[1].callback(1)
+    assert result_of(again) == 1
+
+
+@pytest.mark.parametrize("leaving", [0, 1, 2])
+def test_one_who_leaves(leaving: int) -> None:
+    """Whoever is cancelled, the first one too, leaves the call and the others alone."""
+    calls = Calls()
+    asked = [calls.shared.call("a") for _ in range(3)]
+    failures: list[Failure] = []
+    asked[leaving].addErrback(failures.append)
+    asked.pop(leaving).cancel()
+    assert [failure.type for failure in failures] == [CancelledError]
+    calls.answers[0].callback(1)
+    assert [result_of(one) for one in asked] == [1, 1]
+
+
+def test_all_leave() -> None:
+    """A call that nobody waits for any more ends in silence, even when it fails."""
+    calls = Calls()
+    for _ in range(2):
+        asked = calls.shared.call("a")
+        asked.addErrback(lambda _: None)
+        asked.cancel()
+    assert calls.asked == ["a"]
+    calls.answers[0].errback(ZeroDivisionError("unheard"))
+
+
+def test_one_who_is_cancelled_by_another() -> None:
+    """A caller may be cancelled by what another one does with the answer."""
+    calls = Calls()
+    first, second = calls.shared.call("a"), calls.shared.call("a")
+    failures: list[Failure] = []
+    second.addErrback(failures.append)
+    first.addCallback(lambda _: second.cancel())
+    calls.answers[0].callback(1)
+    assert [failure.type for failure in failures] == [CancelledError]
+
+
+def test_one_who_asks_again_from_within() -> None:
+    """Who asks again when it is answered gets a call of its own."""
+    calls = Calls()
+    again: list[Deferred[int]] = []
+    calls.shared.call("a").addCallback(lambda _: again.append(calls.shared.call("a")))
+    calls.answers[0].callback(1)
+    calls.answers[1].callback(2)
+    assert result_of(again[0]) == 2
+
+
+def test_an_answer_at_once() -> None:
+    """A function that answers at once is fine."""
+
+    async def double(number: int) -> int:
+        return 2 * number
+
+    shared = SharedCalls(double)
+    assert [result_of(shared.call(number)) for number in (1, 2, 1)] == [2, 4, 2]
