@@ -4,13 +4,14 @@ from collections import deque
 from collections.abc import Sequence
 from ipaddress import IPv6Address
 
+from twisted.internet import error
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.interfaces import IDelayedCall, IProtocol, IProtocolFactory
 from twisted.python.failure import Failure
 
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.probes.failures import NotConnected
+from mailcheck.probes.failures import NotConnected, Refused
 from mailcheck.probes.reactor import ProbeReactor
 
 ATTEMPT_DELAY = 0.25  # seconds until the next address is tried beside the last, RFC 8305 5
@@ -29,7 +30,8 @@ def connect_first(
     not answer after `ATTEMPT_DELAY`; the factory makes one protocol, for the
     connection that is made first. Cancelling gives all attempts up.
 
-    :raises NotConnected: all have refused, or ``seconds`` have passed.
+    :raises Refused: all have refused.
+    :raises NotConnected: there is no way to some, or ``seconds`` have passed.
     """
     race = _Race(reactor, addresses, port, factory)
     race.try_next()
@@ -54,6 +56,7 @@ class _Race:
         self._factory = factory
         self._attempts: set[Deferred[IProtocol]] = set()
         self._next_attempt: IDelayedCall | None = None
+        self._have_all_refused = True
         self.connected: Deferred[IProtocol] = Deferred(lambda _: self._stop())
 
     def try_next(self) -> None:
@@ -61,7 +64,7 @@ class _Race:
         self._forget_timer()
         if not self._untried:
             if not self._attempts:
-                self.connected.errback(NotConnected())
+                self.connected.errback(Refused() if self._have_all_refused else NotConnected())
             return
         address = self._untried.popleft()
         kind = TCP6ClientEndpoint if isinstance(address, IPv6Address) else TCP4ClientEndpoint
@@ -78,9 +81,11 @@ class _Race:
         self._stop()
         self.connected.callback(protocol)
 
-    def _lose(self, _: Failure, attempt: Deferred[IProtocol]) -> None:
+    def _lose(self, failure: Failure, attempt: Deferred[IProtocol]) -> None:
         if attempt in self._attempts:  # else we have stopped it ourselves
             self._attempts.discard(attempt)
+            if not failure.check(error.ConnectionRefusedError):
+                self._have_all_refused = False
             self.try_next()
 
     def _stop(self) -> None:

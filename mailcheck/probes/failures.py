@@ -23,13 +23,17 @@ class NotConnected(DialFailed):
     """None of the addresses took the connection in time."""
 
 
+class Refused(NotConnected):
+    """All addresses refused: the host is there, and nobody listens."""
+
+
 class FetchProblem(Enum):
     """Why there is no response to show."""
 
     NO_HOST = "no-host"
     """The host has no address, or none that may be connected to."""
     NO_CONNECTION = "no-connection"
-    """Its addresses take no connection, or none that can be encrypted."""
+    """The host refuses connections, or encrypting them."""
     BAD_CERTIFICATE = "bad-certificate"
     BAD_REDIRECT = "bad-redirect"
     """To something that is no web address, from https to http, or once too often."""
@@ -37,7 +41,7 @@ class FetchProblem(Enum):
     NO_HTTP = "no-http"
     """What comes is not HTTP, compressed against our wish, or breaks off."""
     SILENT = "silent"
-    """Nothing, or not all, in time; or the fault is ours."""
+    """No answer in time, not from DNS either; or the fault is ours."""
 
 
 class FetchFailed(Exception):

@@ -78,7 +78,7 @@ class GuardedDialer:
         :raises HostNotFound: the name has no address.
         :raises HostUndetermined: DNS does not answer.
         :raises AddressRefused: no address of it may be dialled; nothing was sent to any.
-        :raises NotConnected: no address took the connection.
+        :raises NotConnected: no address took the connection (`Refused`: all refused it).
         """
         ends_at = self._reactor.seconds() + seconds
         found = await self._find_addresses(host, ends_at)

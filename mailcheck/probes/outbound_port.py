@@ -28,6 +28,7 @@ REFERENCE_HOSTS = (
 )
 """Mail hosts of three operators who are hardly ever all down; each gets an empty connection."""
 
+SMTP_PORT = 25
 FRESHNESS = 10 * MINUTE
 SECONDS = 5.0  # to connect
 
@@ -50,14 +51,15 @@ class _GoodbyeFactory(Factory):
 class OutboundPortCheck:
     """Knows for some minutes what it found out.
 
-    :param hosts: whom to ask, `REFERENCE_HOSTS` for port 25; without any it stays unknown.
+    :param hosts: whom to ask about port 25. Of any other port, and without
+        hosts, it stays unknown: nobody is known to listen there.
     """
 
     def __init__(
         self, dialer: GuardedDialer, clock: IReactorTime, port: int, hosts: Sequence[str]
     ) -> None:
         self._dialer = dialer
-        self._hosts = tuple(hosts)
+        self._hosts = tuple(hosts) if port == SMTP_PORT else ()
         self._checks: SharedProbes[int, OutboundPort] = SharedProbes(
             clock,
             Bounds(FRESHNESS),

@@ -9,9 +9,9 @@ hosts.accept().send(b"220 ready\r\n")
 
 from typing import Any, cast
 
+from twisted.internet import error
 from twisted.internet.address import IPv4Address as StreamAddress
 from twisted.internet.defer import Deferred
-from twisted.internet.error import ConnectError, ConnectionDone
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
 from zope.interface import implementer
@@ -58,7 +58,7 @@ class AcceptedConnection:
 
     def hang_up(self, reason: Exception | None = None) -> None:
         """End the connection."""
-        self.protocol.connectionLost(Failure(reason or ConnectionDone()))
+        self.protocol.connectionLost(Failure(reason or error.ConnectionDone()))
 
     def take(self) -> bytes:
         """Give what was said to us since the last time."""
@@ -89,10 +89,11 @@ class ScriptedHosts(MemoryReactorClock):
         cast(Any, protocol).makeConnection(transport)
         return AcceptedConnection(protocol, transport)
 
-    def refuse(self, index: int = -1) -> None:
+    def refuse(self, index: int = -1, reason: Exception | None = None) -> None:
         """Refuse a connection, the newest unless another is named."""
-        factory = self.tcpClients[index][2]
-        factory.clientConnectionFailed(cast(Any, self.connectors[index]), Failure(ConnectError()))
+        self.tcpClients[index][2].clientConnectionFailed(
+            cast(Any, self.connectors[index]), Failure(reason or error.ConnectionRefusedError())
+        )
 
     def is_given_up(self, index: int) -> bool:
         """Tell whether a connection is no longer wanted."""

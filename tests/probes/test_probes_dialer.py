@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.error import NoRouteError
 from twisted.internet.protocol import Factory, Protocol
 from twisted.logger import LogLevel, capturedLogs
 
@@ -15,6 +16,7 @@ from mailcheck.probes.failures import (
     HostNotFound,
     HostUndetermined,
     NotConnected,
+    Refused,
 )
 from mailcheck.probes.guarded_dialer import GuardedDialer, any_address
 from tests.fakes.memory_zone import MemoryZone
@@ -100,8 +102,17 @@ def test_who_refuses_is_followed_at_once(hosts: ScriptedHosts) -> None:
         assert not caller.results
         hosts.refuse()
     assert len(hosts.dialled) == 4
-    assert caller.failure is NotConnected
+    assert caller.failure is Refused
     assert hosts.getDelayedCalls() == []
+
+
+def test_no_way_is_no_refusal(hosts: ScriptedHosts) -> None:
+    """Where our own network has no way to an address, the host has not refused."""
+    caller = Caller(hosts)
+    caller.dial("both.example")
+    for reason in (None, NoRouteError(), None, None):
+        hosts.refuse(reason=reason)
+    assert caller.failure is NotConnected
 
 
 def test_nobody_waits_for_ever(hosts: ScriptedHosts) -> None:
@@ -146,7 +157,7 @@ def test_private_addresses_are_left_out(hosts: ScriptedHosts) -> None:
     caller.dial("mixed.example")
     hosts.refuse()
     assert hosts.dialled_hosts == ["8.8.8.8"]
-    assert caller.failure is NotConnected
+    assert caller.failure is Refused
 
 
 def test_a_private_host_is_refused(hosts: ScriptedHosts) -> None:

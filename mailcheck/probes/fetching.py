@@ -1,0 +1,232 @@
+"""Fetching small web resources from hosts that are not to be trusted.
+
+Every hop of a redirect is a new request over the guarded dialer. Nothing is
+unpacked: a compressed answer is refused, since a kilobyte of it can hold a
+gigabyte. What is not there in time, or too large, is given up.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from OpenSSL import SSL
+from service_identity import VerificationError
+from treq.client import HTTPClient
+from treq.content import collect
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.web.client import Agent, RequestTransmissionFailed, ResponseFailed
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IAgent, IBodyProducer, IResponse
+from zope.interface import implementer
+
+from mailcheck.probes.failures import (
+    AddressRefused,
+    DialFailed,
+    FetchFailed,
+    FetchProblem,
+    HostNotFound,
+    Refused,
+)
+from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.trust import TrustRoots
+from mailcheck.probes.web_connections import WebConnections
+
+USER_AGENT = "mailcheck"
+MAX_URL = 2_048  # characters
+HEADER_ALLOWANCE = 65_536  # octets of a connection that are no body: headers, TLS, chunk sizes
+REDIRECTS = (301, 302, 303, 307, 308)
+
+_BREAKDOWNS = (RequestTransmissionFailed, ResponseFailed)
+"""What Twisted makes of connections that end early or hold something else than HTTP."""
+
+_URL = re.compile(r"https?://[!-~]+", re.ASCII)  # printable, no spaces
+_SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """What to fetch; ``seconds`` is for everything, ``max_octets`` for the body."""
+
+    url: str
+    accept: str
+    max_octets: int
+    seconds: float = 9.0
+    max_redirects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A response. ``body`` is read of a 200 only; ``retry_after`` is in seconds."""
+
+    status: int
+    body: bytes = b""
+    retry_after: int | None = None
+
+    @property
+    def is_redirect(self) -> bool:
+        """Tell whether it leads elsewhere."""
+        return self.status in REDIRECTS
+
+
+class GuardedFetcher:
+    """Fetches by GET."""
+
+    def __init__(self, reactor: ProbeReactor, dialer: GuardedDialer, trust: TrustRoots) -> None:
+        self._reactor = reactor
+        self._dialer = dialer
+        self._trust = trust
+
+    def fetch(self, request: FetchRequest) -> Deferred[Fetched]:
+        """Fetch a resource; a redirect is the result where none may be followed.
+
+        Cancelling hangs up.
+
+        :raises FetchFailed: there is no response, whatever the reason.
+        """
+
+        def too_late(_: object, __: float) -> Fetched:
+            raise FetchFailed(FetchProblem.SILENT)
+
+        fetching = Deferred.fromCoroutine(self._fetch(request))
+        return fetching.addTimeout(request.seconds, self._reactor, too_late)
+
+    async def _fetch(self, request: FetchRequest) -> Fetched:
+        url = check_url(request.url)
+        for hops_left in range(request.max_redirects, -1, -1):
+            fetched, location = await self._get(url, request)
+            if not fetched.is_redirect or not request.max_redirects:
+                return fetched
+            if hops_left:
+                url = follow_redirect(url, location)
+        raise FetchFailed(FetchProblem.BAD_REDIRECT)
+
+    async def _get(self, url: str, request: FetchRequest) -> tuple[Fetched, str]:
+        """Give the response, and the place it leads to."""
+        if url.startswith("https:") and not self._trust:
+            raise FetchFailed(FetchProblem.SILENT)  # whom to believe is not known
+        connections = WebConnections(
+            self._dialer,
+            self._trust,
+            seconds=request.seconds,
+            max_octets=2 * request.max_octets + HEADER_ALLOWANCE,
+        )
+        reactor: Any = self._reactor
+        agent = _PlainAgent(Agent.usingEndpointFactory(reactor, connections))
+        headers = Headers({"Accept": [request.accept], "User-Agent": [USER_AGENT]})
+        try:
+            # A client of its own, so that no cookie of one server is kept for another.
+            response = await HTTPClient(agent).get(
+                url, headers=headers, allow_redirects=False, unbuffered=True, reactor=reactor
+            )
+            body = bytearray()
+            if response.code == 200:
+                await collect(response, _bounded(body, request.max_octets))
+        except (DialFailed, *_BREAKDOWNS, ValueError) as failure:
+            problem = FetchProblem.TOO_LARGE if connections.is_flooded else _problem_of(failure)
+            raise FetchFailed(problem) from failure
+        finally:
+            connections.hang_up()
+        wait = _header(response, "retry-after")
+        retry_after = int(wait) if _SECONDS.fullmatch(wait) else None
+        return Fetched(response.code, bytes(body), retry_after), _header(response, "location")
+
+
+def check_url(url: str) -> str:
+    """Give the URL back if it is one that may be fetched.
+
+    :raises FetchFailed: it is none, too long, or has a password in it.
+    """
+    try:
+        parts = urlsplit(url)
+        is_good = bool(parts.hostname) and parts.port != 0 and parts.username is None
+    except ValueError:
+        is_good = False
+    if not is_good or len(url) > MAX_URL or _URL.fullmatch(url) is None:
+        raise FetchFailed(FetchProblem.BAD_REDIRECT)
+    return url
+
+
+def follow_redirect(url: str, location: str) -> str:
+    """Give the URL that a Location header means.
+
+    :raises FetchFailed: it is no place to go to from there.
+    """
+    try:
+        target = check_url(urljoin(url, location))
+    except ValueError:
+        raise FetchFailed(FetchProblem.BAD_REDIRECT) from None
+    if url.startswith("https:") and not target.startswith("https:"):
+        raise FetchFailed(FetchProblem.BAD_REDIRECT)
+    return target
+
+
+@implementer(IAgent)
+class _PlainAgent:
+    """Asks for bodies as they are, where treq asks for compressed ones and unpacks them."""
+
+    def __init__(self, agent: IAgent) -> None:
+        self._agent = agent
+
+    def request(
+        self,
+        method: bytes,
+        uri: bytes,
+        headers: Headers | None = None,
+        bodyProducer: IBodyProducer | None = None,  # noqa: N803
+    ) -> Deferred[IResponse]:
+        """Send a request."""
+        headers = Headers() if headers is None else headers.copy()
+        headers.setRawHeaders("accept-encoding", ["identity"])
+        requested: Deferred[IResponse] = self._agent.request(method, uri, headers, bodyProducer)
+        return requested.addCallback(_refuse_encoded)
+
+
+def _refuse_encoded(response: IResponse) -> IResponse:
+    if response.headers.hasHeader("content-encoding"):
+        raise FetchFailed(FetchProblem.NO_HTTP)
+    return response
+
+
+def _bounded(body: bytearray, max_octets: int) -> Any:
+    def take(data: bytes) -> None:
+        if len(body) + len(data) > max_octets:
+            raise FetchFailed(FetchProblem.TOO_LARGE)
+        body.extend(data)
+
+    return take
+
+
+def _header(response: IResponse, name: str) -> str:
+    values: list[bytes] = response.headers.getRawHeaders(name.encode("ascii")) or [b""]
+    return values[0].decode("latin-1").strip()
+
+
+def _problem_of(failure: Exception) -> FetchProblem:
+    """Say what a failure means.
+
+    :raises CancelledError: it was our own giving up.
+    """
+    if isinstance(failure, HostNotFound | AddressRefused):
+        return FetchProblem.NO_HOST
+    if isinstance(failure, Refused):
+        return FetchProblem.NO_CONNECTION
+    if isinstance(failure, DialFailed):
+        return FetchProblem.SILENT
+    if not isinstance(failure, _BREAKDOWNS):
+        return FetchProblem.BAD_REDIRECT  # treq takes it for no URL, as it does with IPv6 literals
+    causes = [reason.value for reason in failure.reasons]
+    if any(isinstance(cause, CancelledError) for cause in causes):
+        raise CancelledError
+    if any(_is_about_certificate(cause) for cause in causes):
+        return FetchProblem.BAD_CERTIFICATE
+    if any(isinstance(cause, SSL.Error) for cause in causes):
+        return FetchProblem.NO_CONNECTION
+    return FetchProblem.NO_HTTP
+
+
+def _is_about_certificate(cause: BaseException) -> bool:
+    if isinstance(cause, VerificationError):
+        return True
+    return isinstance(cause, SSL.Error) and "certificate verify failed" in str(cause)

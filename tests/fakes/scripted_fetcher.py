@@ -1,0 +1,50 @@
+"""A web of which a test decides what each URL holds, without connections."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+
+from mailcheck.probes.failures import FetchFailed, FetchProblem
+from mailcheck.probes.fetching import Fetched, FetchRequest
+
+Page = Fetched | FetchProblem | bytes
+
+
+class ScriptedFetcher:
+    """Stands in for `GuardedFetcher`; a URL without a page is a 404.
+
+    What is fetched is in ``asked``; URLs in ``slow`` stay in ``pending`` until
+    `answer` is called. ``pages`` may be changed while a test runs.
+    """
+
+    def __init__(self, pages: Mapping[str, Page]) -> None:
+        self.pages = dict(pages)
+        self.requests: list[FetchRequest] = []
+        self.slow: set[str] = set()
+        self.pending: list[tuple[str, Deferred[Fetched]]] = []
+
+    @property
+    def asked(self) -> list[str]:
+        """Give the URLs in the order they were asked for."""
+        return [request.url for request in self.requests]
+
+    def fetch(self, request: FetchRequest) -> Deferred[Fetched]:
+        """Answer as `GuardedFetcher.fetch` does."""
+        self.requests.append(request)
+        if request.url in self.slow:
+            waiting: Deferred[Any] = Deferred()
+            self.pending.append((request.url, waiting))
+            return waiting
+        return self._answer(request.url)
+
+    def answer(self) -> None:
+        """Let the page go that was asked for first."""
+        url, waiting = self.pending.pop(0)
+        self._answer(url).chainDeferred(waiting)
+
+    def _answer(self, url: str) -> Deferred[Fetched]:
+        page = self.pages.get(url, Fetched(404))
+        if isinstance(page, FetchProblem):
+            return fail(FetchFailed(page))
+        return succeed(Fetched(200, page) if isinstance(page, bytes) else page)
