@@ -1,0 +1,60 @@
+"""The commands of docs/mcp.md, as a reader would paste them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.mcp_clients.installed import CHECKOUT, HOME, require
+from tests.servers.daemon import HOST, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+PAGE = CHECKOUT / "docs" / "mcp.md"
+SHOWN = "http://127.0.0.1:8080"
+
+
+def snippets(language: str) -> list[str]:
+    """Give the page's code in one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_configurations_can_be_read() -> None:
+    """Each client's configuration is JSON or TOML that names the endpoint."""
+    configurations = [*map(json.loads, snippets("json")), *map(tomllib.loads, snippets("toml"))]
+    assert len(configurations) == 4
+    for configuration in configurations:
+        assert f"{SHOWN}/mcp" in json.dumps(configuration)
+
+
+def test_the_commands_work(tmp_path: Path) -> None:
+    """The curl command takes an address, and the Python program says what came for its own."""
+    (program,) = snippets("python")
+    python = HOME / "python-sdk-2" / "bin" / "python"
+    require(python)
+    if shutil.which("curl") is None:
+        pytest.skip("curl is missing: sudo apt-get install curl")
+    (curl,) = (line for line in snippets("sh")[-1].split("\n\n") if line.startswith("curl"))
+    with running_daemon(tmp_path) as daemon:
+        here = f"http://{HOST}:{daemon.http_port}"
+        environment = {**os.environ, "MAILCHECK_KEY": daemon.key}
+        printed = subprocess.run(
+            curl.replace(SHOWN, here), shell=True, env=environment, capture_output=True, check=True
+        )
+        assert json.loads(printed.stdout)["result"]["structuredContent"]["cursor"] == "c0"
+        program = program.replace(SHOWN, here).replace('["cursor"]}', '["cursor"], "timeout": 1}')
+        said = subprocess.run(
+            [str(python), "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert re.match(
+        r"send the mail to dev-\S+\nno matching message arrived within 1 s", said.stdout
+    )
