@@ -7,8 +7,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from mailcheck.assembly import Lanes
 from mailcheck.config_options import WebOptions
+from mailcheck.lanes.direct import DirectLane
 from tests.house import House, config_in_memory
+from tests.web.lanes import FaultyLane
 from tests.web.raw_http import RawHttp
 
 PROXY, STRANGER = "10.0.0.1", "192.0.2.1"
@@ -142,15 +145,27 @@ def test_agents_get_the_same_link(behind_a_proxy: House) -> None:
     assert link == f"https://mail.example{urlsplit(message['shareUrl']).path}"
 
 
-def test_one_clients_name_is_no_other_clients(behind_a_proxy: House) -> None:
-    """A message that several read at a time, by different ways, has each one's own links."""
-    house = behind_a_proxy
-    message_id = house.get("/inbox/messages").json["messages"][0]["id"]
-    path = f"/api/v1/inbox/messages/{message_id}"
+def test_one_clients_name_is_no_other_clients() -> None:
+    """A message that wakes several, who wait by different ways, has each one's own links."""
+    reader = FaultyLane()
+    lanes = Lanes(DirectLane(), reader, DirectLane())
+    house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))), lanes)
+    house.receive()
+    house.pass_time(1)
     ways = [
-        ((PROXY, path, MAIL_EXAMPLE, HTTPS), "https://mail.example/share/"),
-        ((PROXY, path, "Host: other.example", HTTPS), "https://other.example/share/"),
-        ((STRANGER, path, MAIL_EXAMPLE, HTTPS), f"{OURS}/share/"),
-    ]
-    for way, beginning in ways * 2:
-        assert ask(house, *way)["shareUrl"].startswith(beginning)
+        (PROXY, "Host: one.example", "https://one.example"),
+        (PROXY, "Host: other.example", "https://other.example"),
+        (STRANGER, "Host: one.example", OURS),
+    ] * 2
+    path = "/api/v1/inbox/wait"
+    waiting = []
+    for peer, host, _ in ways:
+        http = RawHttp(house, peer)
+        http.send(write_request("GET", path, f"X-API-Key: {house.key}", host, HTTPS))
+        waiting.append(http)
+    reader.is_slow, reader.good_calls = True, 1  # the feed's look; then all load at a time
+    house.receive()
+    reader.catch_up()
+    links = [http.answers(("GET", path))[0].json["shareUrl"] for http in waiting]
+    assert [link.partition("/share/")[0] for link in links] == [origin for _, _, origin in ways]
+    house.close()

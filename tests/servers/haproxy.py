@@ -1,0 +1,133 @@
+"""A real HAProxy in front of a daemon, on loopback.
+
+    sections = {"mail": f"server daemon 127.0.0.1:{daemon.smtp_port} send-proxy"}
+    with running_haproxy(sections) as haproxy:
+        ...  # haproxy.ports["mail"]
+
+It runs as an ordinary user (``nobody`` when the tests run as root), with its
+configuration in a temporary folder, and is gone afterwards.
+"""
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+INSTALL_COMMAND = "apt-get install haproxy"
+HOST = "127.0.0.1"
+BACKLOG = 128
+DEADLINE = 10.0  # seconds
+POLL = 0.01  # seconds
+
+_CONFIGURATION = """\
+global
+    log stdout format raw local0
+{user}
+defaults
+    log global
+    timeout connect 5s
+    timeout client 90s
+    timeout server 90s
+"""
+
+_SECTION = """
+listen {name}
+    bind fd@{descriptor}
+{lines}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HaProxy:
+    """A running HAProxy: the port of each section, and where it logs."""
+
+    ports: Mapping[str, int]
+    _log: Path
+
+    def log(self) -> str:
+        """Give what it has logged."""
+        return self._log.read_text()
+
+    def when_logged(self, words: str) -> None:
+        """Wait until it logs something."""
+        deadline = time.monotonic() + DEADLINE
+        while words not in self.log():
+            assert time.monotonic() < deadline, f"HAProxy does not say {words!r}:\n{self.log()}"
+            time.sleep(POLL)
+
+
+def find_haproxy() -> str:
+    """Give the path of HAProxy; without it skip the test."""
+    path = shutil.which("haproxy", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+    if path is None:
+        pytest.skip(f"HAProxy is not installed: {INSTALL_COMMAND}")
+    return path
+
+
+@contextlib.contextmanager
+def running_haproxy(sections: Mapping[str, str]) -> Iterator[HaProxy]:
+    """Run HAProxy as long as the context lasts.
+
+    A section is what its ``listen`` holds beside ``bind``. The ports are
+    opened here and handed over, so that nobody can take one, and clients may
+    connect at once.
+    """
+    haproxy = find_haproxy()
+    with (
+        tempfile.TemporaryDirectory(prefix="mailcheck-haproxy-") as name,
+        _ports(sections) as ports,
+    ):
+        folder = Path(name)
+        configuration, log = folder / "haproxy.cfg", folder / "log"
+        configuration.write_text(_configure(sections, ports))
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [haproxy, "-db", "-f", str(configuration)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=[port.fileno() for port in ports.values()],
+            )
+        numbers = {section: port.getsockname()[1] for section, port in ports.items()}
+        running = HaProxy(numbers, log)
+        for port in ports.values():
+            port.close()  # without HAProxy clients are refused, and don't wait for it
+        try:
+            yield running
+            assert process.poll() is None, f"HAProxy has ended:\n{running.log()}"
+        finally:
+            process.terminate()
+            process.wait(DEADLINE)
+
+
+@contextlib.contextmanager
+def _ports(sections: Mapping[str, str]) -> Iterator[dict[str, socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        yield {
+            section: stack.enter_context(socket.create_server((HOST, 0), backlog=BACKLOG))
+            for section in sections
+        }
+
+
+def _configure(sections: Mapping[str, str], ports: Mapping[str, socket.socket]) -> str:
+    listens = [
+        _SECTION.format(name=section, descriptor=ports[section].fileno(), lines=lines)
+        for section, lines in sections.items()
+    ]
+    return _CONFIGURATION.format(user=_ordinary_user()) + "".join(listens)
+
+
+def _ordinary_user() -> str:
+    if os.getuid() != 0:
+        return ""
+    nobody = pwd.getpwnam("nobody")
+    return f"    uid {nobody.pw_uid}\n    gid {nobody.pw_gid}"

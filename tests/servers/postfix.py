@@ -1,0 +1,170 @@
+"""A real Postfix on loopback that relays what it gets to a daemon.
+
+    with running_postfix(daemon.smtp_port, {"mailcheck.example": "127.0.0.6"}) as postfix:
+        ...  # postfix.port, postfix.flush()
+
+Queue, data and configuration lie in a temporary folder; what the machine's own
+Postfix does and how it is configured does not matter. Its master starts as
+root only.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.daemon import free_ports
+
+HOST = "127.0.0.1"
+INSTALL_COMMAND = "apt-get install postfix"
+DEADLINE = 20.0  # seconds
+POLL = 0.02  # seconds
+
+_MAIN = """\
+compatibility_level = 3.6
+myhostname = relay.example
+mydestination =
+mynetworks = 127.0.0.0/8
+inet_interfaces = 127.0.0.1
+inet_protocols = ipv4
+smtputf8_enable = yes
+disable_dns_lookups = yes
+smtpd_peername_lookup = no
+alias_maps =
+queue_directory = {folder}/queue
+data_directory = {folder}/data
+maillog_file = {folder}/log
+maillog_file_prefixes = {folder}
+relay_domains = {domains}
+transport_maps = inline:{{ {transports} }}
+smtp_send_xforward_command = yes
+# All mail takes one connection, which stays open: what is said of a client must not stick to it.
+default_destination_concurrency_limit = 1
+smtp_connection_cache_destinations = 127.0.0.1
+smtp_connection_cache_time_limit = 60s
+"""
+
+# service, type, private, unprivileged, chroot, wakeup, maximum, command
+_MASTER = """\
+{host}:{port} inet n - n - - smtpd
+postlog unix-dgram n - n - 1 postlogd
+pickup unix n - n 60 1 pickup
+cleanup unix n - n - 0 cleanup
+qmgr unix n - n 300 1 qmgr
+rewrite unix - - n - - trivial-rewrite
+bounce unix - - n - 0 bounce
+defer unix - - n - 0 bounce
+trace unix - - n - 0 bounce
+flush unix n - n 1000? 0 flush
+proxymap unix - - n - - proxymap
+error unix - - n - - error
+retry unix - - n - - error
+showq unix n - n - - showq
+anvil unix - - n - 1 anvil
+scache unix - - n - 1 scache
+"""
+
+
+class Postfix:
+    """A running Postfix; ``port`` takes mail."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.port = port
+        self._folder = folder
+
+    def when_deferred(self, recipient: str) -> str:
+        """Wait until a mail is put off; gives the reason."""
+        deadline = time.monotonic() + DEADLINE
+        while time.monotonic() < deadline:
+            for waiting in self._deferred():
+                if waiting["address"] == recipient:
+                    return str(waiting["delay_reason"])
+            time.sleep(POLL)
+        raise AssertionError(f"no mail to {recipient} waits:\n{self.log()}")
+
+    def flush(self) -> None:
+        """Have it try again at once what it has put off."""
+        self._postqueue("-f")
+
+    def log(self) -> str:
+        """Give what it has logged."""
+        return (self._folder / "log").read_text()
+
+    def start(self) -> None:
+        """Start it; it takes mail when this returns."""
+        command = [_find("postfix"), "-c", str(self._folder), "start"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
+        assert done.returncode == 0, done.stderr + self.log()
+
+    def stop(self) -> None:
+        """End its master, which takes all of its programs with it."""
+        with (self._folder / "queue" / "pid" / "master.pid").open("r+") as file:
+            os.kill(int(file.read()), signal.SIGTERM)
+            fcntl.flock(file, fcntl.LOCK_EX)  # the master holds it as long as it lives
+
+    def _deferred(self) -> Iterator[Any]:
+        """List the recipients of what is put off; no flush would reach what is still tried."""
+        for line in self._postqueue("-j").splitlines():
+            mail = json.loads(line)
+            if mail["queue_name"] == "deferred":
+                yield from mail["recipients"]
+
+    def _postqueue(self, option: str) -> str:
+        command = [_find("postqueue"), "-c", str(self._folder), option]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE)
+        return done.stdout
+
+
+@contextlib.contextmanager
+def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Postfix]:
+    """Run Postfix as long as the context lasts.
+
+    ``sources`` are the domains whose mail it relays, each with the address of
+    this machine from which it connects to do so.
+    """
+    _find("postfix")
+    if os.getuid() != 0:
+        pytest.skip("Postfix starts as root only: run the tests with sudo")
+    with tempfile.TemporaryDirectory(prefix="mailcheck-postfix-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # its programs run as a user of their own
+        postfix = Postfix(folder, free_ports(1)[0])
+        _configure(folder, postfix.port, relay_port, sources)
+        postfix.start()
+        try:
+            yield postfix
+        finally:
+            postfix.stop()
+
+
+def _find(program: str) -> str:
+    path = shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
+    if path is None:
+        pytest.skip(f"Postfix is not installed: {INSTALL_COMMAND}")
+    return path
+
+
+def _configure(folder: Path, port: int, relay_port: int, sources: Mapping[str, str]) -> None:
+    services = {domain: f"from-{address}" for domain, address in sources.items()}
+    transports = [
+        f"{{ {domain} = {service}:[{HOST}]:{relay_port} }}" for domain, service in services.items()
+    ]
+    main = _MAIN.format(folder=folder, domains=", ".join(sources), transports=", ".join(transports))
+    master = _MASTER.format(host=HOST, port=port)
+    for domain, address in sources.items():
+        master += f"{services[domain]} unix - - n - - smtp -o smtp_bind_address={address}\n"
+    (folder / "main.cf").write_text(main)
+    (folder / "master.cf").write_text(master)
+    for directory in ("queue", "data"):
+        (folder / directory).mkdir()
+    shutil.chown(folder / "data", "postfix")
