@@ -1,0 +1,23 @@
+"""Asking a domain's mail hosts for encryption, the best ones first."""
+
+from mailcheck.checks.mx.verdicts import MxVerdict
+from mailcheck.checks.starttls import StarttlsProbe, StarttlsVerdict, judge_starttls
+from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.probe_ports import MAX_PROBED_HOSTS, StarttlsProber
+
+
+async def probe_hosts(mx: MxVerdict, prober: StarttlsProber) -> StarttlsVerdict:
+    """Probe the hosts that mail for a domain goes to, all at once."""
+
+    async def probe(exchange: str) -> StarttlsProbe:
+        return await prober.probe(exchange)
+
+    return judge_starttls(mx, await run_all(*map(probe, _exchanges(mx))))
+
+
+def _exchanges(mx: MxVerdict) -> list[str]:
+    if mx.is_null_mx:
+        return []
+    if mx.is_implicit_mx:
+        return [mx.domain]
+    return [host.exchange for host in mx.hosts if host.is_usable][:MAX_PROBED_HOSTS]
