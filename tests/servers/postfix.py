@@ -134,7 +134,9 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
     """
     _find("postfix")
     if os.getuid() != 0:
-        pytest.skip("Postfix starts as root only: run the tests with sudo")
+        pytest.skip(
+            "Postfix starts as root only: sudo .venv/bin/pytest tests/end_to_end/test_proxies.py"
+        )
     with tempfile.TemporaryDirectory(prefix="mailcheck-postfix-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # its programs run as a user of their own
