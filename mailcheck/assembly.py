@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from twisted.application.service import MultiService
 
 from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly_probes import Probes
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -111,7 +112,8 @@ class Assembly:
         self._build_storage()
         self._build_operations()
         resolvers = open_resolvers(config, reactor, random_bytes)
-        self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers)
+        outside = Probes(config, reactor, resolvers.plain)
+        self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
 
     def _build_storage(self) -> None:
         inbox = self.config.inbox
@@ -135,7 +137,11 @@ class Assembly:
             RequestLimits(limits.requests_per_minute, limits.requests_per_day),
             now,
         )
-        contents = Contents(self._content_store, self._lanes.content)
+        contents = Contents(
+            self._content_store,
+            self._lanes.content,
+            lambda content: self.checks.selectors.learn(content.header_list),
+        )
         self.derivation = Derivation(contents, self._content_store, self._reactor)
         loader = MessageLoader(store, contents, now)
         self.inbox = InboxOperations(
@@ -227,6 +233,7 @@ class Assembly:
         ``output`` gets the first steps, where the first account is made.
         """
         tree = OrderedServices()
+        self.checks.outside.open()
         config = self.config
         tls_for = tls_policy(config, self.now())
         retention = Retention(self._expiry_store, self.now)

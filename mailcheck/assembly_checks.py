@@ -1,9 +1,9 @@
 """Builds the domain checks from a configuration: for the daemon, and for the command line alone."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from twisted.internet.defer import Deferred, DeferredList
 
@@ -25,10 +25,24 @@ from mailcheck.dns.servers import parse_server, system_servers
 from mailcheck.operations.ask_blocklists import AskBlocklists
 from mailcheck.operations.check_blocklists import CheckBlocklists
 from mailcheck.operations.check_mx import CheckMx
+from mailcheck.operations.compute_reputation import ComputeReputation, ReputationSources
+from mailcheck.operations.describe_domain import DescribeDomain
 from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.known_selectors import LearnedSelectors
 from mailcheck.operations.list_budgets import ListBudgets
+from mailcheck.operations.probe_ports import PolicyFetcher, RegistrationFinder, StarttlsProber
 from mailcheck.operations.zone_health import INTERVAL, ZoneHealthCheck
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
+
+
+class Outside(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
+    """Whoever looks at hosts, registries and policy files."""
+
+    def open(self) -> None:
+        """Get ready; says what is wrong with the configuration."""
+
+    def stop(self) -> None:
+        """End what is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +63,23 @@ class Resolvers:
         return DeferredList([stub.close() for stub in self.stubs])
 
 
-def open_resolvers(config: Config, reactor: Any, random_bytes: RandomBytes) -> Resolvers:
-    """Make the resolvers that a configuration names; nothing is sent yet."""
+def open_resolvers(
+    config: Config,
+    reactor: Any,
+    random_bytes: RandomBytes,
+    watch: Callable[[Resolver], Resolver] = lambda resolver: resolver,
+) -> Resolvers:
+    """Make the resolvers that a configuration names; nothing is sent yet.
+
+    :param watch: what stands between them and those who ask, such as a progress display.
+    """
 
     def stub(texts: tuple[str, ...]) -> StubResolver:
         servers = tuple(map(parse_server, texts)) or system_servers()
         return StubResolver(cast(DnsReactor, reactor), servers, ResolverSettings(), random_bytes)
 
-    def caching(behind: StubResolver) -> CachingResolver:
-        return CachingResolver(behind, AnswerCache(CacheLimits()), reactor)
+    def caching(behind: StubResolver) -> Resolver:
+        return watch(CachingResolver(behind, AnswerCache(CacheLimits()), reactor))
 
     plain = stub(config.dns.resolvers)
     answers = caching(plain)
@@ -94,11 +116,17 @@ class ChecksAssembly:
     """
 
     def __init__(
-        self, config: Config, reactor: Any, random_bytes: RandomBytes, resolvers: Resolvers
+        self,
+        config: Config,
+        reactor: Any,
+        random_bytes: RandomBytes,
+        resolvers: Resolvers,
+        outside: Outside,
     ) -> None:
         self._config = config
         self._reactor = reactor
         self.resolvers = resolvers
+        self.outside = outside
         self._allow_private = config.network.allow_private
         self._now = lambda: instant_of(reactor.seconds())
         self.catalogue = load_catalogue(
@@ -106,6 +134,8 @@ class ChecksAssembly:
         )
         self._build_blocklists(random_bytes)
         self.mx = CheckMx(resolvers.plain, reactor, allow_private=self._allow_private)
+        self.selectors = LearnedSelectors()
+        self._build_wholes(outside)
 
     def _build_blocklists(self, random_bytes: RandomBytes) -> None:
         options, resolvers = self._config.blocklists, self.resolvers
@@ -129,6 +159,20 @@ class ChecksAssembly:
             allow_private=self._allow_private,
         )
 
+    def _build_wholes(self, outside: Outside) -> None:
+        plain, clock, now = self.resolvers.plain, self._reactor, self._now
+        sources = ReputationSources(plain, self.blocklists, outside, outside, self.selectors.of)
+        self.reputation = ComputeReputation(sources, clock, now, allow_private=self._allow_private)
+        self.domain = DescribeDomain(
+            plain,
+            outside,
+            self.selectors.of,
+            clock,
+            now,
+            is_validating=self._config.dns.validating,
+            allow_private=self._allow_private,
+        )
+
     def self_tests(self) -> PeriodicService:
         """Build the service that tests the blocklists again and again."""
         return PeriodicService(
@@ -137,12 +181,20 @@ class ChecksAssembly:
 
     def close(self) -> Deferred[Any]:
         """End what is under way; fires when all sockets are closed."""
+        self.outside.stop()
         return self.resolvers.close()
 
     def routes(self) -> ToolRoutes:
         """Build the routes of the REST API."""
         return ToolRoutes(
-            DomainTools(self.mx, self.blocklists, self.health, self.budgets),
+            DomainTools(
+                self.mx,
+                self.blocklists,
+                self.reputation,
+                self.domain,
+                self.health,
+                self.budgets,
+            ),
             allow_special_use=self._config.dns.allow_special_use,
             allow_private=self._allow_private,
         )

@@ -14,7 +14,7 @@ from mailcheck.assembly import Assembly, Lanes
 from mailcheck.config_options import Config
 from mailcheck.lanes.direct import DirectLane
 
-EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE = 0, 1, 2
+EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, EXIT_UNDETERMINED = 0, 1, 2, 3
 
 Result = TypeVar("Result")
 

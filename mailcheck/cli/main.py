@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from mailcheck.cli.account_commands import add_account_commands
+from mailcheck.cli.check_commands import add_check_commands
 from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, Command, Console
 from mailcheck.cli.config_commands import add_config_commands
 from mailcheck.cli.inbox_commands import add_inbox_commands
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
-    """Run a command; gives the exit status: 0 fine, 1 problem found, 2 usage."""
+    """Run a command; gives the exit status: 0 fine, 1 problem, 2 usage, 3 undetermined."""
     try:
         with redirect_stdout(output), redirect_stderr(errors):
             options = _parser().parse_args(arguments)
@@ -42,11 +43,12 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="mailcheck", description="Waits for mail, shows inboxes, manages accounts and keys."
+        prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
     groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_account_commands(groups)
     add_inbox_commands(groups)
+    add_check_commands(groups)
     add_config_commands(groups)
     return parser

@@ -1,6 +1,7 @@
 """What a mail contains: derived once, away from the reactor, and kept."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from functools import partial
 
 from twisted.logger import Logger
@@ -21,13 +22,19 @@ RECENT_SIZE = 262_144
 
 
 class Contents:
-    """Gives the content of a delivery; whoever comes first has it derived."""
+    """Gives the content of a delivery; whoever comes first has it derived.
+
+    :param learn: is told of each content that is taken into memory.
+    """
 
     _log = Logger()
 
-    def __init__(self, store: ContentStore, lane: Lane) -> None:
+    def __init__(
+        self, store: ContentStore, lane: Lane, learn: Callable[[MessageContent], None]
+    ) -> None:
         self._store = store
         self._lane = lane
+        self._learn = learn
         self._recent: OrderedDict[DeliveryId, MessageContent] = OrderedDict()
         self._loading: SharedCalls[DeliveryId, MessageContent] = SharedCalls(self._load)
 
@@ -45,6 +52,7 @@ class Contents:
         content = await self._store.find_content(delivery_id)
         if content is None:
             content = await self._derive(delivery_id)
+        self._learn(content)
         self._remember(delivery_id, content)
         return content
 

@@ -112,6 +112,71 @@ BLACKLIST_CHECK = shape(
     ),
 )
 
+# DECISIONS.md section 2: what a finding says, and the record to publish
+_FINDING = record(
+    {
+        "id": WORD,
+        "severity": one_of("error", "warning", "undetermined", "note"),
+        "meaning": WORD,
+        "fix": WORD,
+    },
+    {"record": record({"name": WORD, "type": WORD, "value": WORD})},
+)
+
+_PRESENCE = one_of("found", "absent", "undetermined")
+
+_MECHANISMS: dict[str, dict[str, Schema]] = {
+    "mx": {
+        "presence": _PRESENCE,
+        "records": array(OBJECT),
+        "nullMx": BOOLEAN,
+        "implicitMx": BOOLEAN,
+    },
+    "spf": {
+        "presence": _PRESENCE,
+        "records": array(STRING),
+        "lookups": COUNT,
+        "voidLookups": COUNT,
+        "complete": BOOLEAN,
+        "all": or_null(one_of("+", "-", "~", "?")),
+        "tree": or_null(OBJECT),
+    },
+    "dkim": {
+        "presence": _PRESENCE,
+        "hidden": BOOLEAN,
+        "keys": array(OBJECT),
+        "tried": array(STRING),
+    },
+    "dmarc": {
+        "presence": _PRESENCE,
+        "foundAt": or_null(STRING),
+        "record": or_null(STRING),
+        "policy": or_null(one_of("none", "quarantine", "reject")),
+        "policyTag": or_null(STRING),
+        "testing": BOOLEAN,
+        "organizationalDomain": or_null(STRING),
+        "rua": array(STRING),
+        "reportAuthorizations": array(OBJECT),
+    },
+    "mtaSts": {"presence": _PRESENCE, "record": or_null(STRING), "policy": or_null(OBJECT)},
+    "tlsRpt": {"presence": _PRESENCE, "record": or_null(STRING), "rua": array(STRING)},
+    "dane": {"presence": _PRESENCE, "protecting": BOOLEAN, "hosts": array(OBJECT)},
+    "dnssec": {"status": one_of("signed", "unsigned", "undetermined")},
+}
+
+DOMAIN_REPORT = shape(
+    record(
+        {
+            "domain": STRING,
+            "checkedAt": TIMESTAMP,
+            **{
+                name: record({**fields, "findings": array(_FINDING)})
+                for name, fields in _MECHANISMS.items()
+            },
+        }
+    )
+)
+
 # DECISIONS.md section 2: the catalogue with each zone's health
 BLACKLISTS = shape(
     record(
@@ -182,7 +247,7 @@ REPUTATION = shape(
                         "determined": BOOLEAN,
                         "maximum": INTEGER,
                         "gain": INTEGER,
-                        "fix": or_null(OBJECT),
+                        "fix": or_null(_FINDING),
                     },
                 )
             ),
@@ -190,7 +255,7 @@ REPUTATION = shape(
                 {
                     **{
                         name: also(
-                            record({"valid": BOOLEAN}, {**fields, **more}),
+                            record({"valid": BOOLEAN}, {**fields, **more, "determined": BOOLEAN}),
                             when("valid", True, has(*fields)),
                         )
                         for name, (fields, more) in _DETAILS.items()

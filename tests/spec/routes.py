@@ -24,6 +24,7 @@ from tests.spec.inbox_shapes import (
 from tests.spec.resources import (
     BLACKLIST_CHECK,
     BLACKLISTS,
+    DOMAIN_REPORT,
     MX_CHECK,
     RECHECK,
     REPUTATION,
@@ -58,6 +59,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", "/tools/blacklist-check"): {200: BLACKLIST_CHECK, 500: (CRASH, UNDETERMINED)},
     ("GET", "/tools/reputation"): {200: REPUTATION, 500: (CRASH, UNDETERMINED)},
     ("GET", "/tools/blacklists"): {200: BLACKLISTS},
+    ("GET", "/tools/domain"): {200: DOMAIN_REPORT},
     ("POST", "/test/generate"): {200: TEST_ADDRESS},
     ("GET", "/test/{testId}"): {200: TEST, 404: ERROR},
     ("POST", "/test/{testId}/recheck"): {200: RECHECK, 404: ERROR},

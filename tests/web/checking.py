@@ -1,14 +1,23 @@
-"""A house whose outside world is written down: DNS as a literal, hosts and registries as values."""
+"""A house whose outside world is written down: DNS, mail hosts and registries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from treq.testing import StubTreq
+from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.assembly_checks import ChecksAssembly, Resolvers
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.registration import RegistrationVerdict
+from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.config_options import Config
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.operations.probe_ports import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import House, config_in_memory, counted_bytes
+from tests.house import START_OF_TIME, House, config_in_memory, counted_bytes
+
+TEN_YEARS_AGO = int(START_OF_TIME * 1000) - 3652 * DAY
 
 KEY_RECORD = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
 
@@ -27,20 +36,79 @@ GOOD: Mapping[str, Mapping[str, Sequence[str]]] = {
 """A domain that is set up well."""
 
 
-def checking_house(zone: MemoryZone, config: Config | None = None) -> House:
-    """Make a house whose checks ask this zone; for lists as well."""
+class KnownHosts:
+    """Mail hosts, registries and policy files of a test; everything is well unless it says so.
+
+    ``held`` keeps the registry's answers back until `answer` is called.
+    """
+
+    def __init__(self) -> None:
+        self.probed: list[str] = []
+        self.outcomes: dict[str, ProbeOutcome] = {}
+        self.registrations: dict[str, RegistrationVerdict] = {}
+        self.policies: dict[str, PolicyFetch] = {}
+        self.registry_questions = 0
+        self.is_held = False
+        self._held: list[tuple[Deferred[RegistrationVerdict], str]] = []
+
+    def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
+        """Answer as `StarttlsProber` promises."""
+        self.probed.append(exchange)
+        outcome = self.outcomes.get(exchange, ProbeOutcome.ENCRYPTED)
+        if outcome is not ProbeOutcome.ENCRYPTED:
+            return succeed(StarttlsProbe(exchange, outcome))
+        return succeed(StarttlsProbe(exchange, outcome, "TLSv1.3", True, True))
+
+    def outbound_port(self) -> Deferred[OutboundPort]:
+        """Answer as `StarttlsProber` promises."""
+        return succeed(OutboundPort.OPEN)
+
+    def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
+        """Answer as `RegistrationFinder` promises."""
+        self.registry_questions += 1
+        answer: Deferred[RegistrationVerdict] = Deferred()
+        self._held.append((answer, domain))
+        if not self.is_held:
+            self.answer()
+        return answer
+
+    def answer(self) -> None:
+        """Let the registry answer."""
+        held, self._held = self._held, []
+        for answer, domain in held:
+            found = RegistrationVerdict(domain, Presence.FOUND, Instant(TEN_YEARS_AGO), 3652, ())
+            if not answer.called:
+                answer.callback(self.registrations.get(domain, found))
+
+    def open(self) -> None:
+        """Nothing has to be made ready."""
+
+    def stop(self) -> None:
+        """Nothing is under way."""
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Answer as `PolicyFetcher` promises."""
+        return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
+
+
+def checking_house(
+    zone: MemoryZone, config: Config | None = None, hosts: KnownHosts | None = None
+) -> House:
+    """Make a house whose checks ask this zone, for lists as well, and these hosts."""
     config = config or config_in_memory()
     house = House(config)
-    house.assembly.checks = make_checks(zone, config, house.clock)
+    hosts = hosts or KnownHosts()
+    house.assembly.checks = ChecksAssembly(
+        config,
+        house.clock,
+        counted_bytes(),
+        Resolvers(zone, zone, zone),
+        hosts,
+    )
     house.site = house.assembly.site()
     house.stub = StubTreq(house.site.resource)
     house.stub._agent._serverFactory = house.site
     return house
-
-
-def make_checks(zone: MemoryZone, config: Config, clock: Any) -> ChecksAssembly:
-    """Put the checks together over a zone."""
-    return ChecksAssembly(config, clock, counted_bytes(), Resolvers(zone, zone, zone))
 
 
 def zone_with(records: Mapping[str, Mapping[str, Sequence[str]]], **options: Any) -> MemoryZone:

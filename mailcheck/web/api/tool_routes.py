@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass
 
-from mailcheck.core.domain_names import parse_blocklist_query, parse_domain
+from mailcheck.core.domain_names import (
+    parse_blocklist_query,
+    parse_domain,
+    parse_host_address,
+    parse_selector,
+)
 from mailcheck.operations.check_blocklists import CheckBlocklists
 from mailcheck.operations.check_mx import CheckMx
+from mailcheck.operations.compute_reputation import ComputeReputation, ReputationQuery
+from mailcheck.operations.describe_domain import DescribeDomain
 from mailcheck.operations.list_budgets import ListBudgets
 from mailcheck.operations.zone_health import ZoneHealthCheck
 from mailcheck.web.api.calls import Call, Route
@@ -15,6 +22,14 @@ from mailcheck.wire.domain_blocklists import (
     render_no_answer,
 )
 from mailcheck.wire.domain_mx import render_mx_check, render_mx_undetermined
+from mailcheck.wire.domain_report import render_domain_report
+from mailcheck.wire.domain_reputation import render_reputation, render_ungradable
+
+MAX_SELECTORS = 10
+"""DKIM selectors a caller may name; each is a question."""
+
+MAX_ADDRESSES = 4
+"""Sending addresses a caller may name; each costs twenty questions to lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +38,8 @@ class DomainTools:
 
     mx: CheckMx
     blocklists: CheckBlocklists
+    reputation: ComputeReputation
+    domain: DescribeDomain
     health: ZoneHealthCheck
     budgets: ListBudgets
 
@@ -41,6 +58,8 @@ class ToolRoutes:
             Route("GET", "/tools/mx-check", self.mx_check),
             Route("GET", "/tools/blacklist-check", self.blacklist_check),
             Route("GET", "/tools/blacklists", self.blacklists),
+            Route("GET", "/tools/reputation", self.reputation),
+            Route("GET", "/tools/domain", self.domain),
         ]
 
     async def mx_check(self, call: Call) -> Reply:
@@ -67,7 +86,32 @@ class ToolRoutes:
         tools = self._tools
         return json_reply(render_catalogue(tools.blocklists.catalogue, tools.health, tools.budgets))
 
+    async def reputation(self, call: Call) -> Reply:
+        """GET /tools/reputation."""
+        addresses = [
+            parse_host_address(text, allow_private=self._allow_private)
+            for text in call.query.texts("ip", MAX_ADDRESSES)
+        ]
+        query = ReputationQuery(
+            self._domain(call), _selectors(call), tuple(dict.fromkeys(addresses))
+        )
+        is_refresh = call.query.flag("refresh")
+        found = await self._tools.reputation.compute(query, is_refresh=is_refresh)
+        if not found.score.is_gradable:
+            return json_reply(render_ungradable(found), 500)
+        return json_reply(render_reputation(found))
+
+    async def domain(self, call: Call) -> Reply:
+        """GET /tools/domain."""
+        report = await self._tools.domain.describe(self._domain(call), _selectors(call))
+        return json_reply(render_domain_report(report))
+
     def _domain(self, call: Call) -> str:
         return parse_domain(
             call.query.required("domain"), allow_special_use=self._allow_special_use
         )
+
+
+def _selectors(call: Call) -> tuple[str, ...]:
+    texts = call.query.texts("selector", MAX_SELECTORS)
+    return tuple(dict.fromkeys(map(parse_selector, texts)))

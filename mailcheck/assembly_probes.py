@@ -1,0 +1,134 @@
+"""Builds the probes from a configuration, when they are first needed."""
+
+from functools import cached_property
+from typing import Any, cast
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.logger import Logger
+
+from mailcheck.checks.registration import RegistrationVerdict, undetermined_registration
+from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.config import ConfigError
+from mailcheck.config_options import Config
+from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.probes.fetching import GuardedFetcher
+from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
+from mailcheck.probes.outbound_port import REFERENCE_HOSTS, OutboundPortCheck
+from mailcheck.probes.own_addresses import is_own_address
+from mailcheck.probes.policy_fetcher import MtaStsFetcher
+from mailcheck.probes.rdap_finder import RdapFinder
+from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.registry_list import RegistryList
+from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
+
+NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
+
+
+class Probes:
+    """All that looks at hosts, registries and policy files: three ports in one.
+
+    Nothing is read or opened before it is used: a command that only issues a
+    key needs none of it.
+    """
+
+    _log = Logger()
+
+    def __init__(self, config: Config, reactor: Any, resolver: Resolver) -> None:
+        self._config = config
+        self._reactor = cast(ProbeReactor, reactor)
+        self._resolver = resolver
+
+    def open(self) -> None:
+        """Make everything now.
+
+        :raises ConfigError: the file with authorities can't be used.
+        """
+        if self._trust is not None:
+            _ = self._prober, self._registrations, self._policies
+
+    def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
+        """Answer as `StarttlsProber` promises."""
+        if self._trust is None:
+            return succeed(StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED))
+        return self._prober.probe(exchange)
+
+    def outbound_port(self) -> Deferred[OutboundPort]:
+        """Answer as `StarttlsProber` promises."""
+        return succeed(OutboundPort.UNKNOWN) if not self._trust else self._prober.outbound_port()
+
+    def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
+        """Answer as `RegistrationFinder` promises."""
+        if self._trust is None:
+            return succeed(undetermined_registration(domain, NO_AUTHORITIES))
+        return self._registrations.find_registration(domain)
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Answer as `PolicyFetcher` promises."""
+        if self._trust is None:
+            return succeed(PolicyFetch(FetchOutcome.SILENT))
+        return self._policies.fetch_policy(domain)
+
+    def stop(self) -> None:
+        """End what is under way."""
+        for made in ("_prober", "_outbound", "_registrations", "_policies"):
+            if made in vars(self):
+                vars(self)[made].stop()
+
+    @property
+    def _authorities(self) -> TrustRoots:
+        assert self._trust is not None, "nothing is probed without authorities"
+        return self._trust
+
+    @cached_property
+    def _trust(self) -> TrustRoots | None:
+        try:
+            return find_trust_roots(self._config.probes.ca_file)
+        except NoAuthorities as problem:
+            if self._config.probes.ca_file:
+                raise ConfigError(f"[probes] ca_file: {problem}") from None
+            # An inbox on a slim container needs none: checks then say what is not known.
+            self._log.warn("Certificates can't be checked: {problem}", problem=problem)
+            return None
+
+    @cached_property
+    def _dialer(self) -> GuardedDialer:
+        allow_private = self._config.network.allow_private
+        return GuardedDialer(
+            self._reactor,
+            self._resolver,
+            is_own_address=is_own_address,
+            allow_private=allow_private,
+        )
+
+    @cached_property
+    def _outbound(self) -> OutboundPortCheck:
+        port = self._config.probes.smtp_port
+        return OutboundPortCheck(self._dialer, self._reactor, port, REFERENCE_HOSTS)
+
+    @cached_property
+    def _prober(self) -> MailHostProber:
+        settings = ProbeSettings(
+            helo_name=self._config.smtp.host_name or self._config.inbox.domain,
+            port=self._config.probes.smtp_port,
+        )
+        return MailHostProber(
+            self._reactor, self._dialer, self._authorities, self._outbound, settings
+        )
+
+    @cached_property
+    def _fetcher(self) -> GuardedFetcher:
+        return GuardedFetcher(self._reactor, self._dialer, self._authorities)
+
+    @cached_property
+    def _registrations(self) -> RdapFinder:
+        source = self._config.probes.rdap_bootstrap
+        return RdapFinder(
+            self._fetcher, RegistryList(self._fetcher, self._reactor, source), self._reactor
+        )
+
+    @cached_property
+    def _policies(self) -> MtaStsFetcher:
+        return MtaStsFetcher(self._fetcher, self._reactor)

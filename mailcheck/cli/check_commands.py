@@ -1,0 +1,202 @@
+"""``mailcheck mx|blacklist|reputation|domain``: the checks alone, without a daemon."""
+
+import argparse
+import contextlib
+import json
+import os
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+
+from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly_probes import Probes
+from mailcheck.cli.check_progress import Progress
+from mailcheck.cli.check_texts import (
+    Painter,
+    describe_blocklists,
+    describe_domain,
+    describe_mx,
+    describe_reputation,
+)
+from mailcheck.cli.check_verdicts import (
+    FAIL_ON,
+    judge_blocklists,
+    judge_domain,
+    judge_mx,
+    judge_reputation,
+)
+from mailcheck.cli.commands import EXIT_USAGE, Console
+from mailcheck.core.domain_names import (
+    parse_blocklist_query,
+    parse_domain,
+    parse_host_address,
+    parse_selector,
+)
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.operations.compute_reputation import ReputationQuery
+from mailcheck.wire.domain_blocklists import render_blocklist_check, render_no_answer
+from mailcheck.wire.domain_mx import render_mx_check, render_mx_undetermined
+from mailcheck.wire.domain_report import render_domain_report
+from mailcheck.wire.domain_reputation import render_reputation, render_ungradable
+from mailcheck.wire.json_values import JsonObject
+
+Lines = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a check found: for scripts, for people, and as an exit status."""
+
+    shape: JsonObject
+    describe: Callable[[Painter], Lines]
+    status: int
+
+
+Check = Callable[[argparse.Namespace, ChecksAssembly, bool, bool], Coroutine[Any, Any, Result]]
+
+
+def add_check_commands(groups: Any) -> None:
+    """Add the commands to the parser."""
+    table: tuple[tuple[str, str, Check], ...] = (
+        ("mx", "check a domain's MX, SPF and DMARC", _mx),
+        ("blacklist", "ask 32 blocklists about an address or a domain", _blacklist),
+        ("reputation", "score a domain from 0 to 100 and say what to fix", _reputation),
+        ("domain", "show everything that is known of a domain's mail set-up", _domain),
+    )
+    for name, text, check in table:
+        parser = groups.add_parser(name, help=text, epilog=_EPILOG)
+        parser.add_argument("name", metavar="NAME", help="a domain" + _or_address(name))
+        parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
+        parser.add_argument(
+            "--fail-on",
+            choices=FAIL_ON,
+            default="error",
+            help="what counts as a problem (error); warning counts errors as well",
+        )
+        if name in ("reputation", "domain"):
+            parser.add_argument(
+                "--selector", action="append", default=[], help="a DKIM selector; may be repeated"
+            )
+        if name == "reputation":
+            parser.add_argument(
+                "--ip", action="append", default=[], help="a sending host; may be repeated"
+            )
+        parser.set_defaults(command=_command(check))
+
+
+_EPILOG = "Exit status: 0 fine, 1 problem, 2 usage, 3 could not be determined."
+
+
+def _or_address(name: str) -> str:
+    return " or an IP address" if name == "blacklist" else ""
+
+
+def _command(check: Check) -> Callable[[argparse.Namespace, Console], int]:
+    def run(options: argparse.Namespace, console: Console) -> int:
+        try:
+            result = _run_checks(options, console, check)
+        except InvalidParameter as problem:
+            console.remark(f"mailcheck: {problem}")
+            return EXIT_USAGE
+        if options.json:
+            console.say(json.dumps(result.shape, indent=2, ensure_ascii=False))
+        else:
+            painter = Painter(is_coloured=_is_coloured(console))
+            for line in result.describe(painter):
+                console.say(line)
+        return result.status
+
+    return run
+
+
+def _is_coloured(console: Console) -> bool:
+    return console.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
+
+
+def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> Result:
+    """Run a check on the reactor, which ends with it."""
+    results: list[Result] = []
+    problems: list[Exception] = []
+
+    async def work(reactor: Any) -> None:
+        progress = Progress(reactor, console.errors)
+        resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
+        outside = Probes(console.config, reactor, resolvers.plain)
+        try:
+            outside.open()
+            checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, outside)
+            allowed = console.config.dns.allow_special_use, console.config.network.allow_private
+            results.append(await check(options, checks, *allowed))
+        except Exception as problem:
+            problems.append(problem)
+        finally:
+            progress.end()
+            outside.stop()
+            await resolvers.close()
+
+    with contextlib.suppress(SystemExit):  # how `react` says that it has ended
+        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
+    if problems:
+        raise problems[0]
+    return results[0]
+
+
+async def _mx(
+    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+) -> Result:
+    check = await checks.mx.check(
+        parse_domain(options.name, name="NAME", allow_special_use=special)
+    )
+    render = render_mx_undetermined if check.undetermined else render_mx_check
+    return Result(
+        render(check), lambda painter: describe_mx(check, painter), judge_mx(check, options.fail_on)
+    )
+
+
+async def _blacklist(
+    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+) -> Result:
+    query = parse_blocklist_query(
+        options.name, name="NAME", allow_special_use=special, allow_private=private
+    )
+    check = await checks.blocklists.check(query)
+    render = render_no_answer if check.has_no_answer else render_blocklist_check
+    return Result(
+        render(check),
+        lambda painter: describe_blocklists(check, painter),
+        judge_blocklists(check, options.fail_on),
+    )
+
+
+async def _reputation(
+    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+) -> Result:
+    query = ReputationQuery(
+        parse_domain(options.name, name="NAME", allow_special_use=special),
+        tuple(parse_selector(text, name="--selector") for text in options.selector),
+        tuple(parse_host_address(text, name="--ip", allow_private=private) for text in options.ip),
+    )
+    found = await checks.reputation.compute(query)
+    render = render_reputation if found.score.is_gradable else render_ungradable
+    return Result(
+        render(found),
+        lambda painter: describe_reputation(found, painter),
+        judge_reputation(found, options.fail_on),
+    )
+
+
+async def _domain(
+    options: argparse.Namespace, checks: ChecksAssembly, special: bool, private: bool
+) -> Result:
+    report = await checks.domain.describe(
+        parse_domain(options.name, name="NAME", allow_special_use=special),
+        tuple(parse_selector(text, name="--selector") for text in options.selector),
+    )
+    return Result(
+        render_domain_report(report),
+        lambda painter: describe_domain(report, painter),
+        judge_domain(report, options.fail_on),
+    )

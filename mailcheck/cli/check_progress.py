@@ -1,0 +1,66 @@
+"""Shows that answers come in, on a terminal only."""
+
+from typing import TextIO
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
+from mailcheck.operations.dns_ports import Resolver
+
+INTERVAL = 0.1  # seconds between two pictures
+CLEAR_LINE = "\r\x1b[K"
+
+
+class Progress:
+    """Counts questions and answers, and draws one line that is gone in the end."""
+
+    def __init__(self, clock: IReactorTime, stream: TextIO) -> None:
+        self._clock = clock
+        self._stream = stream
+        self._asked = 0
+        self._answered = 0
+        self._drawing: IDelayedCall | None = None
+        if stream.isatty():
+            self._drawing = clock.callLater(INTERVAL, self._draw)
+
+    def watch(self, resolver: Resolver) -> Resolver:
+        """Give a resolver whose questions are counted."""
+        return _Watched(resolver, self)
+
+    def note_question(self) -> None:
+        """Count a question."""
+        self._asked += 1
+
+    def note_answer(self) -> None:
+        """Count an answer, or a question that was given up."""
+        self._answered += 1
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._drawing is not None:
+            self._drawing.cancel()
+            self._drawing = None
+            self._stream.write(CLEAR_LINE)
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        self._stream.write(f"{CLEAR_LINE}{self._answered} of {self._asked} DNS answers ...")
+        self._stream.flush()
+        self._drawing = self._clock.callLater(INTERVAL, self._draw)
+
+
+class _Watched:
+    def __init__(self, resolver: Resolver, progress: Progress) -> None:
+        self._resolver = resolver
+        self._progress = progress
+
+    def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
+        self._progress.note_question()
+        answer = self._resolver.lookup(question)
+
+        def note(result: DnsAnswer) -> DnsAnswer:
+            self._progress.note_answer()
+            return result
+
+        return answer.addBoth(note)

@@ -1,0 +1,143 @@
+"""What a check found, written for people."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mailcheck.checks.dnsbl.findings import describe_listings
+from mailcheck.checks.dnsbl.listings import ListingStatus, count
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.scoring.outcomes import Status
+from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.operations.check_blocklists import BlocklistCheck
+from mailcheck.operations.check_mx import MxCheck
+from mailcheck.operations.compute_reputation import Reputation
+from mailcheck.operations.describe_domain import DomainReport
+
+RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
+
+_SEVERITIES: Mapping[Severity, tuple[str, str]] = {
+    Severity.ERROR: ("error  ", RED),
+    Severity.WARNING: ("warning", YELLOW),
+    Severity.UNDETERMINED: ("unknown", BLUE),
+    Severity.NOTE: ("note   ", BOLD),
+}
+_STATUSES = {Status.PASS: GREEN, Status.WARN: YELLOW, Status.FAIL: RED}
+
+
+@dataclass(frozen=True, slots=True)
+class Painter:
+    """Colours text where the one who reads can see colours."""
+
+    is_coloured: bool
+
+    def paint(self, text: str, colour: str) -> str:
+        """Give the text in a colour; what came from DNS can't paint by itself."""
+        return f"\x1b[{colour}m{text}\x1b[0m" if self.is_coloured else text
+
+
+def describe_mx(check: MxCheck, painter: Painter) -> list[str]:
+    """Write an MX check."""
+    lines = [painter.paint(check.domain, BOLD)]
+    for host in check.mx.hosts:
+        addresses = ", ".join(map(str, host.addresses)) or "no address known"
+        lines.append(f"  MX     {host.preference:>3} {host.exchange} ({addresses})")
+    if not check.mx.hosts:
+        lines.append(f"  MX     {_absence(check.mx.presence)}")
+    lines.append(f"  SPF    {_spf(check.spf)}")
+    record = check.dmarc.record
+    found = f"{record.text} (at {check.dmarc.found_at})" if record is not None else ""
+    lines.append(f"  DMARC  {_clean(found) or _absence(check.dmarc.presence)}")
+    return [*lines, *describe_findings(check.findings, painter)]
+
+
+def describe_blocklists(check: BlocklistCheck, painter: Painter) -> list[str]:
+    """Write a blocklist check: the lists that have it, and how many have not."""
+    lines = [painter.paint(check.query, BOLD)]
+    if check.addresses:
+        lines.append(f"  addresses of its mail hosts: {', '.join(check.addresses)}")
+    for row in check.rows:
+        listing = row.listing
+        colour = {ListingStatus.LISTED: RED, ListingStatus.CLEAN: GREEN}.get(listing.status, BLUE)
+        status = painter.paint(f"{listing.status.value:<11}", colour)
+        lines.append(f"  {status} {listing.blocklist.name:<28} {listing.blocklist.zone}")
+    totals = (f"{count(check.listings, one)} {one.value}" for one in ListingStatus)
+    lines.append("  " + ", ".join(total for total in totals if not total.startswith("0 ")))
+    return [*lines, *describe_findings(describe_listings(check.listings), painter)]
+
+
+def describe_reputation(found: Reputation, painter: Painter) -> list[str]:
+    """Write a score with its factors, and what to do about each."""
+    score = found.score
+    lines = [painter.paint(found.domain, BOLD)]
+    if score.is_gradable:
+        worst = max((f.status for f in score.factors), key=list(Status).index)
+        lines[0] += "  " + painter.paint(f"{score.score}/100 {score.grade}", _STATUSES[worst])
+    else:
+        lines.append("  too much could not be determined to give a grade; try again in a minute")
+    for factor in score.factors:
+        colour = _STATUSES[factor.status] if factor.is_determined else BLUE
+        status = factor.status.value if factor.is_determined else "unknown"
+        points = f"{factor.impact:>3}/{factor.maximum:<2}"
+        lines.append(
+            f"  {painter.paint(f'{status:<7}', colour)} {points} {factor.name.value:<11}"
+            f" {_clean(factor.detail)}"
+        )
+        if factor.fix is not None:
+            gain = f" (+{factor.gain})" if factor.gain else ""
+            lines += [f"{'':17}{line}" for line in _fix(factor.fix, gain)]
+    refused = [f for f in describe_listings(found.evidence.listings) if f.id == "dnsbl.refused"]
+    return [*lines, *describe_findings(refused, painter)]
+
+
+def describe_domain(report: DomainReport, painter: Painter) -> list[str]:
+    """Write everything about a domain."""
+    records = report.records
+    lines = describe_mx(MxCheck(report.domain, records.mx, records.spf, records.dmarc), painter)
+    keys = [f"{k.selector} ({k.record.key_type}, {k.record.bits} bits)" for k in records.dkim.keys]
+    policy = report.mta_sts.policy
+    mode = policy.mode.value if policy is not None and policy.mode is not None else ""
+    more = {
+        "DKIM": ", ".join(keys) or _absence(records.dkim.presence),
+        "MTA-STS": mode or _absence(report.mta_sts.record.presence),
+        "TLS-RPT": ", ".join(records.tls_rpt.rua) or _absence(records.tls_rpt.presence),
+        "DANE": "protects every mail host" if records.dane.is_protecting else "not in effect",
+        "DNSSEC": records.dnssec.status.value,
+    }
+    lines += [f"  {name:<8} {_clean(text)}" for name, text in more.items()]
+    shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec")
+    rest = [finding for name in shown for finding in report.findings[name]]
+    return [*lines, *describe_findings(rest, painter)]
+
+
+def describe_findings(findings: Iterable[Finding], painter: Painter) -> list[str]:
+    """Write findings, the worst first: what is wrong and what to do."""
+    lines: list[str] = []
+    for finding in sorted(findings, key=lambda one: one.severity.rank):
+        word, colour = _SEVERITIES[finding.severity]
+        lines.append(f"{painter.paint(word, colour)} {_clean(finding.meaning)}")
+        lines += [f"{'':8}{line}" for line in _fix(finding, "")]
+    return ["", *lines] if lines else []
+
+
+def _fix(finding: Finding, gain: str) -> list[str]:
+    lines = [f"fix{gain}: {_clean(finding.fix)}"]
+    if finding.record is not None:
+        record = finding.record
+        lines.append(f"{record.name}  {record.rdtype}  {_clean(record.value)}")
+    return lines
+
+
+def _spf(spf: SpfVerdict) -> str:
+    if spf.record is None:
+        return _absence(spf.presence)
+    return f"{_clean(spf.record)} ({spf.lookup_count} of 10 lookups)"
+
+
+def _absence(presence: Presence) -> str:
+    return "could not be determined" if presence is Presence.UNDETERMINED else "none"
+
+
+def _clean(text: str) -> str:
+    """Take out what would steer a terminal: records are written by strangers."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,301 @@
+"""Reputation and the domain report over HTTP."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.starttls import ProbeOutcome
+from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import Answer, House
+from tests.web.checking import GOOD, KEY_RECORD, KnownHosts, checking_house, zone_with
+
+SCORE = "/tools/reputation?domain=good.example"
+
+
+@contextmanager
+def house_of(zone: MemoryZone, hosts: KnownHosts | None = None) -> Iterator[House]:
+    """Open a house over a zone and hosts, and close it."""
+    house = checking_house(zone, hosts=hosts)
+    yield house
+    house.close()
+
+
+def reputation(house: House, path: str = SCORE) -> Any:
+    """Give a reputation that can be graded."""
+    answer = house.get(path)
+    assert answer.status == 200, answer
+    return answer.json
+
+
+def factors(found: Any) -> dict[str, Any]:
+    """Give the factors by name."""
+    return {factor["name"]: factor for factor in found["factors"]}
+
+
+def test_a_good_domain() -> None:
+    """A domain that is set up well has all the points, and nothing to fix."""
+    with house_of(zone_with({})) as house:
+        found = reputation(house)
+    assert (found["score"], found["grade"], found["ip"]) == (100, "A+", "8.8.4.1")
+    assert [(f["status"], f["fix"], f["gain"]) for f in found["factors"]] == [("pass", None, 0)] * 8
+    assert not found["cached"]
+    assert found["details"] == {
+        "mx": {"valid": True, "count": 2, "primary": "mx1.good.example", "determined": True},
+        "spf": {"valid": True, "record": "v=spf1 mx -all", "determined": True},
+        "dkim": {"valid": True, "selectors": ["default"], "determined": True},
+        "dmarc": {
+            "valid": True,
+            "policy": "reject",
+            "rua": ["mailto:dmarc@good.example"],
+            "determined": True,
+        },
+        "blacklists": {"checked": 32, "listed": 0, "clean": True},
+        "tls": {"valid": True, "starttls": True, "determined": True},
+        "domainAge": {
+            "valid": True,
+            "determined": True,
+            "years": 10.0,
+            "registrationDate": "2016-11-21",
+        },
+        "rdns": {
+            "valid": True,
+            "hostname": "mx1.good.example",
+            "ip": "8.8.4.10",
+            "determined": True,
+        },
+    }
+
+
+def test_a_broken_domain_is_told_what_to_publish() -> None:
+    """A fix names the exact record, and gain is what it adds."""
+    broken = {"good.example": {"A": ["8.8.4.1"], "MX": ["10 mx1.good.example."]}}
+    with house_of(zone_with(broken)) as house:
+        found = reputation(house)
+    spf = factors(found)["SPF"]
+    assert (spf["status"], spf["impact"], spf["gain"], spf["maximum"]) == ("fail", 0, 15, 15)
+    assert spf["fix"]["record"]["name"] == "good.example"
+    assert spf["fix"]["record"]["value"].startswith("v=spf1 ")
+
+
+def test_a_listing_that_stops_delivery() -> None:
+    """One listing at a list that everybody uses makes a perfect domain a C."""
+    with house_of(zone_with({"10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"]}})) as house:
+        found = reputation(house)
+    assert (found["score"], found["grade"]) == (60, "C")
+    assert factors(found)["Blacklists"]["impact"] == -20
+
+
+def test_a_parked_domain() -> None:
+    """A domain that says in every way that it has no mail is set up perfectly."""
+    zone = MemoryZone(
+        {
+            "parked.example": {"A": ["8.8.4.2"], "MX": ["0 ."], "TXT": ["v=spf1 -all"]},
+            "_dmarc.parked.example": {
+                "TXT": ["v=DMARC1; p=reject; rua=mailto:d@parked.example"],
+            },
+        }
+    )
+    hosts = KnownHosts()
+    with house_of(zone, hosts) as house:
+        found = reputation(house, "/tools/reputation?domain=parked.example")
+    assert (found["score"], found["grade"]) == (100, "A+")
+    assert hosts.probed == []
+
+
+def test_no_encryption() -> None:
+    """A mail host without STARTTLS costs the factor's points."""
+    hosts = KnownHosts()
+    hosts.outcomes = {"mx2.good.example": ProbeOutcome.NOT_OFFERED}
+    with house_of(zone_with({}), hosts) as house:
+        found = reputation(house)
+    assert (found["score"], found["details"]["tls"]["starttls"]) == (92, False)
+    assert sorted(hosts.probed) == ["mx1.good.example", "mx2.good.example"]
+
+
+def test_undetermined_is_half() -> None:
+    """What could not be determined says so, counts half, and is a warning."""
+    hosts = KnownHosts()
+    blocked = ProbeOutcome.UNREACHABLE
+    hosts.outcomes = {"mx1.good.example": blocked, "mx2.good.example": blocked}
+    with house_of(zone_with({}), hosts) as house:
+        found = reputation(house)
+    starttls = factors(found)["STARTTLS"]
+    assert (starttls["status"], starttls["impact"], starttls["determined"]) == ("warn", 4, False)
+    assert starttls["detail"].startswith("Could not be determined: ")
+    assert (found["undetermined"], found["score"]) == (["STARTTLS"], 96)
+
+
+def test_too_much_undetermined() -> None:
+    """With DNS down there is no grade: 500, with what is known beside it."""
+    names = [*GOOD, "good.example"]
+    zone = zone_with({}, failing=dict.fromkeys(names, DnsStatus.SERVFAIL))
+    with house_of(zone) as house:
+        answer = house.get(SCORE)
+        assert answer.status == 500
+        assert "SPF" in answer.json["error"]
+        assert "score" not in answer.json["partial"]
+        zone.failing.clear()
+        assert reputation(house)["score"] == 100
+
+
+def test_remembered_for_an_hour() -> None:
+    """A result is remembered for an hour, with the moment of its check."""
+    zone = zone_with({})
+    with house_of(zone) as house:
+        first = reputation(house)
+        asked = len(zone.asked)
+        house.pass_time(3599)
+        again = reputation(house)
+        assert (again["cached"], again["checkedAt"]) == (True, first["checkedAt"])
+        assert len(zone.asked) == asked
+        house.pass_time(1)
+        late = reputation(house)
+        assert not late["cached"]
+        assert late["checkedAt"] > first["checkedAt"]
+
+
+def test_undetermined_is_remembered_for_a_minute() -> None:
+    """A result with something undetermined is soon checked again."""
+    hosts = KnownHosts()
+    hosts.outcomes = dict.fromkeys(
+        ["mx1.good.example", "mx2.good.example"], ProbeOutcome.UNREACHABLE
+    )
+    with house_of(zone_with({}), hosts) as house:
+        reputation(house)
+        house.pass_time(59)
+        assert reputation(house)["cached"]
+        house.pass_time(1)
+        assert not reputation(house)["cached"]
+
+
+def test_refresh_checks_again() -> None:
+    """``refresh`` does not take the remembered result, and puts a new one in its place."""
+    with house_of(zone_with({})) as house:
+        reputation(house)
+        house.pass_time(10)
+        fresh = reputation(house, SCORE + "&refresh=true")
+        assert not fresh["cached"]
+        assert reputation(house)["checkedAt"] == fresh["checkedAt"]
+
+
+def test_a_hundred_requests_run_one_check() -> None:
+    """Requests for the same at the same time share one run; all get its result."""
+    hosts = KnownHosts()
+    hosts.is_held = True
+    with house_of(zone_with({}), hosts) as house:
+        pending = [house.ask("GET", SCORE) for _ in range(100)]
+        assert not any(one.is_answered for one in pending)
+        pending.pop().hang_up()
+        hosts.answer()
+        answers: list[Answer] = [one.answer() for one in pending]
+    assert hosts.registry_questions == 1
+    assert {answer.status for answer in answers} == {200}
+
+
+def test_selectors_and_addresses_of_the_caller() -> None:
+    """A caller may name selectors and sending hosts; both may be repeated."""
+    zone = zone_with(
+        {
+            "default._domainkey.good.example": {},
+            "odd-name._domainkey.good.example": {"TXT": [KEY_RECORD]},
+            "99.4.8.8.in-addr.arpa": {"PTR": ["out.good.example."]},
+            "out.good.example": {"A": ["8.8.4.99"]},
+            "99.4.8.8.bl.spamcop.net": {"A": ["127.0.0.2"]},
+        }
+    )
+    with house_of(zone) as house:
+        assert not reputation(house)["details"]["dkim"]["valid"]
+        found = reputation(
+            house, SCORE + "&selector=other&selector=odd-name&ip=8.8.4.99&ip=8.8.4.10"
+        )
+    assert found["details"]["dkim"]["selectors"] == ["odd-name"]
+    assert found["details"]["rdns"]["ip"] == "8.8.4.99"
+    assert found["details"]["blacklists"]["listed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("", "domain is missing"),
+        ("domain=good.example&ip=10.0.0.1", "is private"),
+        ("domain=good.example&ip=nonsense", "is not an IP address"),
+        ("domain=good.example&selector=a%20b", "is not a selector"),
+        ("domain=good.example&refresh=maybe", "refresh is true or false"),
+        ("domain=good.example" + "&ip=8.8.8.8" * 5, "ip is given 5 times; send at most 4"),
+    ],
+)
+def test_bad_parameters_of_reputation(query: str, words: str) -> None:
+    """A bad parameter is a 400 that names it."""
+    with house_of(zone_with({})) as house:
+        answer = house.get(f"/tools/reputation?{query}")
+    assert answer.status == 400
+    assert words in answer.json["error"]
+
+
+def test_selectors_learned_from_mail() -> None:
+    """A selector that nobody could guess is known once a mail signed with it came in."""
+    zone = zone_with(
+        {
+            "default._domainkey.good.example": {},
+            "s20261121._domainkey.good.example": {"TXT": [KEY_RECORD]},
+        }
+    )
+    signed = (
+        b"DKIM-Signature: v=1; a=ed25519-sha256; d=Good.Example;\r\n\ts=s20261121; b=AA==\r\n"
+        b"From: shop@good.example\r\nSubject: hello\r\n\r\nhi\r\n"
+    )
+    with house_of(zone) as house:
+        house.receive(raw=signed)
+        message = house.get("/inbox/messages").json["messages"][0]
+        house.get(f"/inbox/messages/{message['id']}")
+        found = reputation(house)
+    assert found["details"]["dkim"]["selectors"] == ["s20261121"]
+
+
+def test_domain_report() -> None:
+    """The report holds every mechanism, with SPF's tree, keys, and the policy file."""
+    records: dict[str, Mapping[str, Sequence[str]]] = {
+        "good.example": {
+            **GOOD["good.example"],
+            "TXT": ["v=spf1 mx include:_spf.good.example -all"],
+        },
+        "_spf.good.example": {"TXT": ["v=spf1 ip4:8.8.4.0/24 -all"]},
+        "_mta-sts.good.example": {"TXT": ["v=STSv1; id=1"]},
+        "_smtp._tls.good.example": {"TXT": ["v=TLSRPTv1; rua=mailto:t@good.example"]},
+        "_25._tcp.mx1.good.example": {"TLSA": ["3 1 1 " + "ab" * 32]},
+    }
+    hosts = KnownHosts()
+    policy = "version: STSv1\nmode: enforce\nmx: *.good.example\nmax_age: 604800\n"
+    hosts.policies["good.example"] = PolicyFetch(FetchOutcome.FETCHED, policy)
+    with house_of(zone_with(records), hosts) as house:
+        answer = house.get("/tools/domain?domain=good.example")
+    assert answer.status == 200
+    report = answer.json
+    spf = report["spf"]
+    assert (spf["lookups"], spf["voidLookups"], spf["all"]) == (2, 0, "-")
+    assert [child["domain"] for child in spf["tree"]["children"]] == ["_spf.good.example"]
+    [key] = report["dkim"]["keys"]
+    assert (key["selector"], key["type"], key["bits"]) == ("default", "ed25519", 256)
+    assert report["dmarc"]["policy"] == "reject"
+    assert report["mtaSts"]["policy"]["mode"] == "enforce"
+    assert report["tlsRpt"]["rua"] == ["mailto:t@good.example"]
+    assert [host["presence"] for host in report["dane"]["hosts"]] == ["found", "absent"]
+    assert report["dnssec"]["status"] == "undetermined"
+
+
+def test_domain_report_with_dns_down() -> None:
+    """With DNS down the report says of everything that it is not known, and never "absent"."""
+    zone = MemoryZone({}, failing={})
+    zone.silent = set()
+    names = ["lost.example", "_dmarc.lost.example", "_mta-sts.lost.example"]
+    names += ["_smtp._tls.lost.example", "_domainkey.lost.example", "_dmarc.example"]
+    zone.failing.update(dict.fromkeys(names, DnsStatus.TIMEOUT))
+    with house_of(zone) as house:
+        report = house.get("/tools/domain?domain=lost.example").json
+    for mechanism in ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt"):
+        assert report[mechanism]["presence"] == "undetermined", mechanism
+        assert {one["severity"] for one in report[mechanism]["findings"]} == {"undetermined"}
