@@ -1,10 +1,10 @@
 """A message as an agent gets to see it: readable, bounded, inert; the same for all who ask."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mailcheck.core.content import MessageContent
 from mailcheck.wire.mcp_untrusted import defuse_html, defuse_markdown, remove_invisible
-from mailcheck.wire.mcp_visible import read_page
+from mailcheck.wire.mcp_visible import MAX_READ, read_page
 
 MAX_TEXT = 20_000
 """Characters of text that are shown: about 5,000 tokens, a fifth of what clients pass on."""
@@ -35,8 +35,19 @@ class MessageView:
     warnings: tuple[str, ...]
 
 
+def trim_content(content: MessageContent) -> MessageContent:
+    """Leave what a view needs: little enough to be handed to another process."""
+    return replace(
+        content,
+        header_list=(),
+        candidates=(),
+        text=content.text[: 2 * MAX_TEXT + 1],
+        html=content.html[:MAX_READ],
+    )
+
+
 def view_content(content: MessageContent) -> MessageView:
-    """Make the view of a mail's content, in time linear in what is shown of it."""
+    """Make the view of a mail's content, whole or trimmed, in linear time."""
     page = read_page(content.html)
     has_text = bool(content.text.strip())
     text = content.text if has_text else page.text
@@ -76,7 +87,7 @@ def _show(text: str, most: int, name: str) -> tuple[str, list[str], int]:
         warnings.append(f"{invisible} invisible characters were taken out of {name}")
     if len(visible) > most or len(text) > 2 * most:
         visible = visible[:most]
-        warnings.append(f"{name} is cut: these are its first {most} of {len(text)} characters")
+        warnings.append(f"{name} is cut after {most} characters")
     return visible, warnings, invisible
 
 

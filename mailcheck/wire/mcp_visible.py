@@ -14,9 +14,8 @@ from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
 MAX_READ = 131_072
 """Characters of HTML that are looked at: above what Gmail shows of a mail (102 KiB)."""
 
-# Beside what ``element_styles`` calls hidden: letters of 1 or 2 pixels, text moved out of the
-# page, text clipped away or seen through.
-_TOO_SMALL = re.compile(r"(?<![\w-])font-size\s*:\s*0*[12](?:\.\d+)?(?:px|pt)", re.IGNORECASE)
+# Beside what ``element_styles`` calls hidden: text moved out of the page, clipped away or seen
+# through.
 _OUT_OF_PAGE = re.compile(
     r"(?<![\w-])(?:text-indent|left|top|right|margin-left|margin-top)\s*:\s*-[0-9]{3,}"
     r"|(?<![\w-])clip(?:-path)?\s*:\s*(?:rect\(\s*0|inset\(\s*(?:50|100)%)"
@@ -46,16 +45,21 @@ class _Element:
     name: str
     is_skipped: bool
     is_hidden: bool
+    font_size: float
     color: str | None
     background: str | None
 
     @property
     def hides(self) -> bool:
         """Tell whether its words can't be seen; unknown colours are taken to differ."""
-        return self.is_hidden or (self.color is not None and self.color == self.background)
+        is_tiny = self.font_size <= element_styles.TINY_PIXELS
+        has_no_contrast = self.color is not None and self.color == self.background
+        return self.is_hidden or is_tiny or has_no_contrast
 
 
-_SHEET = _Element("", is_skipped=False, is_hidden=False, color=_INK, background=_PAPER)
+_SHEET = _Element(
+    "", is_skipped=False, is_hidden=False, font_size=16.0, color=_INK, background=_PAPER
+)
 
 
 def read_page(markup: str) -> VisiblePage:
@@ -123,13 +127,14 @@ class _Page:
 
 def _describe(tag: StartTag, above: _Element) -> _Element:
     style = tag.attributes.get("style", "")
-    hidden_by_style = style and (_TOO_SMALL.search(style) or _OUT_OF_PAGE.search(style))
+    font_size = element_styles.find_font_size(tag.attributes)
     return _Element(
         tag.name,
         is_skipped=above.is_skipped or tag.name in element_styles.NOT_SHOWN,
         is_hidden=above.is_hidden
-        or bool(hidden_by_style)
+        or _OUT_OF_PAGE.search(style) is not None
         or element_styles.is_hidden(tag.attributes),
+        font_size=above.font_size if font_size is None else font_size,
         color=_find_color(_COLOR.search(style), tag.attributes.get("color"), above.color),
         background=_find_color(
             _BACKGROUND.search(style),

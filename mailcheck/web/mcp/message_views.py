@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.ports import Lane
 from mailcheck.operations.sharing_calls import SharedCalls
-from mailcheck.wire.mcp_views import MessageView, view_content
+from mailcheck.wire.mcp_views import MessageView, trim_content, view_content
 
 
 class MessageViews:
@@ -27,7 +27,7 @@ class MessageViews:
     async def _make(self, message: StoredMessage) -> MessageView:
         content = message.content
         if content.html:
-            view = await self._lane.run(partial(view_content, content))
+            view = await self._lane.run(partial(view_content, trim_content(content)))
         else:
             view = view_content(content)
         self._views[message] = view
