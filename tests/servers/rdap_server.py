@@ -100,16 +100,19 @@ def running_rdap_server(
     :param issued: a certificate makes it speak https.
     :param delay: seconds before each answer.
     """
-    http = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    http = _Server(("127.0.0.1", 0), _Handler)
     server = RdapServer(
         host, http.server_port, "https" if issued else "http", dict(domains), suffixes, delay
     )
-    http.rdap = server  # type: ignore[attr-defined]
+    http.rdap = server
     if issued is not None:
         with tempfile.TemporaryDirectory() as folder:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(*issued.write_to(Path(folder)))
-        http.socket = context.wrap_socket(http.socket, server_side=True)
+        # The handshake is for the thread of the connection, lest one client hold up all.
+        http.socket = context.wrap_socket(
+            http.socket, server_side=True, do_handshake_on_connect=False
+        )
     thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -120,11 +123,19 @@ def running_rdap_server(
         http.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    rdap: RdapServer
+
+    def handle_error(self, *_: object) -> None:
+        """Say nothing of clients that hang up: some do so on purpose."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        rdap: RdapServer = self.server.rdap  # type: ignore[attr-defined]
+        assert isinstance(self.server, _Server)
+        rdap = self.server.rdap
         rdap.requests.append({name.lower(): value for name, value in self.headers.items()})
         time.sleep(rdap.delay)
         reply = rdap.answer(self.path)
