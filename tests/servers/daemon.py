@@ -238,7 +238,7 @@ class Daemon:
 
 @contextlib.contextmanager
 def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
-    """Run a daemon as long as the context lasts; one that ended by itself is an error."""
+    """Run a daemon as long as the context lasts; it may neither end by itself nor log a failure."""
     daemon = Daemon(folder, **options)
     try:
         daemon.start()
@@ -246,6 +246,8 @@ def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
         ended = daemon.process.poll()
         if ended not in (None, -signal.SIGKILL, *STOPPED_WELL):
             raise DaemonFailed(f"the daemon ended with {ended}:\n{daemon.output()}")
+        if "Traceback" in daemon.output():
+            raise DaemonFailed(f"the daemon logged a failure:\n{daemon.output()}")
     finally:
         daemon.kill()
 
@@ -253,7 +255,8 @@ def running_daemon(folder: Path, **options: Any) -> Iterator[Daemon]:
 def free_ports(count: int) -> Sequence[int]:
     """Find ports that nobody has."""
     found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
+    # Not of the tests' own randomness: test runs with the same seed may run side by side.
+    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
         if len(found) == count:
             break
         with contextlib.suppress(OSError), socket.socket() as one:
