@@ -7,12 +7,13 @@ line or the variable; nothing is guessed.
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from mailcheck.config_options import Config, OptionField
-from mailcheck.config_rules import check_together
+from mailcheck.config_rules import find_problem
 
 ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"
@@ -30,45 +31,64 @@ def load_config(path: Path | None, environment: Mapping[str, str]) -> Config:
 
     :raises ConfigError: names the line or variable that is wrong.
     """
-    source = _TomlFile(path) if path is not None else _TomlFile(None)
+    source = _TomlFile(path)
     config = Config()
     sections = {section.name: getattr(config, section.name) for section in fields(Config)}
     source.require_known(sections)
-    for name, section in sections.items():
-        values = {
-            option.name: value
-            for option in fields(section)
-            for value in _values_of(name, option, source, environment)
-        }
-        config = replace(config, **{name: replace(section, **values)})
     _require_known_variables(environment, sections)
-    problem = check_together(config)
+    origins: dict[tuple[str, str], str] = {}
+    for name, section in sections.items():
+        values = {}
+        for option in fields(section):
+            setting = _find_setting(name, option, source, environment)
+            if setting is not None:
+                origins[name, option.name] = setting.origin
+                values[option.name] = setting.read(option)
+        config = replace(config, **{name: replace(section, **values)})
+    problem = find_problem(config)
     if problem is not None:
-        raise ConfigError(f"{path or 'configuration'}: {problem}")
+        section_name, option_name, text = problem
+        origin = origins.get((section_name, option_name), path or "the default")
+        raise ConfigError(f"{origin}: [{section_name}] {option_name} {text}")
     return config
 
 
-def _values_of(
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A value that an option is given, and the line or variable that gives it."""
+
+    value: Any
+    origin: str
+    is_file: bool
+
+    def read(self, option: OptionField) -> Any:
+        """Give the value in the option's type, out of its file where it lies in one."""
+        value = _read_secret(self.value, self.origin) if self.is_file else self.value
+        return _checked(value, option, self.origin)
+
+
+def _find_setting(
     section: str, option: OptionField, source: "_TomlFile", environment: Mapping[str, str]
-) -> list[Any]:
-    """Give the option's value where one is set: none or one, the environment's first."""
-    for name in (option.name, option.name + FILE_SUFFIX):
-        is_file = name != option.name
-        if is_file and not option.metadata["is_secret"]:
-            continue
-        variable = variable_name(section, name)
-        found: Any = None
-        where = variable
-        if variable in environment:
-            found = _from_text(environment[variable], option)
-        elif source.has(section, name):
-            found, where = source.get(section, name), source.where(section, name)
-        if found is None:
-            continue
-        if is_file:
-            found = _read_secret(str(found), where)
-        return [_checked(found, option, where)]
-    return []
+) -> _Setting | None:
+    """Find where an option is set; the environment counts before the file."""
+    names = [option.name]
+    if option.metadata["is_secret"]:
+        names.append(option.name + FILE_SUFFIX)
+    in_environment = [
+        _Setting(_from_text(environment[variable], option, variable, is_file), variable, is_file)
+        for name in names
+        for variable, is_file in [(variable_name(section, name), name != option.name)]
+        if variable in environment
+    ]
+    in_source = [
+        _Setting(source.get(section, name), source.where(section, name), name != option.name)
+        for name in names
+        if source.has(section, name)
+    ]
+    found = in_environment or in_source
+    if len(found) > 1:
+        raise ConfigError(f"{found[1].origin}: give either {names[0]} or {names[1]}, not both")
+    return found[0] if found else None
 
 
 def variable_name(section: str, option: str) -> str:
@@ -89,24 +109,26 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
             raise ConfigError(f"{variable} is the variable of no option")
 
 
-def _from_text(text: str, option: OptionField) -> Any:
+def _from_text(text: str, option: OptionField, variable: str, is_path: bool) -> Any:
     """Read a variable: a TOML value, a bare word, or comma-separated words for a list."""
-    if isinstance(option.default, str):
-        quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-        return tomllib.loads(f"value = {text}")["value"] if quoted else text
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    if (is_path or isinstance(option.default, str)) and not is_quoted:
+        return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except tomllib.TOMLDecodeError as error:
+        if is_quoted:
+            raise ConfigError(f"{variable}: {error}") from None
         if isinstance(option.default, tuple):
             return [word.strip() for word in text.split(",") if word.strip()]
         return text
 
 
-def _read_secret(path: str, where: str) -> str:
+def _read_secret(path: Any, origin: str) -> str:
     try:
         return Path(path).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{where}: the file {path} can't be read: {error}") from None
+    except (OSError, UnicodeDecodeError, TypeError, ValueError) as error:
+        raise ConfigError(f"{origin}: the file {path} can't be read: {error}") from None
 
 
 def _checked(value: Any, option: OptionField, where: str) -> Any:
@@ -122,7 +144,7 @@ def _checked(value: Any, option: OptionField, where: str) -> Any:
         return tuple(words)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
-    if type(value) is not type(default):
+    if type(value) is not type(default) or (isinstance(value, float) and not isfinite(value)):
         kind = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
         raise ConfigError(f"{where}: {option.name} is {kind[type(default)]}, not {value!r}")
     lowest, highest = option.metadata["lowest"], option.metadata["highest"]
@@ -187,7 +209,7 @@ class _TomlFile:
             )
             if is_section or (name is not None and current == section and _names(line, name)):
                 return f"{self._path}, line {number}"
-        return str(self._path)
+        return str(self._path) if name is None else self.where(section, None)
 
 
 def _names(line: str, name: str) -> bool:

@@ -1,118 +1,130 @@
 """Rules that one option alone can't tell: contradictions, and values that must parse."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
+from itertools import chain
 from urllib.parse import urlsplit
 
 from mailcheck.config_options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.dns.servers import parse_server
+from mailcheck.operations.keep_accounts import MIN_PRESET_KEY, is_possible_key
+
+Problem = tuple[str, str, str]
+"""Section, option, and what is wrong with it: a sentence that goes on from the option's name."""
 
 
-def check_together(config: Config) -> str | None:
-    """Say what is wrong with a configuration as a whole, or nothing."""
-    return (
-        _check_domains(config)
-        or _check_listen(config)
-        or _check_networks(config)
-        or _check_certificate(config)
-        or _check_urls(config)
-        or _check_resolvers(config)
-        or _check_blocklists(config)
+def find_problem(config: Config) -> Problem | None:
+    """Give the first thing that is wrong with a configuration as a whole, or nothing."""
+    problems = chain(
+        _check_domains(config),
+        _check_listen(config),
+        _check_networks(config),
+        _check_certificate(config),
+        _check_database(config),
+        _check_public_url(config),
+        _check_preset_key(config),
+        _check_resolvers(config),
+        _check_blocklists(config),
     )
+    return next(problems, None)
 
 
-def _check_domains(config: Config) -> str | None:
-    for domain in (config.inbox.domain, *config.inbox.aliases):
-        if not is_domain_name(domain) or not domain.isascii():
-            return f"[inbox] {domain!r} is not a domain name (an IDN is written as xn--...)"
-    name = config.smtp.host_name
-    if name and (not is_domain_name(name) or not name.isascii()):
-        return f"[smtp] host_name {name!r} is not a host name"
-    return None
+def _check_domains(config: Config) -> Iterator[Problem]:
+    named = [("inbox", "domain", config.inbox.domain)]
+    named += [("inbox", "aliases", alias) for alias in config.inbox.aliases]
+    if config.smtp.host_name:
+        named.append(("smtp", "host_name", config.smtp.host_name))
+    for section, option, domain in named:
+        if not is_domain_name(domain) or not domain.isascii() or domain.endswith("."):
+            yield section, option, f"{domain!r} is not a domain name (an IDN is written xn--...)"
 
 
-def _check_listen(config: Config) -> str | None:
-    named = {
-        "[smtp] listen": config.smtp.listen,
-        "[smtp] submission_listen": config.smtp.submission_listen,
-        "[web] listen": config.web.listen,
-    }
-    for option, addresses in named.items():
-        for address in addresses:
-            try:
-                parse_listen_address(address)
-            except ValueError as error:
-                return f"{option}: {address!r}: {error}"
+def _check_listen(config: Config) -> Iterator[Problem]:
+    for section, option, addresses in (
+        ("smtp", "listen", config.smtp.listen),
+        ("smtp", "submission_listen", config.smtp.submission_listen),
+        ("web", "listen", config.web.listen),
+    ):
+        yield from _check_each(section, option, addresses, parse_listen_address)
     if not config.web.listen:
-        return "[web] listen is empty: nothing could be asked of the daemon"
-    return None
+        yield "web", "listen", "is empty: nothing could be asked of the daemon"
 
 
-def _check_networks(config: Config) -> str | None:
-    named = {
-        "[smtp] proxy_protocol_from": config.smtp.proxy_protocol_from,
-        "[smtp] xclient_from": config.smtp.xclient_from,
-        "[web] trusted_proxies": config.web.trusted_proxies,
-    }
-    for option, networks in named.items():
-        for network in networks:
-            try:
-                ip_network(network)
-            except ValueError as error:
-                return f"{option}: {error}"
-    return None
+def _check_networks(config: Config) -> Iterator[Problem]:
+    for section, option, networks in (
+        ("smtp", "proxy_protocol_from", config.smtp.proxy_protocol_from),
+        ("smtp", "xclient_from", config.smtp.xclient_from),
+        ("web", "trusted_proxies", config.web.trusted_proxies),
+    ):
+        yield from _check_each(section, option, networks, ip_network)
 
 
-def _check_certificate(config: Config) -> str | None:
-    if bool(config.smtp.certificate) != bool(config.smtp.private_key):
-        return "[smtp] certificate and private_key go together"
-    return None
+def _check_certificate(config: Config) -> Iterator[Problem]:
+    if config.smtp.certificate and not config.smtp.private_key:
+        yield "smtp", "certificate", "needs a private_key beside it"
+    if config.smtp.private_key and not config.smtp.certificate:
+        yield "smtp", "private_key", "needs a certificate beside it"
 
 
-def _check_urls(config: Config) -> str | None:
-    scheme, _, path = config.storage.url.partition(":")
+def _check_database(config: Config) -> Iterator[Problem]:
+    url = config.storage.url
+    scheme, _, path = url.partition(":")
     if scheme != "sqlite" or not path:
-        return f"[storage] url {config.storage.url!r} is not sqlite:<path>"
+        yield "storage", "url", f"{url!r} is not sqlite:<path>"
+    elif path == ":memory:":
+        yield "storage", "url", "is in memory, which the daemon's processes can't share"
+
+
+def _check_public_url(config: Config) -> Iterator[Problem]:
     url = config.web.public_url
-    if url:
+    try:
         parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or url.endswith("/"):
-            return (
-                f"[web] public_url {url!r} is not an http or https address "
-                f"without a slash at its end"
-            )
-    return None
+        is_address = parts.scheme in ("http", "https") and bool(parts.netloc)
+    except ValueError:
+        is_address = False
+    if url and (not is_address or url.endswith("/")):
+        problem = f"{url!r} is not an http or https address without a slash at its end"
+        yield "web", "public_url", problem
 
 
-def _check_resolvers(config: Config) -> str | None:
-    named = {
-        "[dns] resolvers": config.dns.resolvers,
-        "[blocklists] resolvers": config.blocklists.resolvers,
-    }
-    for option, resolvers in named.items():
-        for resolver in resolvers:
-            try:
-                parse_server(resolver)
-            except ValueError as error:
-                return f"{option}: {error}"
-    return None
+def _check_preset_key(config: Config) -> Iterator[Problem]:
+    key = config.accounts.bootstrap_key
+    if key and not is_possible_key(key):
+        yield "accounts", "bootstrap_key", f"needs at least {MIN_PRESET_KEY} ASCII characters"
 
 
-def _check_blocklists(config: Config) -> str | None:
+def _check_resolvers(config: Config) -> Iterator[Problem]:
+    yield from _check_each("dns", "resolvers", config.dns.resolvers, parse_server)
+    yield from _check_each("blocklists", "resolvers", config.blocklists.resolvers, parse_server)
+
+
+def _check_blocklists(config: Config) -> Iterator[Problem]:
     try:
         parse_pairs(config.blocklists.keys)
     except ValueError:
-        return "[blocklists] keys are written as zone=key"  # without the key: it is secret
+        # Without the key: it is secret.
+        yield "blocklists", "keys", "are written as zone=key"
     try:
         budgets = parse_pairs(config.blocklists.daily_budgets)
     except ValueError as error:
-        return f"[blocklists] daily_budgets: {error}"
+        yield "blocklists", "daily_budgets", str(error)
+        return
     for zone, budget in budgets.items():
         if not budget.isascii() or not budget.isdigit():
-            return f"[blocklists] daily_budgets: {zone}={budget}: {budget!r} is no whole number"
-    return None
+            problem = f"{zone}={budget}: {budget!r} is no whole number"
+            yield "blocklists", "daily_budgets", problem
+
+
+def _check_each(
+    section: str, option: str, values: Iterable[str], parse: Callable[[str], object]
+) -> Iterator[Problem]:
+    for value in values:
+        try:
+            parse(value)
+        except ValueError as error:
+            yield section, option, f"{value!r}: {error}"
 
 
 def parse_pairs(texts: Iterable[str]) -> dict[str, str]:

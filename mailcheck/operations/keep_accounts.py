@@ -23,6 +23,11 @@ MIN_PRESET_KEY = 16
 """Characters of a key that the operator chooses (for CI services)."""
 
 
+def is_possible_key(secret: str) -> bool:
+    """Tell whether a secret that the operator chose can be a key: long enough, plain ASCII."""
+    return len(secret) >= MIN_PRESET_KEY and secret.isascii()
+
+
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
     """A new key with its secret, which is shown once and kept nowhere."""
@@ -93,7 +98,7 @@ class KeepAccounts:
 
         :raises InvalidParameter: the preset key is too short to be one.
         """
-        if preset is not None and (len(preset) < MIN_PRESET_KEY or not preset.isascii()):
+        if preset is not None and not is_possible_key(preset):
             raise InvalidParameter(
                 "bootstrap_key", f"a preset key has at least {MIN_PRESET_KEY} ASCII characters"
             )

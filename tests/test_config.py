@@ -1,0 +1,356 @@
+"""The configuration: a file, the environment over it, and errors that name where they are."""
+
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.config import ConfigError, load_config, variable_name
+from mailcheck.config_example import render_example
+from mailcheck.config_options import Config
+
+EXAMPLE = Path(__file__).parent.parent / "etc" / "mailcheck.toml"
+
+EVERY_OPTION = [
+    (section.name, option)
+    for section in fields(Config)
+    for option in fields(getattr(Config(), section.name))
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where the file lies."""
+    return tmp_path / "mailcheck.toml"
+
+
+def load(file: Path, text: str, **variables: str) -> Config:
+    """Load a file of this text, with these variables."""
+    file.write_text(text, "utf-8")
+    return load_config(file, variables)
+
+
+class TestTheExample:
+    """`etc/mailcheck.toml` shows every option at its default."""
+
+    def test_it_is_up_to_date(self) -> None:
+        """The example in the repository is the one that the options give."""
+        assert EXAMPLE.read_text("utf-8") == render_example()
+
+    def test_it_changes_nothing(self) -> None:
+        """With the example as its configuration a daemon has all defaults."""
+        assert load_config(EXAMPLE, {}) == Config()
+
+    def test_every_option_can_be_uncommented(self, file: Path) -> None:
+        """Every option of the example, uncommented, is read as its own default."""
+        text = re.sub(r"(?m)^#(\w+ = )", r"\1", render_example())
+        assert load(file, text) == Config()
+        values = tomllib.loads(text)
+        named = {(section, name) for section in values for name in values[section]}
+        assert named == {(section, option.name) for section, option in EVERY_OPTION}
+
+    @pytest.mark.parametrize(
+        ("section", "option"), EVERY_OPTION, ids=lambda part: getattr(part, "name", part)
+    )
+    def test_every_option_says_what_it_means(self, section: str, option: Any) -> None:
+        """An option has a sentence about it and a variable, both in the example."""
+        assert option.metadata["text"].endswith((".", ")"))
+        assert f"{option.name} = " in render_example()
+        assert variable_name(section, option.name) in render_example()
+
+
+class TestTheFile:
+    """What a file may say."""
+
+    def test_no_file(self) -> None:
+        """Without a file and variables every option has its default."""
+        assert load_config(None, {}) == Config()
+
+    def test_options(self, file: Path) -> None:
+        """What the file says counts; the rest stays at its default."""
+        config = load(
+            file,
+            """
+            [inbox]
+            domain = "Inbox.example"
+            aliases = ["a.example", "b.example"]
+            retention_hours = 48  # a whole number where a fraction may be
+            [smtp]
+            listen = "0.0.0.0:25"
+            [limits]
+            requests_per_minute = 100_000
+            [accounts]
+            bootstrap = true
+            """,
+        )
+        assert (config.inbox.domain, config.inbox.aliases) == (
+            "Inbox.example",
+            ("a.example", "b.example"),
+        )
+        assert config.inbox.retention_hours == 48.0
+        assert isinstance(config.inbox.retention_hours, float)
+        assert config.smtp.listen == ("0.0.0.0:25",)
+        assert config.smtp.submission_listen == Config().smtp.submission_listen
+        assert config.limits.requests_per_minute == 100_000
+        assert config.accounts.bootstrap is True
+
+    @pytest.mark.parametrize(
+        ("text", "line", "problem"),
+        [
+            ("[inbxo]\n", 1, r"there is no section \[inbxo\]; there are inbox, smtp"),
+            ("\n\n[ 'inbxo' ]\n", 3, r"no section \[inbxo\]"),
+            ("domain = 1\n", 1, r"no section \[domain\]"),
+            ("[[inbox]]\ndomain = 'a.example'\n", 1, "no section"),
+            ("[inbox]\n\ndoman = 'x'\n", 3, r"\[inbox\] has no option doman"),
+            ("[inbox]\n'doman' = 'x'\n", 2, "no option doman"),
+            ("[inbox]\ndomain_file = '/x'\n", 2, "no option domain_file"),
+            ("[smtp]\ndomain = 'x'\n[inbox]\ndomain = 'x.example'\n", 2, "no option domain"),
+            ("[inbox]\ndomain = 5\n", 2, "domain is a string, not 5"),
+            ("[inbox]\naliases = 5\n", 2, "aliases is a list of strings, not 5"),
+            ("[inbox]\naliases = ['a.example', 5]\n", 2, "aliases is a list of strings"),
+            ("[inbox]\nmax_messages = '5'\n", 2, "max_messages is a whole number, not '5'"),
+            ("[inbox]\nmax_messages = 5.0\n", 2, "a whole number, not 5.0"),
+            ("[inbox]\nmax_messages = true\n", 2, "a whole number, not True"),
+            ("[inbox]\nmax_messages = 0\n", 2, "at least 1, not 0"),
+            ("[inbox]\nretention_hours = false\n", 2, "retention_hours is a number, not False"),
+            ("[inbox]\nretention_hours = nan\n", 2, "retention_hours is a number, not nan"),
+            ("[inbox]\nretention_hours = inf\n", 2, "is a number, not inf"),
+            ("[inbox]\nretention_hours = 0.001\n", 2, "at least 0.01"),
+            ("[inbox]\nretention_hours = 10_000\n", 2, "at most 8760"),
+            ("[accounts]\nbootstrap = 'yes'\n", 2, "bootstrap is true or false, not 'yes'"),
+            ("[accounts]\nbootstrap = 1\n", 2, "true or false, not 1"),
+            ("[smtp]\nauth_without_tls = 'maybe'\n", 2, "one of private, never, always"),
+            ("[inbox]\ndomain = 'a.example'\nmax_bytes = 0\n", 3, "max_bytes is at least 1"),
+            ("inbox.max_bytes = 0\n", 1, "max_bytes is at least 1"),
+            ("\ninbox = { max_bytes = 0 }\n", 2, "max_bytes is at least 1"),
+        ],
+    )
+    def test_mistakes_name_their_line(self, file: Path, text: str, line: int, problem: str) -> None:
+        """A mistake is an error that names the file, the line and what is wrong."""
+        with pytest.raises(ConfigError, match=problem) as caught:
+            load(file, text)
+        assert str(caught.value).startswith(f"{file}, line {line}: ")
+
+    def test_what_is_no_toml(self, file: Path) -> None:
+        """A file that is no TOML is an error with the place that TOML's parser names."""
+        with pytest.raises(ConfigError, match=r"mailcheck\.toml: .*line 2"):
+            load(file, "[inbox]\ndomain = x\n")
+
+    def test_what_can_not_be_read(self, tmp_path: Path) -> None:
+        """A file that is not there, is a folder, or no text is an error that names it."""
+        binary = tmp_path / "binary"
+        binary.write_bytes(b"\xff\xfe")
+        for path in (tmp_path / "none", tmp_path, binary):
+            with pytest.raises(ConfigError, match=f"{path} can't be read"):
+                load_config(path, {})
+
+
+class TestContradictions:
+    """Values that can't be what they are meant for, or not beside each other."""
+
+    @pytest.mark.parametrize(
+        ("section", "text", "problem"),
+        [
+            ("inbox", "domain = 'two words'", r"domain 'two words' is not a domain name"),
+            ("inbox", "domain = 'bücher.example'", "xn--"),
+            ("inbox", "domain = 'mail.example.'", "is not a domain name"),
+            ("inbox", "domain = ''", "is not a domain name"),
+            ("inbox", "aliases = ['good.example', '-bad']", "aliases '-bad' is not a domain"),
+            ("smtp", "host_name = 'a b'", "host_name 'a b' is not"),
+            ("smtp", "listen = ['127.0.0.1:25', '2525']", "listen '2525': write host:port"),
+            ("smtp", "submission_listen = ['x:99999']", "submission_listen 'x:99999'"),
+            ("web", "listen = ['']", "listen ''"),
+            ("web", "listen = []", "listen is empty"),
+            ("smtp", "proxy_protocol_from = ['10.0.0.1/8']", "has host bits set"),
+            ("smtp", "xclient_from = ['localhost']", "xclient_from 'localhost'"),
+            ("web", "trusted_proxies = ['1.2.3.4.5']", "trusted_proxies"),
+            ("smtp", "certificate = 'c.pem'", "certificate needs a private_key"),
+            ("smtp", "private_key = 'k.pem'", "private_key needs a certificate"),
+            ("storage", "url = 'mysql:x'", "url 'mysql:x' is not sqlite:<path>"),
+            ("storage", "url = 'sqlite:'", "is not sqlite:<path>"),
+            ("storage", "url = 'sqlite::memory:'", "url is in memory"),
+            ("web", "public_url = 'mail.example'", "public_url 'mail.example' is not an http"),
+            ("web", "public_url = 'https://mail.example/'", "without a slash"),
+            ("web", "public_url = 'https://'", "is not an http"),
+            ("web", "public_url = 'ftp://mail.example'", "is not an http"),
+            ("web", "public_url = 'http://['", "is not an http"),
+            ("accounts", "bootstrap_key = 'short'", "bootstrap_key needs at least 16 ASCII"),
+            ("accounts", "bootstrap_key = 'ssssssssssssssß'", "needs at least 16 ASCII"),
+            ("dns", "resolvers = ['dns.example']", "resolvers 'dns.example'"),
+            ("blocklists", "resolvers = ['1.1.1.1:0']", "resolvers '1.1.1.1:0'"),
+            ("blocklists", "keys = ['secret']", "keys are written as zone=key"),
+            ("blocklists", "daily_budgets = ['a.example']", "not of the form zone=value"),
+            ("blocklists", "daily_budgets = ['a.example=x']", "'x' is no whole number"),
+        ],
+    )
+    def test_contradictions_name_their_line(
+        self, file: Path, section: str, text: str, problem: str
+    ) -> None:
+        """What can't be is an error that names line, section and option; secrets stay secret."""
+        with pytest.raises(ConfigError, match=problem) as caught:
+            load(file, f"# a comment\n[{section}]\n{text}\n")
+        assert str(caught.value).startswith(f"{file}, line 3: [{section}] ")
+        assert "short" not in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+    def test_contradictions_name_their_variable(self, file: Path) -> None:
+        """Where the environment says what can't be, the error names the variable."""
+        variables = {"MAILCHECK_INBOX_DOMAIN": "two words"}
+        with pytest.raises(ConfigError, match=r"^MAILCHECK_INBOX_DOMAIN: \[inbox\] domain"):
+            load(file, "[inbox]\ndomain = 'good.example'\n", **variables)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "[smtp]\nlisten = []\nsubmission_listen = []\n",
+            "[smtp]\nlisten = ['systemd:domain=INET:name=smtp', '[::]:25']\n",
+            "[smtp]\ncertificate = 'c.pem'\nprivate_key = 'k.pem'\n",
+            "[smtp]\nproxy_protocol_from = ['10.0.0.0/8', '::1', '192.0.2.1']\n",
+            "[web]\npublic_url = 'https://mail.example:8443/mailcheck'\n",
+            "[inbox]\ndomain = 'localhost'\n",
+            "[dns]\nresolvers = ['127.0.0.1:5354', '::1', '[::1]:53']\n",
+            "[accounts]\nbootstrap_key = 'sixteen letters!'\n",
+        ],
+    )
+    def test_what_may_be(self, file: Path, text: str) -> None:
+        """Unusual but sensible settings are taken."""
+        assert load(file, text) != Config()
+
+
+class TestTheEnvironment:
+    """Every option has a variable, which counts before the file."""
+
+    @pytest.mark.parametrize(
+        ("variable", "text", "value"),
+        [
+            ("MAILCHECK_INBOX_DOMAIN", "bare.example", "bare.example"),
+            ("MAILCHECK_INBOX_DOMAIN", '"quoted.example"', "quoted.example"),
+            ("MAILCHECK_INBOX_DOMAIN", "'quoted.example'", "quoted.example"),
+            ("MAILCHECK_INBOX_DOMAIN", "123", "123"),
+            ("MAILCHECK_INBOX_ALIASES", "a.example, b.example,", ("a.example", "b.example")),
+            ("MAILCHECK_INBOX_ALIASES", '["a.example"]', ("a.example",)),
+            ("MAILCHECK_INBOX_ALIASES", '"a.example"', ("a.example",)),
+            ("MAILCHECK_INBOX_ALIASES", "", ()),
+            ("MAILCHECK_SMTP_LISTEN", "127.0.0.1:25", ("127.0.0.1:25",)),
+            ("MAILCHECK_INBOX_MAX_MESSAGES", "1_000", 1_000),
+            ("MAILCHECK_INBOX_RETENTION_HOURS", "2", 2.0),
+            ("MAILCHECK_ACCOUNTS_BOOTSTRAP", "true", True),
+            ("MAILCHECK_STORAGE_STATE_DIRECTORY", "/var/lib/it's", "/var/lib/it's"),
+            ("MAILCHECK_STORAGE_STATE_DIRECTORY", "'", "'"),
+            ("MAILCHECK_SMTP_HOST_NAME", "", ""),
+        ],
+    )
+    def test_values(self, file: Path, variable: str, text: str, value: object) -> None:
+        """A TOML value, a bare word and comma-separated words are read."""
+        section_name, option_name = variable.removeprefix("MAILCHECK_").lower().split("_", 1)
+        config = load(file, "[inbox]\ndomain = 'file.example'\n", **{variable: text})
+        assert getattr(getattr(config, section_name), option_name) == value
+
+    @pytest.mark.parametrize(
+        ("variable", "text", "problem"),
+        [
+            ("MAILCHECK_INBOX_DOMIAN", "x", "the variable of no option"),
+            ("MAILCHECK_INBOX", "x", "the variable of no option"),
+            ("MAILCHECK_INBOX_DOMAIN_FILE", "x", "the variable of no option"),
+            ("MAILCHECK_INBOX_MAX_MESSAGES", "many", "a whole number, not 'many'"),
+            ("MAILCHECK_INBOX_MAX_MESSAGES", "", "a whole number, not ''"),
+            ("MAILCHECK_INBOX_MAX_MESSAGES", "0", "at least 1"),
+            ("MAILCHECK_ACCOUNTS_BOOTSTRAP", "yes", "true or false, not 'yes'"),
+            ("MAILCHECK_ACCOUNTS_BOOTSTRAP", "True", "true or false, not 'True'"),
+            ("MAILCHECK_INBOX_ALIASES", "[1]", "a list of strings"),
+            ("MAILCHECK_INBOX_ALIASES", "1979-05-27", "a list of strings"),
+            ("MAILCHECK_INBOX_DOMAIN", '"a\\qb"', "Unescaped|escape"),
+            ("MAILCHECK_INBOX_DOMAIN", "'a'b'", "."),
+            ("MAILCHECK_INBOX_ALIASES", "'a'b'", "."),
+            ("MAILCHECK_SMTP_IDLE_TIMEOUT", "nan", "is a number"),
+            ("MAILCHECK_WEB_LISTEN", "", "listen is empty"),
+        ],
+    )
+    def test_mistakes_name_their_variable(
+        self, file: Path, variable: str, text: str, problem: str
+    ) -> None:
+        """A mistake in the environment is an error that names the variable."""
+        with pytest.raises(ConfigError, match=problem) as caught:
+            load(file, "", **{variable: text})
+        assert str(caught.value).startswith(variable)
+
+    def test_other_variables(self, file: Path) -> None:
+        """Variables of others, and those of the client libraries, are none of our business."""
+        variables = {"HOME": "/x", "MAILCHECK_URL": "http://x", "MAILCHECK_API_KEY": "mck_x"}
+        assert load(file, "", **variables) == Config()
+
+    @given(st.sampled_from(EVERY_OPTION), st.text(st.characters(exclude_categories=["Cs"])))
+    def test_any_text(self, option: tuple[str, Any], text: str) -> None:
+        """Whatever a variable says, it is a value of the option's type or a mistake of its own."""
+        section_name, field = option
+        variable = variable_name(section_name, field.name)
+        try:
+            config = load_config(None, {variable: text})
+        except ConfigError as error:
+            problem = str(error)
+        else:
+            problem = variable
+            value = getattr(getattr(config, section_name), field.name)
+            assert type(value) is type(field.default)
+        assert problem.startswith(variable)
+
+
+class TestSecrets:
+    """A secret may lie in a file of its own."""
+
+    KEY = "a key of our own choice"
+
+    @pytest.fixture
+    def key_file(self, tmp_path: Path) -> Path:
+        """A file with the key and a line's end."""
+        path = tmp_path / "the key's file"
+        path.write_text(f"{self.KEY}\n")
+        return path
+
+    def test_from_a_file(self, file: Path, key_file: Path) -> None:
+        """The file is named by an option or a variable; white space around the secret is none."""
+        text = f'[accounts]\nbootstrap_key_file = "{key_file}"\n'
+        assert load(file, text).accounts.bootstrap_key == self.KEY
+        variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": str(key_file)}
+        assert load(file, "", **variables).accounts.bootstrap_key == self.KEY
+
+    def test_the_environment_counts_first(self, file: Path, key_file: Path) -> None:
+        """What the environment says counts before the file, in whichever way each says it."""
+        in_file = "[accounts]\nbootstrap_key = 'another key, longer'\n"
+        variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": str(key_file)}
+        assert load(file, in_file, **variables).accounts.bootstrap_key == self.KEY
+        in_file = "[accounts]\nbootstrap_key_file = '/nowhere'\n"
+        variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY": self.KEY}
+        assert load(file, in_file, **variables).accounts.bootstrap_key == self.KEY
+
+    def test_lists_of_secrets(self, file: Path, tmp_path: Path) -> None:
+        """A list of secrets may lie in a file, one to a line."""
+        keys = tmp_path / "keys"
+        keys.write_text("a.example=one\nb.example=two\n")
+        variables = {"MAILCHECK_BLOCKLISTS_KEYS_FILE": str(keys)}
+        for config in (
+            load(file, "", **variables),
+            load(file, f"[blocklists]\nkeys_file = '{keys}'\n"),
+        ):
+            assert " ".join(config.blocklists.keys).split() == ["a.example=one", "b.example=two"]
+
+    def test_given_twice(self, file: Path, key_file: Path) -> None:
+        """A secret that is given and lies in a file, too, is a contradiction."""
+        twice = f"[accounts]\nbootstrap_key = 'x'\nbootstrap_key_file = \"{key_file}\"\n"
+        with pytest.raises(ConfigError, match="line 3: give either bootstrap_key or") as caught:
+            load(file, twice)
+        assert "not both" in str(caught.value)
+
+    @pytest.mark.parametrize("value", ["'/nowhere/at/all'", "''", "5", '"\\u0000"'])
+    def test_a_file_that_can_not_be_read(self, file: Path, value: str) -> None:
+        """A file that can't be read is an error that names the line and the file."""
+        with pytest.raises(ConfigError, match=r"line 2: the file .* can't be read"):
+            load(file, f"[accounts]\nbootstrap_key_file = {value}\n")
+        variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": "/nowhere/at/all"}
+        with pytest.raises(ConfigError, match="MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE: the file"):
+            load_config(None, variables)
