@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from mailcheck.checks.dnsbl.findings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.operations.check_blocklists import BlocklistCheck
@@ -30,8 +31,12 @@ def judge_mx(check: MxCheck, fail_on: str) -> int:
 
 
 def judge_blocklists(check: BlocklistCheck, fail_on: str) -> int:
-    """Give the exit status of a blocklist check: some silent lists are the usual case."""
-    return _judge(describe_listings(check.listings), fail_on, is_unknown=check.has_no_answer)
+    """Give the exit status of a blocklist check.
+
+    Some silent lists are the usual case; it is undetermined where a score would be.
+    """
+    is_known = judge_blacklists(check.listings).award.is_determined
+    return _judge(describe_listings(check.listings), fail_on, is_unknown=not is_known)
 
 
 def judge_reputation(found: Reputation, fail_on: str) -> int:

@@ -12,7 +12,6 @@ from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
-    has_no_answer_at_all,
     unknown_listing,
 )
 from mailcheck.checks.dnsbl.targets import target_address, target_domain
@@ -21,6 +20,9 @@ from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.ask_blocklists import AskBlocklists, TimedListing
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.mail_hosts import MailHosts, evaluate_mail_hosts
+
+_NOT_ASKED = (ListingStatus.UNSUPPORTED, ListingStatus.DISABLED)
+_SILENCE = (UnknownReason.NO_ANSWER, UnknownReason.NO_TARGET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class BlocklistCheck:
     @property
     def has_no_answer(self) -> bool:
         """Tell whether not one list answered, so that nothing is known."""
-        return has_no_answer_at_all(self.listings)
+        asked = [row for row in self.listings if row.status not in _NOT_ASKED]
+        return bool(asked) and all(row.unknown_reason in _SILENCE for row in asked)
 
 
 class CheckBlocklists:

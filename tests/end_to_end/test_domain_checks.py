@@ -1,0 +1,200 @@
+"""Domain checks as a new user tries them: a test zone on loopback, HTTP and the command line.
+
+One real name server holds good, broken, listed and parked domains and the
+blocklists; the daemon itself is the mail host that is probed, with a
+certificate of an authority of the tests, and a small RDAP server the registry.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.certificates import Authority
+from tests.servers.daemon import Daemon
+from tests.servers.name_server import running_name_server
+from tests.servers.rdap_server import running_rdap_server
+
+KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
+
+NAMES = ("good.test", "broken.test", "listed.test", "parked.test")
+
+RECORDS = {
+    "good.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."], "TXT": ["v=spf1 mx -all"]},
+    "mail.good.test": {"A": ["127.0.0.1"]},
+    "_dmarc.good.test": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@good.test"]},
+    "default._domainkey.good.test": {"TXT": [KEY]},
+    "1.0.0.127.in-addr.arpa": {"PTR": ["mail.good.test."]},
+    "broken.test": {"A": ["127.0.0.1"], "MX": ["10 gone.broken.test."], "TXT": ["v=spf1 +all"]},
+    "listed.test": {
+        "A": ["127.0.0.1"],
+        "MX": ["10 mail.good.test."],
+        "TXT": ["v=spf1 mx -all"],
+    },
+    "listed.test.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["https://lists.test/why"]},
+    "7.0.0.127.zen.spamhaus.org": {"A": ["127.0.0.2"]},
+    "parked.test": {"A": ["127.0.0.1"], "MX": ["0 ."], "TXT": ["v=spf1 -all"]},
+    "_dmarc.parked.test": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@parked.test"]},
+}
+
+
+def zone() -> MemoryZone:
+    """Give the zone, with the test entries that every living list has (RFC 5782 5)."""
+    zone = MemoryZone(RECORDS)
+    for blocklist in parse_catalogue(packaged_catalogue_text()).blocklists:
+        for kind, apex in blocklist.query_zones.items():
+            if blocklist.test_listed:
+                point = _label(kind, blocklist.test_listed)
+                zone.publish(f"{point}.{apex}", "A", _code(blocklist))
+    return zone
+
+
+def _label(kind: TargetKind, point: str) -> str:
+    if kind is TargetKind.DOMAIN:
+        return point
+    number = int(IPv4Address(point))
+    if kind is TargetKind.IPV6:
+        return ".".join(reversed(f"{0xFFFF << 32 | number:032x}"))
+    return ".".join(reversed(point.split(".")))
+
+
+def _code(blocklist: Blocklist) -> str:
+    listing = (CodeClass.LISTED, CodeClass.POLICY)
+    rule = next(rule for rule in blocklist.rules if rule.code_class in listing)
+    return f"127.0.0.{rule.bit}" if rule.bit else str(IPv4Address(rule.first))
+
+
+@dataclass(frozen=True)
+class World:
+    """A daemon, and the command line beside it with the same settings."""
+
+    daemon: Daemon
+
+    def get(self, tool: str, **query: str) -> Any:
+        """Ask the daemon."""
+        answer = self.daemon.get(f"/tools/{tool}", **query)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def mailcheck(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+        """Run the command line."""
+        return subprocess.run(
+            [str(Path(sys.executable).with_name("mailcheck")), *arguments],
+            env={**self.daemon.environment, **changes},
+            cwd=self.daemon.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Run the world once for all tests of this module."""
+    folder = tmp_path_factory.mktemp("checks")
+    authority = Authority()
+    certificate, key = authority.issue("mail.good.test").write_to(folder)
+    dates = dict.fromkeys(NAMES, "2010-01-01T00:00:00Z")
+    with (
+        running_name_server(zone()) as dns,
+        running_rdap_server(dates, suffixes=["test"]) as registry,
+    ):
+        bootstrap = folder / "rdap.json"
+        bootstrap.write_text(json.dumps(registry.bootstrap()))
+        daemon = Daemon(
+            folder,
+            dns_resolvers=[f"{dns.host}:{dns.port}"],
+            dns_allow_special_use=True,
+            network_allow_private=True,
+            smtp_certificate=str(certificate),
+            smtp_private_key=str(key),
+            probes_ca_file=authority.write_to(folder / "authority.pem"),
+            probes_rdap_bootstrap=str(bootstrap),
+        )
+        daemon._options = {**daemon._options, "probes_smtp_port": daemon.smtp_port}
+        try:
+            daemon.start()
+            yield World(daemon)
+        finally:
+            daemon.kill()
+
+
+def factors(found: Any) -> dict[str, Any]:
+    """Give the factors by name."""
+    return {factor["name"]: factor for factor in found["factors"]}
+
+
+def test_a_good_domain_has_all_points(world: World) -> None:
+    """A domain that is set up well: everything is seen over real sockets, 100 points."""
+    found = world.get("reputation", domain="good.test")
+    assert (found["score"], found["grade"], found["undetermined"]) == (100, "A+", [])
+    assert found["details"]["tls"] == {"valid": True, "starttls": True, "determined": True}
+    assert found["details"]["domainAge"]["registrationDate"] == "2010-01-01"
+    assert world.get("mx-check", domain="good.test")["records"] == [
+        {"exchange": "mail.good.test", "priority": 10, "ip": ["127.0.0.1"]}
+    ]
+    shown = world.mailcheck("reputation", "good.test")
+    assert shown.returncode == 0, shown
+    assert "good.test  100/100 A+" in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_a_broken_domain_is_told_what_to_publish(world: World) -> None:
+    """A broken domain fails, with the records that would mend it."""
+    found = factors(world.get("reputation", domain="broken.test"))
+    assert {found[name]["status"] for name in ("SPF", "DMARC", "MX Records")} == {"fail"}
+    shown = world.mailcheck("domain", "broken.test")
+    assert shown.returncode == 1, shown
+    assert "_dmarc.broken.test  TXT  v=DMARC1; p=none" in shown.stdout
+    assert "gone.broken.test" in shown.stdout
+
+
+def test_a_listed_domain_and_address(world: World) -> None:
+    """Listings are named with their reason, at the daemon and on the command line."""
+    found = world.get("blacklist-check", query="listed.test")
+    assert [row["zone"] for row in found["results"] if row["listed"]] == ["dbl.spamhaus.org"]
+    assert world.get("blacklist-check", query="127.0.0.7")["totalListed"] == 1
+    shown = world.mailcheck("blacklist", "listed.test")
+    assert shown.returncode == 1, shown
+    assert "1 listed" in shown.stdout
+    shape = json.loads(world.mailcheck("blacklist", "127.0.0.7", "--json").stdout)
+    assert (shape["queryType"], shape["totalListed"], len(shape["results"])) == ("ip", 1, 32)
+
+
+def test_a_parked_domain_is_set_up_perfectly(world: World) -> None:
+    """A parked domain that says so has nothing to fix."""
+    assert world.get("reputation", domain="parked.test")["score"] == 100
+    assert world.mailcheck("reputation", "parked.test").returncode == 0
+
+
+def test_dns_that_is_down(world: World) -> None:
+    """With the resolver down nothing is called missing: exit status 3 says not known."""
+    down = {"MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9"}
+    for command in ("mx", "blacklist", "reputation", "domain"):
+        shown = world.mailcheck(command, "good.test", **down)
+        assert shown.returncode == 3, shown
+        assert not [line for line in shown.stdout.splitlines() if line.endswith(" none")]
+
+
+def test_lists_are_tested_at_the_start(world: World) -> None:
+    """The daemon has tested its lists; those that answer as they must are healthy."""
+    shown = world.get("blacklists")
+    assert shown["testedAt"] is not None
+    assert {one["health"] for one in shown["blocklists"]} == {"healthy"}
+
+
+def test_a_wrong_name_is_a_usage_error(world: World) -> None:
+    """What is no domain is exit status 2, with one sentence about what to send."""
+    shown = world.mailcheck("mx", "https://good.test/")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert "send the domain alone: good.test" in shown.stderr
