@@ -13,7 +13,7 @@ from mailcheck.operations.wait_for_message import TimedOut
 from mailcheck.wire.inbox import render_timed_out
 from mailcheck.wire.json_values import JsonObject, JsonValue
 from mailcheck.wire.mcp_untrusted import Fence, clean_line
-from mailcheck.wire.mcp_views import FEW_LINKS, MessageView, bound_links
+from mailcheck.wire.mcp_views import FEW_LINKS, MessageView, bound_links, view_html
 from mailcheck.wire.messages import render_listed_message, render_message
 from mailcheck.wire.schemas_messages import SUMMARY_FIELDS
 from mailcheck.wire.urls import PublicUrls
@@ -70,11 +70,12 @@ def render_whole_message(
     shape = render_message(message, urls)
     headers = shape["headers"]
     assert isinstance(headers, Mapping)
+    html = message.content.html
     return {
         "untrusted": render_fence(fence),
         "message": {
             **_render_received(message, view, fence, urls),
-            "html": fence.around(view.html) if view.html else "",
+            "html": fence.around(view_html(html)) if html else "",
             "headers": clean(dict(list(headers.items())[:MAX_HEADERS])),
             "envelope": clean(shape["envelope"]),
             "problems": clean(shape["problems"]),

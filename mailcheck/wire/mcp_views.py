@@ -29,7 +29,6 @@ class MessageView:
     """
 
     text: str
-    html: str
     links: tuple[str, ...]
     hides_text: bool
     warnings: tuple[str, ...]
@@ -50,22 +49,25 @@ def view_content(content: MessageContent) -> MessageView:
     """Make the view of a mail's content, whole or trimmed, in linear time."""
     page = read_page(content.html)
     has_text = bool(content.text.strip())
-    text = content.text if has_text else page.text
-    shown_text, text_warnings, invisible = _show(text, MAX_TEXT, "text")
-    shown_html, html_warnings, _ = _show(content.html, MAX_HTML, "html")
+    text, text_warnings, invisible = _cut(content.text if has_text else page.text, MAX_TEXT)
     links = bound_links(content.links, MAX_LINKS)
-    warnings = [*_warn_of_hidden(page.hidden_passages, page.hidden_characters), *text_warnings]
-    if not has_text and shown_text:
+    warnings = _warn_of_hidden(page.hidden_passages, page.hidden_characters)
+    if not has_text and text:
         warnings.append("the mail has no plain text: text is what its HTML shows")
     if len(links) < len(content.links):
         warnings.append(f"only {len(links)} of {len(content.links)} links are listed")
     return MessageView(
-        text=defuse_markdown(shown_text),
-        html=defuse_html(shown_html),
+        text=defuse_markdown(text),
         links=links,
         hides_text=page.hidden_passages > 0 or invisible > 0,
-        warnings=(*warnings, *html_warnings),
+        warnings=(*warnings, *text_warnings),
     )
+
+
+def view_html(html: str) -> str:
+    """Make HTML safe to show; what is left out of a long one is said at its end."""
+    shown, warnings, _ = _cut(html, MAX_HTML)
+    return defuse_html(shown) + "".join(f"\n[{warning}]" for warning in warnings)
 
 
 def bound_links(links: tuple[str, ...], most: int) -> tuple[str, ...]:
@@ -80,14 +82,14 @@ def bound_links(links: tuple[str, ...], most: int) -> tuple[str, ...]:
     return tuple(shown)
 
 
-def _show(text: str, most: int, name: str) -> tuple[str, list[str], int]:
+def _cut(text: str, most: int) -> tuple[str, list[str], int]:
     visible, invisible = remove_invisible(text[: 2 * most])
     warnings = []
     if invisible:
-        warnings.append(f"{invisible} invisible characters were taken out of {name}")
+        warnings.append(f"{invisible} invisible characters were taken out")
     if len(visible) > most or len(text) > 2 * most:
         visible = visible[:most]
-        warnings.append(f"{name} is cut after {most} characters")
+        warnings.append(f"cut after {most} characters")
     return visible, warnings, invisible
 
 

@@ -7,6 +7,7 @@ is which words stand there only for a machine.
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mailcheck.checks.content import element_styles
 from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
@@ -40,9 +41,9 @@ class VisiblePage:
     hidden_characters: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Element:
-    name: str
+class _Style(NamedTuple):
+    """How the words inside an element are drawn; a tuple, since a page makes thousands."""
+
     is_skipped: bool
     is_hidden: bool
     font_size: float
@@ -51,15 +52,13 @@ class _Element:
 
     @property
     def hides(self) -> bool:
-        """Tell whether its words can't be seen; unknown colours are taken to differ."""
+        """Tell whether words can't be seen; unknown colours are taken to differ."""
         is_tiny = self.font_size <= element_styles.TINY_PIXELS
         has_no_contrast = self.color is not None and self.color == self.background
         return self.is_hidden or is_tiny or has_no_contrast
 
 
-_SHEET = _Element(
-    "", is_skipped=False, is_hidden=False, font_size=16.0, color=_INK, background=_PAPER
-)
+_SHEET = _Style(is_skipped=False, is_hidden=False, font_size=16.0, color=_INK, background=_PAPER)
 
 
 def read_page(markup: str) -> VisiblePage:
@@ -80,43 +79,50 @@ def read_page(markup: str) -> VisiblePage:
 @dataclass(slots=True)
 class _Page:
     pieces: list[str] = field(default_factory=list)
-    elements: list[_Element] = field(default_factory=lambda: [_SHEET])
+    names: list[str] = field(default_factory=lambda: [""])
+    styles: list[_Style] = field(default_factory=lambda: [_SHEET])
     open_names: Counter[str] = field(default_factory=Counter)
     hidden_passages: int = 0
     hidden_characters: int = 0
     was_hidden: bool = False
 
     def add(self, words: str) -> None:
-        element = self.elements[-1]
-        length = len("".join(words.split()))
-        if element.is_skipped:
+        style = self.styles[-1]
+        if style.is_skipped:
             return
-        if not element.hides:
+        if not style.hides:
             self.pieces.append(words.replace("\n", " "))
-            self.was_hidden = self.was_hidden and not length
-        elif length:
+            self.was_hidden = self.was_hidden and words.isspace()
+        elif not words.isspace():
             self.hidden_passages += not self.was_hidden
-            self.hidden_characters += length
+            self.hidden_characters += len("".join(words.split()))
             self.was_hidden = True
 
     def open(self, tag: StartTag) -> None:
-        if tag.name in element_styles.IMPLIED_END and self.elements[-1].name == tag.name:
+        name = tag.name
+        if name in element_styles.IMPLIED_END and self.names[-1] == name:
             self._leave()
-        self._separate(tag.name)
-        if tag.name not in element_styles.VOID:
-            self.elements.append(_describe(tag, self.elements[-1]))
-            self.open_names[tag.name] += 1
+        self._separate(name)
+        if name in element_styles.VOID:
+            return
+        above = self.styles[-1]
+        if tag.attributes or name in element_styles.NOT_SHOWN:
+            above = _style_inside(tag, above)
+        self.names.append(name)
+        self.styles.append(above)
+        self.open_names[name] += 1
 
     def close(self, tag: EndTag) -> None:
         # An end tag without its start tag is ignored, so each element is left once.
         if self.open_names[tag.name]:
-            while self.elements[-1].name != tag.name:
+            while self.names[-1] != tag.name:
                 self._leave()
             self._leave()
         self._separate(tag.name)
 
     def _leave(self) -> None:
-        self.open_names[self.elements.pop().name] -= 1
+        self.styles.pop()
+        self.open_names[self.names.pop()] -= 1
 
     def _separate(self, name: str) -> None:
         if name in element_styles.BLOCKS:
@@ -125,20 +131,20 @@ class _Page:
             self.pieces.append(" ")
 
 
-def _describe(tag: StartTag, above: _Element) -> _Element:
-    style = tag.attributes.get("style", "")
-    font_size = element_styles.find_font_size(tag.attributes)
-    return _Element(
-        tag.name,
+def _style_inside(tag: StartTag, above: _Style) -> _Style:
+    attributes = tag.attributes
+    style = attributes.get("style", "")
+    font_size = element_styles.find_font_size(attributes)
+    return _Style(
         is_skipped=above.is_skipped or tag.name in element_styles.NOT_SHOWN,
         is_hidden=above.is_hidden
         or _OUT_OF_PAGE.search(style) is not None
-        or element_styles.is_hidden(tag.attributes),
+        or element_styles.is_hidden(attributes),
         font_size=above.font_size if font_size is None else font_size,
-        color=_find_color(_COLOR.search(style), tag.attributes.get("color"), above.color),
+        color=_find_color(_COLOR.search(style), attributes.get("color"), above.color),
         background=_find_color(
             _BACKGROUND.search(style),
-            tag.attributes.get("bgcolor", tag.attributes.get("background")),
+            attributes.get("bgcolor", attributes.get("background")),
             above.background,
         ),
     )
