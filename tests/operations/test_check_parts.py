@@ -1,0 +1,87 @@
+"""Parts that checks are made of: doing things at once, selectors from mail."""
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+
+from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.known_selectors import MAX_DOMAINS, MAX_SELECTORS, LearnedSelectors
+from tests.house import run
+
+
+async def until(deferred: "Deferred[str]") -> str:
+    """Wait."""
+    return await deferred
+
+
+def test_results_come_in_order() -> None:
+    """All run at once; the results stand in the order of the calls."""
+    first: Deferred[str] = Deferred()
+    second: Deferred[str] = Deferred()
+    both = Deferred.fromCoroutine(run_all(until(first), until(second)))
+    second.callback("second")
+    assert not both.called
+    first.callback("first")
+    assert run(until_all(both)) == ["first", "second"]
+
+
+async def until_all(both: "Deferred[list[str]]") -> list[str]:
+    """Wait for both."""
+    return await both
+
+
+def test_a_failure_ends_the_others() -> None:
+    """When one fails the others are cancelled, and its failure is the one that is seen."""
+    cancelled: list[Deferred[str]] = []
+    first: Deferred[str] = Deferred(cancelled.append)
+    second: Deferred[str] = Deferred()
+    both = Deferred.fromCoroutine(run_all(until(first), until(second)))
+    second.errback(ValueError("broken"))
+    assert cancelled == [first]
+    with pytest.raises(ValueError, match="broken"):
+        run(until_all(both))
+
+
+def test_cancelling_ends_all() -> None:
+    """Who gives up leaves nothing running."""
+    cancelled: list[Deferred[str]] = []
+    deferreds: list[Deferred[str]] = [Deferred(cancelled.append) for _ in range(3)]
+    both = Deferred.fromCoroutine(run_all(*map(until, deferreds)))
+    both.cancel()
+    assert cancelled == deferreds
+    with pytest.raises(CancelledError):
+        run(until_all(both))
+
+
+def signature(domain: str, selector: str) -> tuple[tuple[str, str], ...]:
+    """Make the header of a signed mail."""
+    return (("DKIM-Signature", f"v=1; a=rsa-sha256; d={domain}; s={selector}; b=AA=="),)
+
+
+def test_selectors_are_learned_newest_first() -> None:
+    """The newest selectors of a domain come first, and only so many are kept."""
+    learned = LearnedSelectors()
+    for number in range(MAX_SELECTORS + 2):
+        learned.learn(signature("Example.COM", f"s{number}"))
+    found = learned.of("example.com")
+    assert found[0] == f"s{MAX_SELECTORS + 1}"
+    assert len(found) == MAX_SELECTORS
+    assert learned.of("other.example") == ()
+
+
+@pytest.mark.parametrize(
+    "value", ["", "d=example.com", "s=a", "d=ex ample; s=a", "d=example.com; s=a b", "d=;s=;" * 99]
+)
+def test_broken_signatures_teach_nothing(value: str) -> None:
+    """What names no domain or no selector is left out."""
+    learned = LearnedSelectors()
+    learned.learn((("dkim-signature", value), ("Subject", "d=example.com; s=a")))
+    assert learned.of("example.com") == ()
+
+
+def test_learning_is_bounded() -> None:
+    """However many domains mails name, memory stays bounded; the oldest are forgotten."""
+    learned = LearnedSelectors()
+    for number in range(MAX_DOMAINS + 1):
+        learned.learn(signature(f"d{number}.example", "s"))
+    assert learned.of("d0.example") == ()
+    assert learned.of("d1.example") == ("s",)

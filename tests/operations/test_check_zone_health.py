@@ -1,0 +1,135 @@
+"""Self-tests of blocklists: what a sick list says is not believed until it recovers."""
+
+from collections.abc import Mapping
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
+from mailcheck.checks.dnsbl.health import HealthStatus
+from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.targets import target_address
+from mailcheck.core.instants import DAY, Instant, instant_of
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.operations.ask_blocklists import AskBlocklists
+from mailcheck.operations.list_budgets import ListBudgets
+from mailcheck.operations.zone_health import ZoneHealthCheck
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import counted_bytes, run
+
+PSBL = "psbl.surriel.com"
+TEST_ENTRY = f"2.0.0.127.{PSBL}"
+
+
+def psbl() -> Blocklist:
+    """Give one list that knows IPv4 addresses."""
+    lists = parse_catalogue(packaged_catalogue_text()).blocklists
+    return next(one for one in lists if one.zone == PSBL)
+
+
+class Bench:
+    """One list, its self-test, and somebody who asks it."""
+
+    def __init__(self, zone: MemoryZone, budgets: Mapping[str, int] | None = None) -> None:
+        self.zone = zone
+        self.clock = Clock()
+        self.list = psbl()
+        self.budgets = ListBudgets(budgets or {}, lambda: instant_of(self.clock.seconds()))
+        now = lambda: instant_of(self.clock.seconds())  # noqa: E731
+        self.health = ZoneHealthCheck(
+            [self.list], zone, self.budgets, self.clock, now, counted_bytes()
+        )
+        self.asker = AskBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
+
+    def statuses(self) -> dict[TargetKind, HealthStatus]:
+        """Test the list, and give its health by kind."""
+        run(self.health.test_all())
+        return {one.kind: one.status for one in self.health.of(self.list)}
+
+    def ask(self) -> tuple[ListingStatus, UnknownReason | None]:
+        """Ask the list about an address that it does not list."""
+        address = parse_ip_address("8.8.4.4")
+        assert address is not None
+        [row] = run(self.asker.ask([self.list], [target_address(address)]))
+        return row.listing.status, row.listing.unknown_reason
+
+
+def living() -> MemoryZone:
+    """Give a zone in which the list has its test entry."""
+    return MemoryZone({TEST_ENTRY: {"A": ["127.0.0.2"]}})
+
+
+def test_a_living_list_is_healthy() -> None:
+    """A list with its test entry, and without what no list has, is healthy."""
+    bench = Bench(living())
+    assert set(bench.statuses().values()) == {HealthStatus.HEALTHY}
+    assert bench.ask() == (ListingStatus.CLEAN, None)
+
+
+def test_a_list_that_lists_everything_is_not_believed() -> None:
+    """A wildcard lists everybody: unknown instead of listed."""
+    bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
+    assert bench.ask()[0] is ListingStatus.LISTED
+    assert HealthStatus.SICK in bench.statuses().values()
+    assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.SICK)
+
+
+def test_a_list_recovers() -> None:
+    """A list that was empty is believed again when its test entry is back."""
+    zone = MemoryZone({})
+    bench = Bench(zone)
+    assert HealthStatus.SICK in bench.statuses().values()
+    zone.publish(TEST_ENTRY, "A", "127.0.0.2")
+    assert set(bench.statuses().values()) == {HealthStatus.HEALTHY}
+    assert bench.ask() == (ListingStatus.CLEAN, None)
+
+
+def test_silence_is_no_recovery() -> None:
+    """A sick list that does not answer its next self-test stays sick."""
+    zone = MemoryZone({})
+    bench = Bench(zone)
+    bench.statuses()
+    zone.failing[TEST_ENTRY] = DnsStatus.TIMEOUT
+    assert HealthStatus.SICK in bench.statuses().values()
+
+
+def test_silence_is_no_sickness() -> None:
+    """A list that was not reached is asked all the same: the next answer will show."""
+    bench = Bench(MemoryZone({}, failing={TEST_ENTRY: DnsStatus.TIMEOUT}))
+    assert HealthStatus.UNREACHABLE in bench.statuses().values()
+    assert bench.ask() == (ListingStatus.CLEAN, None)
+
+
+def test_self_tests_count_against_the_budget() -> None:
+    """The questions of a self-test are counted with the others, until midnight UTC."""
+    bench = Bench(living(), {PSBL: 4})
+    bench.statuses()
+    assert bench.budgets.asked_today(bench.list) == 3
+    assert bench.ask() == (ListingStatus.CLEAN, None)
+    assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.OVER_BUDGET)
+    bench.clock.advance(DAY / 1000)
+    assert bench.ask() == (ListingStatus.CLEAN, None)
+
+
+def test_a_self_test_of_a_silent_zone_ends() -> None:
+    """A self-test of a list that never answers ends at the deadline of a check."""
+    zone = living()
+    zone.silent.add(TEST_ENTRY)
+    bench = Bench(zone)
+    testing = Deferred.fromCoroutine(bench.health.test_all())
+    bench.clock.advance(9.9)
+    assert not testing.called
+    bench.clock.advance(0.2)
+    assert testing.called
+    assert bench.health.tested_at == Instant(10_100)
+
+
+def test_zero_is_no_limit() -> None:
+    """A budget of 0 lifts the catalogue's limit."""
+    budgets = ListBudgets({"zen.spamhaus.org": 0}, lambda: Instant(0))
+    lists = parse_catalogue(packaged_catalogue_text()).blocklists
+    zen = next(one for one in lists if one.zone == "zen.spamhaus.org")
+    assert ListBudgets({}, lambda: Instant(0)).limit_of(zen) == 300_000
+    assert budgets.limit_of(zen) is None
