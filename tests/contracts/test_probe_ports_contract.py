@@ -1,0 +1,138 @@
+"""What every prober, finder and fetcher promises: the double of the tests, and the real ones."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+
+from mailcheck.checks.registration import RegistrationVerdict
+from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.core.domain_names import is_within
+from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.probes.fetching import GuardedFetcher
+from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
+from mailcheck.probes.outbound_port import OutboundPortCheck
+from mailcheck.probes.policy_fetcher import MtaStsFetcher
+from mailcheck.probes.rdap_finder import RdapFinder
+from mailcheck.probes.registry_list import IANA_URL, RegistryList
+from mailcheck.probes.trust import TrustRoots, find_trust_roots
+from tests.fakes.memory_zone import MemoryZone
+from tests.probes.scripted_hosts import ScriptedHosts, no_own_address
+from tests.servers.certificates import Authority
+from tests.web.checking import KnownHosts
+
+HOST = "mx.example.com"
+NAMES = [HOST, "example.com", "nowhere.example", "127.0.0.1", "x" * 70 + ".com", ""]
+
+
+class RealProbes:
+    """The real ones, in a network that swallows every packet."""
+
+    def __init__(self, trust: TrustRoots) -> None:
+        self.hosts = ScriptedHosts()
+        zone = MemoryZone({HOST: {"A": ["8.8.8.8"]}, "rdap.verisign.com": {"A": ["8.8.4.4"]}})
+        dialer = GuardedDialer(self.hosts, zone, is_own_address=no_own_address, allow_private=False)
+        fetcher = GuardedFetcher(self.hosts, dialer, trust)
+        outbound = OutboundPortCheck(dialer, self.hosts, 25, [HOST])
+        settings = ProbeSettings("check.example")
+        self.prober = MailHostProber(self.hosts, dialer, trust, outbound, settings)
+        registries = RegistryList(fetcher, self.hosts, IANA_URL)
+        self.finder = RdapFinder(fetcher, registries, self.hosts)
+        self.fetcher = MtaStsFetcher(fetcher, self.hosts)
+        self.probe = self.prober.probe
+        self.outbound_port = self.prober.outbound_port
+        self.find_registration = self.finder.find_registration
+        self.fetch_policy = self.fetcher.fetch_policy
+
+    def settle(self) -> None:
+        """Let all deadlines pass."""
+        self.hosts.pump([1.0] * 15)
+
+    def stop(self) -> None:
+        """End all."""
+        for each in (self.prober, self.finder, self.fetcher):
+            each.stop()
+        assert self.hosts.getDelayedCalls() == []
+
+
+class DoubledProbes(KnownHosts):
+    """The double of the tests."""
+
+    def settle(self) -> None:
+        """Answer what was held back."""
+        self.answer()
+
+    def stop(self) -> None:
+        """Have nothing to end."""
+
+
+Probes = RealProbes | DoubledProbes
+
+
+@pytest.fixture(scope="module")
+def trust(tmp_path_factory: pytest.TempPathFactory) -> TrustRoots:
+    """Give the authority of the tests."""
+    return find_trust_roots(Authority().write_to(tmp_path_factory.mktemp("trust") / "ca.pem"))
+
+
+@pytest.fixture(params=["double", "real"])
+def probes(request: pytest.FixtureRequest, trust: TrustRoots) -> Iterator[Probes]:
+    """Give each implementation."""
+    made: Probes = DoubledProbes() if request.param == "double" else RealProbes(trust)
+    yield made
+    made.stop()
+
+
+def settled(probes: Probes, asked: Deferred[Any]) -> Any:
+    """Give the result that is there after all deadlines."""
+    results: list[Any] = []
+    asked.addBoth(results.append)
+    probes.settle()
+    (result,) = results
+    return result
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_probe_is_about_the_host_that_was_asked(probes: Probes, name: str) -> None:
+    """Any name gets a value with that name in it, within the deadline."""
+    probe = settled(probes, probes.probe(name))
+    assert isinstance(probe, StarttlsProbe)
+    assert probe.exchange == name
+    assert (probe.tls_version != "") == (probe.outcome is ProbeOutcome.ENCRYPTED)
+
+
+def test_the_port_is_open_blocked_or_unknown(probes: Probes) -> None:
+    """The state of the port can always be asked for."""
+    assert isinstance(settled(probes, probes.outbound_port()), OutboundPort)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_registration_is_about_the_domain_or_a_parent(probes: Probes, name: str) -> None:
+    """Any name gets a verdict; a date is there with an age or not at all."""
+    verdict = settled(probes, probes.find_registration(name))
+    assert isinstance(verdict, RegistrationVerdict)
+    assert is_within(name, verdict.name)
+    assert (verdict.age_days is None) == (verdict.registered_at is None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
+    """Any name gets an outcome; there is a text only where the policy was fetched."""
+    fetch = settled(probes, probes.fetch_policy(name))
+    assert isinstance(fetch, PolicyFetch)
+    assert fetch.text == "" or fetch.outcome is FetchOutcome.FETCHED
+
+
+def test_who_goes_away_disturbs_nobody(probes: Probes) -> None:
+    """Cancelling ends the waiting of one; another who asks the same still gets the value."""
+    if isinstance(probes, DoubledProbes):
+        probes.is_held = True
+    leaving, staying = (probes.find_registration("example.com") for _ in range(2))
+    left: list[Any] = []
+    leaving.addErrback(left.append)
+    leaving.cancel()
+    assert left[0].check(CancelledError)
+    assert isinstance(settled(probes, staying), RegistrationVerdict)
