@@ -70,7 +70,8 @@ class MailHostProber:
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
         """Answer as `mailcheck.operations.probe_ports.StarttlsProber` promises."""
-        if self._outbound.known is OutboundPort.BLOCKED:
+        is_blocked = self._outbound.known is OutboundPort.BLOCKED
+        if is_blocked and self._probes.remembered(exchange) is None:
             return succeed(StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE))
         return self._probes.get(exchange)
 

@@ -195,6 +195,15 @@ def test_a_blocked_port_is_found_out(probing: Probing) -> None:
     probing.prober.stop()
 
 
+def test_what_is_known_of_a_host_outlives_a_blocked_port(probing: Probing) -> None:
+    """A host that was probed before the port was blocked keeps its result."""
+    probing.probe()
+    probing.turn_away()
+    probing.outbound._checks.remember(25, OutboundPort.BLOCKED)
+    assert probing.probe() == [TURNED_AWAY]
+    assert probing.probe("mx1.many.example")[0].outcome is ProbeOutcome.UNREACHABLE
+
+
 def test_a_connection_shows_that_the_port_is_open(probing: Probing) -> None:
     """Where a host was reached no reference host is bothered."""
     probing.probe()
