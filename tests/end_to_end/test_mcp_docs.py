@@ -42,7 +42,7 @@ def test_the_commands_work(tmp_path: Path) -> None:
     (curl,) = (line for line in snippets("sh")[-1].split("\n\n") if line.startswith("curl"))
     with running_daemon(tmp_path) as daemon:
         here = f"http://{HOST}:{daemon.http_port}"
-        environment = {**os.environ, "MAILCHECK_KEY": daemon.key}
+        environment = {**os.environ, "MAILCHECK_API_KEY": daemon.key}
         printed = subprocess.run(
             curl.replace(SHOWN, here), shell=True, env=environment, capture_output=True, check=True
         )
