@@ -251,6 +251,7 @@ class Assembly:
                 KEY_USE_INTERVAL,
                 self.authenticator.save_key_uses,
                 self._reactor,
+                ends_with_round=True,
             ),
             self._listening("HTTP", config.web.listen, self.site()),
             self._listening("mail", config.smtp.listen, mail, mail.drain),

@@ -7,7 +7,11 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
-from twisted.internet.interfaces import IListeningPort, IProtocolFactory
+from twisted.internet.interfaces import (
+    IListeningPort,
+    IProtocolFactory,
+    IStreamServerEndpoint,
+)
 from twisted.python.failure import Failure
 
 from mailcheck.core.listen_addresses import ListenAddress
@@ -28,9 +32,13 @@ class ListeningService(Service):
         factory: IProtocolFactory,
         drain: Callable[[], Deferred[None]] | None = None,
     ) -> None:
+        """Prepare to listen.
+
+        :raises CannotStart: names the endpoint that Twisted does not understand.
+        """
         self._purpose = purpose
         self._listen = [
-            (address, partial(serverFromString(reactor, address.endpoint).listen, factory))
+            (address, partial(self._endpoint(reactor, address).listen, factory))
             for address in addresses
         ]
         self._drain = drain
@@ -45,19 +53,31 @@ class ListeningService(Service):
             problems: list[Failure] = []
             maybeDeferred(listen).addCallbacks(self.ports.append, problems.append)
             if problems:
-                raise self._name_port(address, problems[0])
+                raise self._cannot_listen(address, problems[0].value)
 
     def stopService(self) -> Deferred[None]:
         """Take no more connections; end those there are."""
         super().stopService()
-        closed = gatherResults(
-            [maybeDeferred(port.stopListening) for port in self.ports], consumeErrors=True
-        )
-        self.ports = []
-        return closed.addCallback(lambda _: self._drain() if self._drain else None)
+        return Deferred.fromCoroutine(self._stop())
 
-    def _name_port(self, address: ListenAddress, failure: Failure) -> CannotStart:
-        error: object = failure.value
+    async def _stop(self) -> None:
+        ports, self.ports = self.ports, []
+        try:
+            await gatherResults(
+                [maybeDeferred(port.stopListening) for port in ports], consumeErrors=True
+            )
+        finally:
+            if self._drain is not None:
+                await self._drain()
+
+    def _endpoint(self, reactor: object, address: ListenAddress) -> IStreamServerEndpoint:
+        try:
+            endpoint: IStreamServerEndpoint = serverFromString(reactor, address.endpoint)
+        except Exception as error:  # each kind of endpoint has its own complaints
+            raise self._cannot_listen(address, error) from error
+        return endpoint
+
+    def _cannot_listen(self, address: ListenAddress, error: object) -> CannotStart:
         if isinstance(error, CannotListenError):
             error = error.socketError
         reason = getattr(error, "strerror", None) or str(error)

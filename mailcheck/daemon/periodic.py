@@ -21,12 +21,16 @@ class PeriodicService(Service):
         interval: float,
         work: Callable[[], Coroutine[Any, Any, None]],
         clock: IReactorTime,
+        *,
+        ends_with_round: bool = False,
     ) -> None:
+        """``ends_with_round``: the work is done once more when the service stops."""
         self._name = name
         self._interval = interval
         self._work = work
         self._loop = LoopingCall(lambda: Deferred.fromCoroutine(self._do_round()))
         self._loop.clock = clock
+        self._ends_with_round = ends_with_round
         self._round: Deferred[None] = succeed(None)
 
     def startService(self) -> None:
@@ -35,11 +39,16 @@ class PeriodicService(Service):
         self._loop.start(self._interval)
 
     def stopService(self) -> Deferred[None]:
-        """Begin no further round; fires when the one under way has ended."""
+        """Fires when the round under way, and the last one where there is to be one, have ended."""
         super().stopService()
         if self._loop.running:
             self._loop.stop()
-        return self._round
+        return Deferred.fromCoroutine(self._end())
+
+    async def _end(self) -> None:
+        await self._round
+        if self._ends_with_round:
+            await self._do_round()
 
     async def _do_round(self) -> None:
         ended: Deferred[None] = Deferred()

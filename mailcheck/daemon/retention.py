@@ -22,12 +22,8 @@ class Retention:
     async def sweep(self) -> None:
         """Delete all that has expired by now, and give the space back."""
         now = self._now()
-        freed = 0
-        while True:
-            count = await self._store.expire(now, BATCH)
-            freed += count
-            if count < BATCH:
-                break
+        while await self._store.expire(now, BATCH) == BATCH:
+            pass
         await self._store.forget_refusals(Instant(now - REFUSALS_KEPT))
-        if freed:
-            await self._store.give_back_space()
+        # A piece in each round, until nothing is left to give.
+        await self._store.give_back_space()

@@ -1,0 +1,208 @@
+"""Derivation in the background: everything is done in the end, and nobody waits for it."""
+
+from collections.abc import Iterator
+
+import pytest
+from twisted.logger import LogEvent
+
+from mailcheck.assembly import Lanes
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import Instant
+from mailcheck.daemon.derivation import LONGEST_PUT_OFF, QUIET, REST_SHARE, Derivation
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.contents import Contents
+from mailcheck.storage.engine import Transaction, for_each
+from tests.house import House, config_in_memory, result_of, run
+from tests.storage.held_lane import HeldLane
+
+
+class Workshop(House):
+    """A house whose taking apart of mails can be held up."""
+
+    def __init__(self) -> None:
+        self.reader, self.content = HeldLane(), HeldLane()
+        super().__init__(config_in_memory(), Lanes(DirectLane(), self.reader, self.content))
+        self.derivation: Derivation = self.assembly.derivation
+
+    def underived(self) -> list[DeliveryId]:
+        """Give what nothing was derived of yet."""
+        found: list[DeliveryId] = result_of(self.assembly._content_store.underived(1_000))
+        return found
+
+    def rest(self, seconds: float = 10) -> None:
+        """Let time pass, in small steps."""
+        for _ in range(int(seconds * 20)):
+            self.clock.advance(0.05)
+
+
+@for_each
+def _rename(transaction: Transaction, names: tuple[str, str]) -> None:
+    transaction.execute(f"ALTER TABLE {names[0]} RENAME TO {names[1]}")
+
+
+@pytest.fixture
+def shop() -> Iterator[Workshop]:
+    """A house whose derivation has not been started."""
+    shop = Workshop()
+    yield shop
+    if shop.derivation.running:
+        result_of(shop.derivation.stopService())
+    shop.close()
+    assert shop.clock.getDelayedCalls() == []
+
+
+def test_new_mail(shop: Workshop) -> None:
+    """New mail is taken apart when it has been quiet for a moment."""
+    shop.derivation.startService()
+    for _ in range(3):
+        shop.receive()
+    assert len(shop.underived()) == 3
+    shop.clock.advance(QUIET)
+    shop.rest(1)
+    assert shop.underived() == []
+
+
+def test_mail_of_an_earlier_run(shop: Workshop) -> None:
+    """What an earlier run left behind is taken apart after a start, the oldest first."""
+    for _ in range(3):
+        shop.receive()
+        shop.clock.advance(1)
+    left = shop.underived()
+    shop.content.hold_calls()
+    shop.derivation.startService()
+    for number in range(3):
+        while not shop.content.held:
+            shop.clock.advance(0.05)
+        assert shop.underived() == left[number:]
+        shop.content.held.pop(0)()
+    assert shop.underived() == []
+    shop.content.let_go()
+
+
+def test_nothing_before_the_start(shop: Workshop) -> None:
+    """Before the service is started nothing is done, and nothing is lost."""
+    shop.receive()
+    shop.rest(1)
+    assert len(shop.underived()) == 1
+    shop.derivation.startService()
+    shop.rest(1)
+    assert shop.underived() == []
+
+
+def test_it_rests(shop: Workshop) -> None:
+    """After each mail it rests for three times as long as the mail took."""
+    for _ in range(2):
+        shop.receive()
+    shop.clock.advance(1)
+    shop.content.hold_calls()
+    shop.derivation.startService()
+    shop.clock.advance(2)
+    shop.content.held.pop(0)()
+    assert shop.content.held == []
+    shop.clock.advance(2 * REST_SHARE - 0.1)
+    assert shop.content.held == []
+    shop.clock.advance(0.1)
+    assert len(shop.content.held) == 1
+    shop.content.let_go()
+    shop.rest(1)
+
+
+def test_a_burst_puts_it_off(shop: Workshop) -> None:
+    """While mail keeps coming the work waits, but not for ever."""
+    shop.derivation.startService()
+    steps = 0
+    while shop.content.calls == 0:
+        shop.receive()
+        shop.clock.advance(QUIET / 2)
+        steps += 1
+        assert steps < 1_000
+    assert LONGEST_PUT_OFF <= steps * QUIET / 2 <= LONGEST_PUT_OFF + 3 * QUIET
+
+
+def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) -> None:
+    """A mail that can't be taken apart is logged by its id, and the next ones are."""
+    broken = shop.receive()
+    shop.receive()
+    shop.clock.advance(1)
+
+    class Breaking(Contents):
+        async def of(self, delivery_id: DeliveryId) -> object:  # type: ignore[override]
+            if delivery_id == broken:
+                raise ZeroDivisionError
+            return await super().of(delivery_id)
+
+    store = shop.assembly._content_store
+    contents = Breaking(store, DirectLane(), lambda content: None)
+    derivation = Derivation(contents, store, shop.clock)
+    derivation.startService()
+    shop.rest(1)
+    assert shop.underived() == [broken]
+    (event,) = logged_failures
+    assert event["delivery"] == broken
+    result_of(derivation.stopService())
+
+
+def test_mail_that_was_deleted(shop: Workshop) -> None:
+    """Mail that was deleted before its turn came is passed over."""
+    shop.receive()
+    shop.clock.advance(1)
+    shop.reader.hold_answers()
+    shop.derivation.startService()
+    run(shop.assembly.inbox.delete.matching(shop.account.id, MessageFilter()))
+    shop.reader.let_go()
+    shop.receive()
+    shop.rest(1)
+    assert shop.underived() == []
+
+
+def test_a_store_that_is_away_at_the_start(shop: Workshop) -> None:
+    """When what was left behind can't be listed, new mail is taken apart all the same."""
+    result_of(shop.assembly.engine.write(_rename, ("content", "hidden")))
+    shop.derivation.startService()
+    result_of(shop.assembly.engine.write(_rename, ("hidden", "content")))
+    shop.receive()
+    shop.rest(1)
+    assert shop.underived() == []
+
+
+def test_stopping(shop: Workshop) -> None:
+    """Stopping waits for nothing, wherever the work is; the rest is done after the next start."""
+    for _ in range(3):
+        shop.receive()
+    shop.clock.advance(1)
+    shop.reader.hold_calls()
+    shop.derivation.startService()  # listing what was left behind
+    assert shop.derivation.stopService().called
+    shop.reader.let_go()
+    shop.content.hold_calls()
+    shop.derivation.startService()  # taking a mail apart
+    assert shop.derivation.stopService().called
+    shop.content.let_go()
+    shop.derivation.startService()
+    shop.receive()
+    shop.clock.advance(0)  # resting
+    assert shop.derivation.stopService().called
+    assert shop.clock.getDelayedCalls() == []
+    shop.derivation.startService()
+    shop.rest(1)
+    assert shop.underived() == []
+
+
+def test_stopping_when_idle(shop: Workshop) -> None:
+    """A service that has nothing to do, or was never started, stops at once."""
+    assert shop.derivation.stopService().called
+    shop.derivation.startService()
+    assert shop.derivation.stopService().called
+
+
+def test_searches_find_what_was_derived(shop: Workshop) -> None:
+    """What was derived in the background is what searches find."""
+    shop.derivation.startService()
+    shop.receive()
+    wanted = MessageFilter(text="482913")
+    store = shop.assembly._mail_store
+    now = Instant(0)
+    assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 0
+    shop.rest(1)
+    assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 1

@@ -1,0 +1,215 @@
+"""The first start: an account, a key in a file of its own, and what to do next."""
+
+import io
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import LogEvent
+
+from mailcheck.daemon.first_start import ACCOUNT_NAME, KEY_FILE, FirstStart
+from mailcheck.daemon.first_steps import FirstSteps
+from tests.house import House, config_in_memory, result_of, run
+
+STEPS = FirstSteps(
+    mail=("127.0.0.1:2525",),
+    submission=(),
+    base_url="http://127.0.0.1:8080/api/v1",
+    per_minute=60,
+    per_day=1000,
+    retention_hours=24.0,
+)
+
+
+class Output(io.StringIO):
+    """An output that may be a terminal."""
+
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        """Tell whether somebody watches."""
+        return self._is_terminal
+
+
+class Laptop:
+    """A daemon's store and folder, in which it is started again and again."""
+
+    def __init__(self, folder: Path, house: House) -> None:
+        self.folder = folder
+        self.house = house
+        self.keys = folder / KEY_FILE
+
+    def start(self, *, preset: str = "", is_terminal: bool = False) -> str:
+        """Start the daemon and give what it prints."""
+        output, reactor = Output(is_terminal), MemoryReactorClock()
+        service = FirstStart(
+            self.house.assembly.accounts,
+            preset,
+            self.folder,
+            "mailcheck.example",
+            STEPS,
+            reactor,
+            output,
+        )
+        service.startService()
+        assert output.getvalue() == ""
+        reactor.run()
+        return output.getvalue()
+
+    def key(self) -> str:
+        """Give the key that lies in the folder."""
+        return self.keys.read_text().strip()
+
+    def is_valid(self, secret: str) -> bool:
+        """Tell whether a key opens anything."""
+        return bool(run(self.house.assembly.authenticator.identify(secret)))
+
+    def count_keys(self) -> int:
+        """Count all keys of all accounts."""
+        accounts = self.house.assembly.accounts
+        return sum(len(run(accounts.list_keys(one))) for one in run(accounts.accounts()))
+
+
+class EmptyHouse(House):
+    """A house without accounts."""
+
+    def add_account(self, name: str, **limits: Any) -> Any:
+        """Add none."""
+
+    def issue_key(self, account: Any, **limits: Any) -> str:
+        """Issue none."""
+        return ""
+
+
+@pytest.fixture
+def laptop(tmp_path: Path) -> Laptop:
+    """A fresh laptop."""
+    return Laptop(tmp_path / "var", EmptyHouse(config_in_memory()))
+
+
+def test_the_first_start(laptop: Laptop) -> None:
+    """The first start makes the operator's account, and a key that works, in a private file."""
+    text = laptop.start()
+    (account,) = run(laptop.house.assembly.accounts.accounts())
+    assert (account.name, account.is_operator) == (ACCOUNT_NAME, True)
+    assert laptop.is_valid(laptop.key())
+    assert stat.S_IMODE(laptop.keys.stat().st_mode) == 0o600
+    assert f"{account.mailbox_name}@mailcheck.example" in text
+    assert f"{account.mailbox_name}+signup@mailcheck.example" in text
+
+
+def test_the_key_is_shown_to_a_terminal_only(laptop: Laptop) -> None:
+    """The key is printed for somebody who watches, once; a log gets the name of its file."""
+    shown = laptop.start(is_terminal=True)
+    assert laptop.key() in shown
+    assert laptop.key() not in laptop.start(is_terminal=True)
+
+
+def test_the_key_is_not_shown_to_a_log(laptop: Laptop) -> None:
+    """Where nobody watches, the text names the file, whose mode keeps others out."""
+    text = laptop.start(is_terminal=False)
+    assert laptop.key() not in text
+    assert str(laptop.keys) in text
+
+
+def test_later_starts(laptop: Laptop) -> None:
+    """Later starts leave account and key as they are, and greet again."""
+    laptop.start()
+    key = laptop.key()
+    text = laptop.start()
+    assert laptop.key() == key
+    assert laptop.count_keys() == 1
+    assert len(run(laptop.house.assembly.accounts.accounts())) == 1
+    assert "Try it in another terminal" in text
+
+
+def test_a_key_file_that_has_gone(laptop: Laptop) -> None:
+    """A key that was lost is replaced by another one for the same account."""
+    laptop.start()
+    old = laptop.key()
+    laptop.keys.unlink()
+    laptop.start()
+    assert laptop.key() != old
+    assert laptop.is_valid(laptop.key())
+    assert len(run(laptop.house.assembly.accounts.accounts())) == 1
+
+
+def test_a_key_file_of_another_database(laptop: Laptop) -> None:
+    """A key that this store does not know is replaced, in a file that is private again."""
+    laptop.folder.mkdir()
+    laptop.keys.write_text("mck_of_another_life\n")
+    laptop.keys.chmod(0o644)
+    laptop.start()
+    assert laptop.is_valid(laptop.key())
+    assert stat.S_IMODE(laptop.keys.stat().st_mode) == 0o600
+
+
+def test_an_account_that_is_there(laptop: Laptop) -> None:
+    """Where there is an account already, the oldest one gets the key."""
+    accounts = laptop.house.assembly.accounts
+    first = run(accounts.add("mine"))
+    laptop.house.clock.advance(1)
+    run(accounts.add("other"))
+    text = laptop.start()
+    assert first.mailbox_name in text
+    assert [len(run(accounts.list_keys(one))) for one in run(accounts.accounts())] == [1, 0]
+
+
+def test_a_preset_key(laptop: Laptop) -> None:
+    """A key that the operator chose works, lies in the file, and is printed nowhere."""
+    preset = "a key of our own choice"
+    for _ in range(2):
+        text = laptop.start(preset=preset, is_terminal=True)
+        assert preset not in text
+        assert laptop.key() == preset
+        assert laptop.is_valid(preset)
+        assert laptop.count_keys() == 1
+        assert stat.S_IMODE(laptop.keys.stat().st_mode) == 0o600
+
+
+def test_another_preset_key(laptop: Laptop) -> None:
+    """A preset key that is changed works from then on; the old one is revoked by hand."""
+    laptop.start(preset="the first preset key")
+    laptop.start(preset="the second preset key")
+    assert laptop.key() == "the second preset key"
+    assert laptop.is_valid("the first preset key")
+    assert laptop.is_valid("the second preset key")
+
+
+def test_a_folder_that_can_not_be_written(laptop: Laptop, logged_failures: list[LogEvent]) -> None:
+    """A folder that can't be written is logged; the daemon goes on."""
+    laptop.folder.write_text("no folder")
+    assert laptop.start() == ""
+    (event,) = logged_failures
+    assert "first account" in event["log_format"]
+
+
+def test_a_store_that_is_away(laptop: Laptop, logged_failures: list[LogEvent]) -> None:
+    """A store that can't answer is logged; the daemon goes on."""
+    result_of(laptop.house.assembly.engine.close())
+    assert laptop.start() == ""
+    assert len(logged_failures) == 1
+
+
+def test_what_is_not_offered() -> None:
+    """What the daemon does not listen for is said so."""
+    steps = FirstSteps((), (), "http://x/api/v1", 1, 2, 0.5)
+    text = steps("dev-abc@mailcheck.example", Path("var/api-key"), None)
+    assert "not received" in text
+    assert "not offered" in text
+    assert "mail is kept 0.5 hours" in text
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_commands_are_complete(laptop: Laptop, is_terminal: bool) -> None:
+    """The text has limits and commands with nothing left to fill in."""
+    text = laptop.start(is_terminal=is_terminal)
+    assert "60 requests a minute, 1000 a day, mail is kept 24 hours" in text
+    assert "{" not in text
+    assert f"KEY=$(cat {laptop.keys})" in text
+    assert "swaks --server 127.0.0.1:2525" in text
+    assert "$API/inbox/wait?tag=signup&after=$CURSOR" in text

@@ -1,0 +1,407 @@
+"""The daemon's services: they start and stop in order, listen, come round, and tidy up."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.application.service import MultiService, Service
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import Clock
+from twisted.internet.testing import MemoryReactorClock
+from twisted.logger import LogEvent
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.daemon.file_limit import raise_file_limit
+from mailcheck.daemon.listening import CannotStart, ListeningService
+from mailcheck.daemon.ordered_services import OrderedServices
+from mailcheck.daemon.parked_waits import ParkedWaits
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.store_service import StoreService
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.storage.sqlite import SqliteEngine
+from tests.house import House, result_of
+
+
+class Recorder(Service):
+    """Notes when it is started and stopped; ends when the test says so."""
+
+    def __init__(self, name: str, events: list[str]) -> None:
+        self.setName(name)
+        self.events = events
+        self.stopped: Deferred[None] = Deferred()
+
+    def startService(self) -> None:
+        """Note the start."""
+        super().startService()
+        self.events.append(f"start {self.name}")
+
+    def stopService(self) -> "Deferred[None]":
+        """Note the stop."""
+        super().stopService()
+        self.events.append(f"stop {self.name}")
+        return self.stopped
+
+
+class TestOrderedServices:
+    """A tree that stops in order."""
+
+    def test_order(self) -> None:
+        """Services start in order and stop in reverse, each after the next one has ended."""
+        events: list[str] = []
+        tree = OrderedServices()
+        services = [Recorder(name, events) for name in "abc"]
+        for service in services:
+            service.setServiceParent(tree)
+        tree.startService()
+        assert events == ["start a", "start b", "start c"]
+        del events[:]
+        stopped = tree.stopService()
+        assert events == ["stop c"]
+        services[2].stopped.callback(None)
+        assert events == ["stop c", "stop b"]
+        services[1].stopped.callback(None)
+        assert not stopped.called
+        services[0].stopped.callback(None)
+        assert events == ["stop c", "stop b", "stop a"]
+        assert stopped.called
+        assert not tree.running
+
+    def test_one_that_fails(self, logged_failures: list[LogEvent]) -> None:
+        """A service that does not stop well is logged, and the others stop all the same."""
+        events: list[str] = []
+
+        class Raising(Service):
+            def stopService(self) -> None:
+                raise ZeroDivisionError
+
+        tree = OrderedServices()
+        last = Recorder("last", events)
+        failing = Recorder("failing", events)
+        for service in (last, failing, Raising()):
+            service.setServiceParent(tree)
+        tree.startService()
+        stopped = tree.stopService()
+        failing.stopped.errback(OSError("no"))
+        last.stopped.callback(None)
+        assert stopped.called
+        assert events[-1] == "stop last"
+        kinds = [event["log_failure"].type for event in logged_failures]
+        assert kinds == [ZeroDivisionError, OSError]
+
+    def test_within_another_tree(self) -> None:
+        """Twisted's application, which stops it, waits for it."""
+        events: list[str] = []
+        application, tree, service = MultiService(), OrderedServices(), Recorder("a", events)
+        service.setServiceParent(tree)
+        tree.setServiceParent(application)
+        application.startService()
+        stopped: Any = application.stopService()
+        assert not stopped.called
+        service.stopped.callback(None)
+        assert stopped.called
+
+
+class TestListening:
+    """Ports."""
+
+    def test_all_addresses(self) -> None:
+        """A service listens on each of its addresses, before privileges are dropped."""
+        reactor = MemoryReactorClock()
+        addresses = [parse_listen_address(text) for text in ("127.0.0.1:25", "[::1]:26")]
+        service = ListeningService(reactor, "mail", addresses, Factory())
+        assert reactor.tcpServers == []
+        service.privilegedStartService()
+        service.startService()
+        assert [(port, host) for port, _, _, host in reactor.tcpServers] == [
+            (25, "127.0.0.1"),
+            (26, "::1"),
+        ]
+
+    def test_nothing_to_listen_on(self) -> None:
+        """Without addresses there is nothing to do, and nothing to stop."""
+        service = ListeningService(MemoryReactorClock(), "mail", [], Factory())
+        service.privilegedStartService()
+        assert service.stopService().called
+
+    async def test_a_busy_port_is_named(self) -> None:
+        """A port that is taken is named with its purpose and what the system says."""
+        from twisted.internet import reactor
+
+        real: Any = reactor
+        taken = real.listenTCP(0, Factory(), interface="127.0.0.1")
+        number = taken.getHost().port
+        address = parse_listen_address(f"127.0.0.1:{number}")
+        service = ListeningService(real, "mail", [address], Factory())
+        with pytest.raises(CannotStart) as caught:
+            service.privilegedStartService()
+        assert str(caught.value) == (
+            f"mailcheck: can't listen for mail on 127.0.0.1:{number}: Address already in use"
+        )
+        await service.stopService()
+        await taken.stopListening()
+
+    @pytest.mark.parametrize(
+        "text", ["tcp:abc", "tcp:25:what=this", "tcp:", "systemd:domain=INET:name=none", "fd:x"]
+    )
+    def test_an_endpoint_that_is_none(self, text: str) -> None:
+        """An endpoint that Twisted does not understand, or that is not there, is named."""
+        address = parse_listen_address(text)
+        with pytest.raises(CannotStart, match="can't listen for HTTP on ") as caught:
+            ListeningService(MemoryReactorClock(), "HTTP", [address], Factory())
+        assert text in str(caught.value)
+
+    @pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
+    async def test_an_address_that_is_not_ours(self, host: str) -> None:
+        """An address that this machine does not have is named."""
+        from twisted.internet import reactor
+
+        service = ListeningService(reactor, "HTTP", [parse_listen_address(f"{host}:0")], Factory())
+        with pytest.raises(CannotStart, match=f"for HTTP on {host}:0: "):
+            service.privilegedStartService()
+
+    async def test_stopping(self) -> None:
+        """A service that stops takes no more connections, then ends those there are."""
+        from twisted.internet import reactor
+
+        real: Any = reactor
+        drained: Deferred[None] = Deferred()
+        began: list[bool] = []
+
+        def drain() -> Deferred[None]:
+            began.append(bool(service.ports))
+            return drained
+
+        factory = Factory.forProtocol(Protocol)
+        service = ListeningService(
+            real, "mail", [parse_listen_address("127.0.0.1:0")], factory, drain
+        )
+        service.privilegedStartService()
+        host: Any = service.ports[0].getHost()
+        stopped = service.stopService()
+        stopping: Deferred[None] = Deferred()
+        real.callLater(0.01, stopping.callback, None)
+        await stopping
+        assert began == [False]
+        assert not stopped.called
+        drained.callback(None)
+        await stopped
+        again = real.listenTCP(host.port, Factory(), interface="127.0.0.1")
+        await again.stopListening()
+
+    def test_a_port_that_does_not_close(self) -> None:
+        """Connections are ended in order though a port failed to close."""
+        began: list[str] = []
+
+        def drain() -> Deferred[None]:
+            began.append("drain")
+            return succeed(None)
+
+        class Stuck:
+            def stopListening(self) -> Deferred[None]:
+                return fail(OSError("stuck"))
+
+        service = ListeningService(MemoryReactorClock(), "mail", [], Factory(), drain)
+        stuck: Any = Stuck()
+        service.ports = [stuck, stuck]
+        with pytest.raises(Exception, match="stuck"):
+            result_of(service.stopService())
+        assert began == ["drain"]
+
+
+class Rounds:
+    """Work whose rounds end when the test says so."""
+
+    def __init__(self) -> None:
+        self.rounds: list[Deferred[None]] = []
+
+    async def __call__(self) -> None:
+        """Begin a round."""
+        self.rounds.append(Deferred())
+        await self.rounds[-1]
+
+    def end(self, failure: Exception | None = None) -> None:
+        """End the round under way."""
+        if failure is None:
+            self.rounds[-1].callback(None)
+        else:
+            self.rounds[-1].errback(failure)
+
+
+class TestPeriodic:
+    """Work that comes round."""
+
+    @pytest.fixture
+    def clock(self) -> Iterator[Clock]:
+        """A clock on which nothing is left."""
+        clock = Clock()
+        yield clock
+        assert clock.getDelayedCalls() == []
+
+    def test_rounds(self, clock: Clock) -> None:
+        """A round begins at once, the next ones after each interval, none before the last ended."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock)
+        service.startService()
+        assert len(rounds.rounds) == 1
+        clock.advance(25)
+        assert len(rounds.rounds) == 1
+        rounds.end()
+        clock.advance(5)
+        assert len(rounds.rounds) == 2
+        rounds.end()
+        clock.advance(10)
+        assert len(rounds.rounds) == 3
+        rounds.end()
+        assert service.stopService().called
+        clock.advance(100)
+        assert len(rounds.rounds) == 3
+
+    @pytest.mark.parametrize("failure", [StoreUnavailable("locked"), ZeroDivisionError()])
+    def test_a_round_that_fails(
+        self, clock: Clock, logged_failures: list[LogEvent], failure: Exception
+    ) -> None:
+        """A round that fails is logged with its name, and the next one comes."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock)
+        service.startService()
+        rounds.end(failure)
+        clock.advance(10)
+        assert len(rounds.rounds) == 2
+        rounds.end()
+        service.stopService()
+        (event,) = logged_failures
+        assert (event["name"], event["log_failure"].value) == ("work", failure)
+
+    def test_stopping_in_the_middle(self, clock: Clock) -> None:
+        """A service that is stopped in the middle of a round waits for its end."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock)
+        service.startService()
+        stopped = service.stopService()
+        assert not stopped.called
+        rounds.end()
+        assert stopped.called
+        clock.advance(100)
+        assert len(rounds.rounds) == 1
+
+    def test_the_last_round(self, clock: Clock) -> None:
+        """Where it is asked for, the work is done once more at the end, after the one under way."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock, ends_with_round=True)
+        service.startService()
+        stopped = service.stopService()
+        rounds.end()
+        assert len(rounds.rounds) == 2
+        assert not stopped.called
+        rounds.end()
+        assert stopped.called
+
+    def test_stopping_what_never_started(self, clock: Clock) -> None:
+        """A service that was never started can be stopped."""
+        assert PeriodicService("work", 10, Rounds(), clock).stopService().called
+
+    def test_starting_again(self, clock: Clock) -> None:
+        """A service that was stopped can be started again."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock)
+        for number in (1, 2):
+            service.startService()
+            assert len(rounds.rounds) == number
+            rounds.end()
+            assert service.stopService().called
+
+
+class Lane(DirectLane):
+    """Notes when it is started and stopped."""
+
+    def __init__(self, name: str, events: list[str]) -> None:
+        self.name, self.events = name, events
+
+    def start(self) -> None:
+        """Note the start."""
+        self.events.append(f"start {self.name}")
+
+    def stop(self) -> None:
+        """Note the stop."""
+        self.events.append(f"stop {self.name}")
+
+
+class TestStore:
+    """The store's service."""
+
+    def test_opened_and_closed(self, tmp_path: Path) -> None:
+        """The store is open while the service runs, and its lanes with it."""
+        events: list[str] = []
+        engine = SqliteEngine(
+            str(tmp_path / "mail.db"), Lane("writer", events), Lane("reader", events)
+        )
+        service = StoreService(engine, [Lane("content", events)])
+        service.startService()
+        assert result_of(engine.read(lambda t: t.rows("SELECT 1"))) == [(1,)]
+        assert sorted(events) == ["start content", "start reader", "start writer"]
+        del events[:]
+        result_of(service.stopService())
+        assert sorted(events) == ["stop content", "stop reader", "stop writer"]
+        with pytest.raises(StoreUnavailable):
+            result_of(engine.read(lambda t: t.rows("SELECT 1")))
+
+    def no_folder(self, folder: Path) -> Path:
+        """Give a path into nowhere."""
+        return folder / "none" / "mail.db"
+
+    def no_database(self, folder: Path) -> Path:
+        """Give a file of another kind."""
+        (folder / "mail.db").write_text("text" * 1000)
+        return folder / "mail.db"
+
+    def too_new(self, folder: Path) -> Path:
+        """Give a database of a newer mailcheck."""
+        connection = sqlite3.connect(folder / "mail.db")
+        connection.execute("PRAGMA user_version = 99")
+        connection.close()
+        return folder / "mail.db"
+
+    @pytest.mark.parametrize(
+        ("make", "problem"),
+        [
+            (no_folder, "unable to open"),
+            (no_database, "not a database"),
+            (too_new, "start the newer mailcheck"),
+        ],
+    )
+    def test_a_store_that_can_not_be_opened(
+        self, tmp_path: Path, make: Callable[[Any, Path], Path], problem: str
+    ) -> None:
+        """A daemon whose store can't be opened does not start, and says why in a sentence."""
+        engine = SqliteEngine(str(make(self, tmp_path)), DirectLane(), DirectLane())
+        events: list[str] = []
+        with pytest.raises(CannotStart, match=f"mailcheck: .*{problem}"):
+            StoreService(engine, [Lane("content", events)]).startService()
+        assert events == []
+        result_of(engine.close())
+
+
+def test_waits_end_with_their_service(house: House) -> None:
+    """Stopping the service of the parked waits answers them all, with a cursor to go on from."""
+    waiting = [house.ask("GET", "/inbox/wait?timeout=60") for _ in range(3)]
+    service = ParkedWaits(house.assembly.feeds)
+    service.startService()
+    assert not any(one.is_answered for one in waiting)
+    service.stopService()
+    answers = [one.answer() for one in waiting]
+    assert {(answer.status, answer.json["cursor"]) for answer in answers} == {(503, "c0")}
+
+
+def test_open_files() -> None:
+    """The limit of open files is raised as far as it goes, however often."""
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, before[0]), before[1]))
+    for _ in range(2):
+        raise_file_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
