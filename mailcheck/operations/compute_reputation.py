@@ -22,7 +22,7 @@ from mailcheck.checks.spf.verdicts import SpfVerdict
 from mailcheck.checks.starttls import StarttlsVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.ask import QuestionBudget, Verdict, ask_until_known
+from mailcheck.operations.ask import DEADLINE, QuestionBudget, Verdict, ask_until_known
 from mailcheck.operations.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.fan_out import run_all
@@ -153,30 +153,35 @@ class ComputeReputation:
     async def _by_hosts(
         self, query: ReputationQuery
     ) -> tuple[MailHosts, BlocklistCheck, StarttlsVerdict, ReverseDnsVerdict | None]:
+        ends_at = self._clock.seconds() + DEADLINE
         hosts = await self._sources.blocklists.find_hosts(query.domain)
+        left = max(0.0, ends_at - self._clock.seconds())
         blocklists, starttls, reverse_dns = await run_all(
             self._sources.blocklists.check_domain(query.domain, hosts, query.addresses),
-            probe_hosts(hosts.mx, self._sources.prober),
-            self._reverse_dns(query, hosts),
+            probe_hosts(hosts.mx, self._sources.prober, self._clock, left),
+            self._reverse_dns(query, hosts, left),
         )
         return hosts, blocklists, starttls, reverse_dns
 
     async def _reverse_dns(
-        self, query: ReputationQuery, hosts: MailHosts
+        self, query: ReputationQuery, hosts: MailHosts, seconds: float
     ) -> ReverseDnsVerdict | None:
         host = choose_sending_host(query.addresses, hosts.mx, hosts.own)
         if host is None:
             return None
         return await self._ask(
-            lambda answers: evaluate_reverse_dns(host.address, answers, host_name=host.host_name)
+            lambda answers: evaluate_reverse_dns(host.address, answers, host_name=host.host_name),
+            seconds,
         )
 
-    async def _ask(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
+    async def _ask(
+        self, evaluate: Callable[[Answers], Verdict], seconds: float = DEADLINE
+    ) -> Verdict:
         return await ask_until_known(
             self._sources.resolver,
             evaluate,
             clock=self._clock,
-            budget=QuestionBudget.starting_now(self._clock),
+            budget=QuestionBudget.starting_now(self._clock, seconds),
         )
 
 

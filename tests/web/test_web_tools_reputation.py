@@ -299,3 +299,19 @@ def test_domain_report_with_dns_down() -> None:
     for mechanism in ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt"):
         assert report[mechanism]["presence"] == "undetermined", mechanism
         assert {one["severity"] for one in report[mechanism]["findings"]} == {"undetermined"}
+
+
+def test_everything_ends_at_the_deadline() -> None:
+    """Slow name servers and then hosts that stall cost ten seconds together, not each."""
+    zone = zone_with({}, silent=["mx2.good.example"])
+    hosts = KnownHosts()
+    hosts.is_stalling = True
+    with house_of(zone, hosts) as house:
+        pending = house.ask("GET", SCORE)
+        for _ in range(99):
+            house.pass_time(0.1)
+        assert not pending.is_answered
+        house.pass_time(0.2)
+        found = pending.answer().json
+    assert "STARTTLS" in found["undetermined"]
+    assert factors(found)["STARTTLS"]["status"] == "warn"

@@ -1,0 +1,145 @@
+"""What the check commands print, and the exit statuses that CI jobs read."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from twisted.internet.task import Clock
+
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.cli.check_progress import Progress
+from mailcheck.cli.check_texts import Painter, describe_blocklists, describe_mx, describe_reputation
+from mailcheck.cli.check_verdicts import judge_blocklists, judge_mx, judge_reputation
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.operations.compute_reputation import ReputationQuery
+from tests.cli.command_line import run_command
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import House, run
+from tests.web.checking import checking_house, zone_with
+
+PLAIN = Painter(is_coloured=False)
+
+
+def with_checks(zone: MemoryZone, work: Callable[[Any], Any]) -> Any:
+    """Do something with the checks over a zone."""
+    house: House = checking_house(zone)
+    try:
+        return run(work(house.assembly.checks))
+    finally:
+        house.close()
+
+
+def mx(zone: MemoryZone, domain: str = "good.example") -> Any:
+    """Check a domain."""
+    return with_checks(zone, lambda checks: checks.mx.check(domain))
+
+
+def listings(zone: MemoryZone) -> Any:
+    """Ask the lists about an address."""
+    address = parse_ip_address("8.8.4.10")
+    return with_checks(zone, lambda checks: checks.blocklists.check(address))
+
+
+def reputation(zone: MemoryZone) -> Any:
+    """Score the good domain."""
+    query = ReputationQuery("good.example")
+    return with_checks(zone, lambda checks: checks.reputation.compute(query))
+
+
+def test_exit_statuses_of_mx() -> None:
+    """0 fine, 1 a problem, 3 not known; a problem outweighs what is not known."""
+    good = mx(zone_with({}))
+    assert [judge_mx(good, fail_on) for fail_on in ("error", "warning", "never")] == [0, 0, 0]
+    bare = mx(MemoryZone({"bare.example": {"A": ["8.8.4.4"]}}), "bare.example")
+    assert [judge_mx(bare, fail_on) for fail_on in ("error", "warning", "never")] == [1, 1, 0]
+    lost = mx(zone_with({}, failing={("good.example", "MX"): DnsStatus.TIMEOUT}))
+    assert judge_mx(lost, "error") == 3
+
+
+def test_exit_statuses_of_lists() -> None:
+    """A listing that stops delivery is an error, a lesser one a warning."""
+    assert judge_blocklists(listings(zone_with({})), "warning") == 0
+    listed = listings(zone_with({"10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"]}}))
+    assert judge_blocklists(listed, "error") == 1
+    lesser = listings(zone_with({"10.4.8.8.bl.blocklist.de": {"A": ["127.0.0.2"]}}))
+    assert judge_blocklists(lesser, "error") == 0
+    assert judge_blocklists(lesser, "warning") == 1
+
+
+def test_exit_statuses_of_a_score() -> None:
+    """A factor that fails is an error; too little known is no grade."""
+    assert judge_reputation(reputation(zone_with({})), "warning") == 0
+    no_dmarc = reputation(zone_with({"_dmarc.good.example": {}}))
+    assert judge_reputation(no_dmarc, "error") == 1
+    assert judge_reputation(no_dmarc, "never") == 0
+
+
+def test_lists_that_refuse_are_explained() -> None:
+    """Where lists refuse the resolver, the text says so and what to configure."""
+    refused = {"10.4.8.8.zen.spamhaus.org": {"A": ["127.255.255.254"]}}
+    text = "\n".join(describe_blocklists(listings(zone_with(refused)), PLAIN))
+    assert "refuse to answer the resolver" in text
+    assert "[blocklists] resolvers" in text
+    assert "unknown" in text
+
+
+def test_fixes_are_shown_with_their_record() -> None:
+    """A factor below its best says what to publish, and what that adds."""
+    text = "\n".join(describe_reputation(reputation(zone_with({"_dmarc.good.example": {}})), PLAIN))
+    assert "80/100 A" in text
+    assert "fix (+20)" in text
+    assert "_dmarc.good.example  TXT  v=DMARC1" in text
+
+
+def test_records_can_not_steer_the_terminal() -> None:
+    """Escape sequences in a record are shown as question marks."""
+    zone = MemoryZone({"evil.example": {"TXT": ["v=spf1 \x1b[31m -all"]}})
+    text = "\n".join(describe_mx(mx(zone, "evil.example"), PLAIN))
+    assert "\x1b" not in text
+
+
+def test_colours() -> None:
+    """Colours are there where they are wanted, and only there."""
+    assert Painter(is_coloured=True).paint("good", "32") == "\x1b[32mgood\x1b[0m"
+    assert PLAIN.paint("good", "32") == "good"
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def test_progress_on_a_terminal() -> None:
+    """On a terminal answers are counted while they come in; the line is gone in the end."""
+    clock, terminal = Clock(), Terminal()
+    progress = Progress(clock, terminal)
+    zone = MemoryZone({}, silent=["slow.example"])
+    resolver = progress.watch(zone)
+    resolver.lookup(DnsQuestion("fast.example", "A"))
+    slow = resolver.lookup(DnsQuestion("slow.example", "A"))
+    clock.advance(0.1)
+    assert terminal.getvalue().endswith("1 of 2 DNS answers ...")
+    slow.addErrback(lambda _: None)
+    slow.cancel()
+    progress.end()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert not clock.getDelayedCalls()
+
+
+def test_no_progress_elsewhere() -> None:
+    """A file or a pipe gets no progress."""
+    clock, stream = Clock(), io.StringIO()
+    Progress(clock, stream).end()
+    clock.advance(1)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("command", ["mx", "blacklist", "reputation", "domain"])
+def test_usage(command: str) -> None:
+    """A missing name and an unknown option are usage errors."""
+    assert run_command(command).status == 2
+    assert run_command(command, "example.com", "--fail-on", "maybe").status == 2
