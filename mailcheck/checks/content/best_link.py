@@ -20,6 +20,7 @@ POINTS = {
     "minor": 3,
     "denial": -5,
     "reject": -12,
+    "network": -12,
     "action in the URL": 3,
     "reject in the URL": -12,
     "token in the URL": 2,
@@ -33,6 +34,7 @@ _REASONS = {
     "action": "is labelled with an account action",
     "minor": "is labelled with something to do",
     "denial": "is the way out for somebody who did not ask",
+    "network": "is labelled with the name of a network",
     "reject": "is labelled as part of every mail's frame",
     "action in the URL": "its URL names an account action",
     "reject in the URL": "its URL is that of a footer, a network or a file",
@@ -41,11 +43,13 @@ _REASONS = {
     "image only": "holds only an image",
     "front page": "leads to a front page",
 }
+# What a link says first of all, where it says several things.
+_PRECEDENCE = ("reject", "denial", "action", "minor", "network")
 _MAX_WORDS = 200
 _PARTS = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#:]++)[^/?#]*+([^?#]*+)(.*)", re.I | re.S)
 _SEPARATORS = re.compile(r"[^a-z-]++")
+_DIGIT = re.compile(r"[0-9]")
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,}+")
-_UUID_LIKE = re.compile(r"(?=[^0-9]*+[0-9])[A-Za-z0-9]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +112,7 @@ def _judge_words(link: Link) -> list[str]:
     if not link.is_labelled:
         return [found[-1].kind]
     kinds = {occurrence.kind for occurrence in found}
-    for kind in ("reject", "denial", "action"):
-        if kind in kinds:
-            return [kind]
-    return ["minor"]
+    return [next(kind for kind in _PRECEDENCE if kind in kinds)]
 
 
 def _judge_url(url: str) -> list[str]:
@@ -130,7 +131,7 @@ def _judge_url(url: str) -> list[str]:
         findings.append("reject in the URL")
     elif words & tables.action:
         findings.append("action in the URL")
-    if any(_UUID_LIKE.match(token) for token in _TOKEN.findall(f"{path} {rest}")):
+    if any(_DIGIT.search(token) for token in _TOKEN.findall(f"{path} {rest}")):
         findings.append("token in the URL")
     if path in ("", "/") and not rest:
         findings.append("front page")

@@ -140,7 +140,7 @@ def _touches(text: CodeText, shape: Shape, kind_before: str, kind_after: str) ->
     if before is not None and text.plain[before.end : shape.start] in (" ", ". ", "."):
         return True
     after = text.first_after(kind_after, shape.end)
-    if after is None:
+    if after is None or text.plain[after.end : after.end + 1].isdigit():
         return False
     gap = text.plain[shape.end : after.start]
     # The counted thing may stand on the next line; in CJK text that is a new sentence.

@@ -52,16 +52,19 @@ def find_shapes(masked: str) -> Iterator[Shape]:
     index = 0
     while index < len(tokens):
         count, shape = _read_spread(masked, tokens, index)
-        if shape is None:
+        if shape is not None:
+            yield shape
+        elif count == 0:
             count, shapes = _read_digit_run(masked, tokens, index)
             yield from shapes
-        else:
-            yield shape
         index += count
 
 
 def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, Shape | None]:
-    """Read single characters set apart, as in one table cell each; gives how many tokens."""
+    """Read single characters set apart, as in one table cell each.
+
+    Gives how many tokens they are: 0 where these are none, no shape where they are too many.
+    """
     end, gap = index, ""
     while end < len(tokens) and _is_single(tokens[end].group()):
         if end > index:

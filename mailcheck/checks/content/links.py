@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mailcheck.checks.content.limits import MAX_LINK_TEXT, MAX_LINKS
-from mailcheck.checks.content.urls import find_urls, is_web_url
+from mailcheck.checks.content.urls import find_urls, is_web_url, join_wrapped_urls
 from mailcheck.checks.content.visible_text import Anchor, VisibleText
 
 _CONTEXT = 120  # characters of text before a bare URL that may say what it is for
@@ -50,7 +50,7 @@ def list_urls(links: list[Link]) -> tuple[str, ...]:
 
 def _links_of_text(text: str) -> list[Link]:
     links = []
-    text = text[:MAX_LINK_TEXT]
+    text = join_wrapped_urls(text[:MAX_LINK_TEXT])
     previous = 0
     for position, url in find_urls(text):
         before = text[max(previous, position - _CONTEXT) : position]

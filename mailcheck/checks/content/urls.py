@@ -6,7 +6,7 @@ from mailcheck.checks.content.limits import MAX_URL
 
 # White space, controls and the characters that RFC 3986 keeps out of URLs and
 # writers put around them end a URL; so does the punctuation of CJK text.
-_ENDS = r"\s\x00-\x1f\x7f<>\"`{}|\\^\u00ab\u00bb\u2018-\u201f\u2026\u2039\u203a\ufffc"
+_ENDS = r"\s\x00-\x1f\x7f<>\"`{}\\^\u00ab\u00bb\u2018-\u201f\u2026\u2039\u203a\ufffc"
 _CJK_PUNCTUATION = r"\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 # CJK letters may stand in a host; behind it they are the sentence going on,
 # since programs percent-encode paths.
@@ -15,27 +15,26 @@ _URL = re.compile(
     rf"https?://[^{_ENDS}{_CJK_PUNCTUATION}/?#]++[^{_ENDS}{_CJK_PUNCTUATION}{_CJK}]*+",
     re.IGNORECASE,
 )
-_BRACKETED = re.compile(r"<(https?://[^<>]{1,8192}+)>", re.IGNORECASE)
+_BRACKETED = re.compile(r"<(https?://(?:[^<>\n]|\n>?){1,8192}+)>", re.IGNORECASE)
 _BREAK = re.compile(r"[ \t]*\r?\n[ \t>]*")
 _HOST = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#@:]++)", re.IGNORECASE)
-_TRAILING = ".,;:!?'*_~-"
+# Not "-" or "_": tokens end in them.
+_TRAILING = ".,;:!?'*|"
 _CLOSING = {")": "(", "]": "["}
+
+
+def join_wrapped_urls(text: str) -> str:
+    """Put URLs together that were wrapped inside angle brackets (RFC 3986 C)."""
+    return _BRACKETED.sub(_join_wrapped, text)
 
 
 def find_urls(text: str) -> list[tuple[int, str]]:
     """Find the URLs of a plain text with their offsets, in order.
 
-    A URL that was wrapped inside angle brackets is put together again (RFC
-    3986 C). Closing brackets stay when they are balanced; punctuation at the
-    end goes.
+    Closing brackets stay when they are balanced; punctuation at the end goes.
     """
-    text = _BRACKETED.sub(_join_wrapped, text)
-    found = []
-    for match in _URL.finditer(text):
-        url = trim_url(match.group())
-        if is_web_url(url):
-            found.append((match.start(), url))
-    return found
+    found = ((match.start(), trim_url(match.group())) for match in _URL.finditer(text))
+    return [(start, url) for start, url in found if is_web_url(url)]
 
 
 def is_web_url(url: str) -> bool:
@@ -64,9 +63,8 @@ def trim_url(url: str) -> str:
 
 
 def _join_wrapped(match: re.Match[str]) -> str:
-    """Join a wrapped URL; the length may shrink, which moves later offsets a little."""
-    inner = match[1]
-    if "\n" not in inner:
+    if "\n" not in match[1]:
         return match.group()
-    joined = _BREAK.sub("", inner)
-    return f"<{joined}>" if not any(c.isspace() for c in joined) else match.group()
+    joined = _BREAK.sub("", match[1])
+    has_blank = any(character.isspace() for character in joined)
+    return match.group() if has_blank else f"<{joined}>"

@@ -1,0 +1,218 @@
+"""One-time codes: what is one, what is none, and how it comes back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.core.content import Candidate, CandidateKind
+
+
+def _codes(text: str, subject: str = "Hello", kind: str = "plain") -> tuple[str, ...]:
+    head = f"Subject: {subject}\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n"
+    return derive_content((head + text).encode()).codes
+
+
+def _candidates(text: str) -> dict[str, Candidate]:
+    content = derive_content(b"Content-Type: text/plain; charset=utf-8\r\n\r\n" + text.encode())
+    return {c.value: c for c in content.candidates if c.kind is CandidateKind.CODE}
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("4821", "4821"),
+        ("0007", "0007"),
+        ("000000", "000000"),
+        ("48213071", "48213071"),
+        ("482 130", "482130"),
+        ("482-130", "482130"),
+        ("4821 3071", "48213071"),
+        ("12 34 56", "123456"),
+        ("4 8 2 1 3 0", "482130"),
+        ("1234-567890", "1234567890"),
+        ("123 456 789", "123456789"),
+        ("G-482130", "482130"),
+        ("FB-48213", "48213"),
+        ("DBS-482130", "482130"),
+        ("G-1A2B3", "1A2B3"),
+        ("ABCD-1234", "ABCD-1234"),
+        ("A1B-2C3", "A1B-2C3"),
+        ("A1B2C3", "A1B2C3"),
+        ("jh7112", "jh7112"),
+        ("xn7-p2q-88d", "xn7-p2q-88d"),
+        ("K 4 T 9 2", "K4T92"),
+        ("４８２１３０", "482130"),
+        ("482\u00a0130", "482130"),
+        ("482\u2011130", "482130"),
+        ("482\u200b130", "482130"),
+        ("٤٨٢١٣٠", "482130"),
+        ("**482130**", "482130"),
+        ("'482130'", "482130"),
+        ("[482130]", "482130"),
+        ("#482130", "482130"),
+        ("482130.", "482130"),
+        ("2031", "2031"),
+    ],
+)
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Your verification code is {code}",
+        "Verification code: {code}\n\nIt expires in 10 minutes.",
+        "Your verification code:\n\n{code}\n\nOrder 771820 of 2026-05-06",
+    ],
+)
+def test_a_code_comes_back_as_one_types_it(written: str, code: str, sentence: str) -> None:
+    """Blanks and hyphens between digits go, letters keep theirs, a sender's prefix goes."""
+    assert _codes(sentence.format(code=written)) == (code,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your order 482130 has shipped. Total $4821.30, 2 x 4821 EUR, 482130 points.",
+        "Copyright 2019-2026. All rights reserved since 1998.",
+        "Call +1 415 555 0148, (415) 555-0148 or 0800 482 1307 for a code.",
+        "Never share your code. Paid by card ending in 4821, ****4821, •••• 4821.",
+        "Codes are never sent to https://example.com/482130/?code=482130 or 482130@example.com.",
+        "Version 4821.30, build 482130, 10.48.21.30, 2001:db8::4821, 48:21:30, 4821-03-07.",
+        "Use code SAVE4821 at checkout for 20% off.",
+        "Your promo code is 482130.",
+        "Zip code 48213, area code 4821, error code 4821, QR code 482130, country code 4821.",
+        "The code is #4A8213 on the color wheel: a color code.",
+        "Booking code: QX7K2M. Flight LH 4821 departs at 10:30.",
+        "We sent a code. On a scale from 1 2 3 4 5 6 7 8 9 10, how was it?",
+        "10115 Berlin, Springfield, IL 62704. Your code is in the app.",
+    ],
+)
+def test_other_numbers_are_no_codes(text: str) -> None:
+    """Years, prices, phones, cards, addresses, versions, colours and other codes stay out."""
+    assert _codes(text) == ()
+
+
+def test_a_mail_that_speaks_of_no_code_has_none() -> None:
+    """A number alone on its line is not enough."""
+    assert _codes("Hello,\n\n482130\n\nBye") == ()
+    assert _codes("Hello,\n\n482130\n\nBye", subject="Your sign-in code") == ("482130",)
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<style>.code{color:#482130;width:482130px}</style>{x}",
+        '<p style="color:#482130" data-code="482130" title="code 482130">{x}</p>',
+        "<!-- your code is 482130 -->{x}",
+        "<script>code = 482130</script>{x}",
+        '<div style="display:none">Your code is 482130</div>{x}',
+        '<img alt="Your code is 482130" src="https://example.com/482130.png">{x}',
+        '<a href="https://example.com/?code=482130">{x}</a>',
+        "<title>Your code is 482130</title>{x}",
+        "<p>Your code is &copy;<!--482130--></p>{x}",
+    ],
+)
+def test_nothing_is_read_from_markup(markup: str) -> None:
+    """Styles, attributes, comments, scripts, hidden text and URLs hold no codes."""
+    assert _codes(markup.replace("{x}", "Your code"), kind="html") == ()
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<table><tr><td>4</td><td>8</td><td>2</td><td>1</td><td>3</td><td>0</td></tr></table>",
+        "<table><tr><td>482</td><td>130</td></tr></table>",
+        "<span>4</span><span>8</span><span>2</span><span>1</span><span>3</span><span>0</span>",
+        "<div><p>4</p><p>8</p><p>2</p><p>1</p><p>3</p><p>0</p></div>",
+        "<td><table><tr><td>4</td></tr></table></td>"
+        + "".join(f"<td><table><tr><td>{digit}</td></tr></table></td>" for digit in "82130"),
+        "<b>48<i>21</i>30</b>",
+        "<code>482130</code>",
+    ],
+)
+def test_digits_spread_over_elements_are_one_code(markup: str) -> None:
+    """Cells, spans and blocks of one digit each are read together."""
+    assert _codes(f"<p>Your code is:</p>{markup}<p>Thanks</p>", kind="html") == ("482130",)
+
+
+@pytest.mark.parametrize(
+    ("last_line", "code"),
+    [
+        ("@example.com #482130", "482130"),
+        ("@example.com #482130 @frame.example", "482130"),
+        ("@example.com #a-B_9 trailing text", "a-B_9"),
+        ("@sub.example.com #0", "0"),
+    ],
+)
+def test_a_code_bound_to_a_domain_comes_first(last_line: str, code: str) -> None:
+    """The format that browsers read is taken as it stands, before anything else."""
+    assert _codes(f"Your code is 771820.\n\n{last_line}\n\n")[0] == code
+
+
+@pytest.mark.parametrize(
+    "last_line",
+    ["@example.com  #482130", " @example.com #482130", "@example.com 482130", "x @a.b #482130"],
+)
+def test_a_line_that_breaks_the_format_is_not_bound(last_line: str) -> None:
+    """Exactly one blank between host and code, nothing before the host."""
+    found = _candidates(f"Hello\n{last_line}")
+    assert all("bound to a domain" not in r for c in found.values() for r in c.reasons)
+
+
+def test_codes_are_ranked_and_at_most_five() -> None:
+    """Several codes of one mail come best first, each once."""
+    text = "Your recovery codes:\n" + "\n".join(f"KR4T-22Q{n}" for n in range(8))
+    codes = _codes(text + "\nKR4T-22Q0")
+    assert len(codes) == len(set(codes)) == 5
+
+
+def test_every_number_is_explained() -> None:
+    """Rejected candidates are there too, each with reasons that add up to its score."""
+    found = _candidates("Your code is 482130. Order #771820 of 2026. Call 555 123 4567.")
+    assert found["482130"].is_accepted
+    assert not found["771820"].is_accepted
+    assert any("labelled as something else" in reason for reason in found["771820"].reasons)
+    for candidate in found.values():
+        points = [int(reason.split(" ")[0]) for reason in candidate.reasons]
+        assert candidate.score == sum(points)
+        assert candidate.is_accepted == (candidate.score >= 4)
+
+
+def test_text_html_and_subject_are_all_read() -> None:
+    """A code is found wherever the mail shows it, and counted once."""
+    raw = (
+        "Subject: 482130 is your code\r\nContent-Type: multipart/alternative; boundary=b\r\n\r\n"
+        "--b\r\n\r\nOpen this mail in a browser.\r\n"
+        "--b\r\nContent-Type: text/html\r\n\r\n<p>Your code: <b>482 130</b></p>\r\n--b--"
+    )
+    assert derive_content(raw.encode()).codes == ("482130",)
+
+
+def test_what_a_shop_calls_a_promotion_elsewhere_is_no_code() -> None:
+    """A value that one place names as something else needs more than another place gives."""
+    text = "Your code is HELLO2.\n\nUse discount code HELLO2 at checkout for 20 % off."
+    assert _codes(text) == ()
+
+
+_LABELS = ["order", "invoice", "ticket", "tracking number", "customer number", "promo code"]
+
+
+@given(
+    st.sampled_from(_LABELS),
+    st.integers(0, 99_999_999).map(str).filter(lambda n: len(n) >= 4),
+    st.integers(0, 999_999).map("{:06d}".format),
+)
+def test_a_labelled_number_never_outranks_the_code(label: str, number: str, code: str) -> None:
+    """Whatever the numbers, the one that is called a code is the code."""
+    text = f"Your {label} {number} is on hold.\n\nYour verification code is {code}."
+    expected = () if number == code else (code,)
+    assert _codes(text) == expected or number == code
+
+
+@given(st.text(max_size=200), st.sampled_from(["plain", "html"]))
+def test_any_text_is_judged(text: str, kind: str) -> None:
+    """No text raises, and a code never holds white space."""
+    content = derive_content(
+        f"Subject: Your code\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n".encode()
+        + text.encode("utf-8", "replace")
+    )
+    assert all(code and not any(map(str.isspace, code)) for code in content.codes)

@@ -1,0 +1,219 @@
+"""Links as people would click them, and the one they would click."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.urls import find_urls
+from mailcheck.core.content import CandidateKind, MessageContent
+
+
+def _text_mail(text: str, kind: str = "text/plain; charset=utf-8") -> MessageContent:
+    return derive_content(f"Content-Type: {kind}\r\n\r\n{text}".encode())
+
+
+def _html_mail(markup: str) -> MessageContent:
+    return _text_mail(markup, "text/html; charset=utf-8")
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("see https://a.example.", "https://a.example"),
+        ("see https://a.example/x, then", "https://a.example/x"),
+        ("(https://a.example/x)", "https://a.example/x"),
+        ("<https://a.example/x>", "https://a.example/x"),
+        ('"https://a.example/x"', "https://a.example/x"),
+        ("„https://a.example/x“", "https://a.example/x"),
+        ("[https://a.example/x]", "https://a.example/x"),
+        ("https://a.example/x?!", "https://a.example/x"),
+        ("**https://a.example/x**", "https://a.example/x"),
+        ("https://a.example/wiki/A_(b)", "https://a.example/wiki/A_(b)"),
+        ("(https://a.example/wiki/A_(b))", "https://a.example/wiki/A_(b)"),
+        ("[Verify](https://a.example/x)", "https://a.example/x"),
+        ("[https://a.example/x](https://b.example)", "https://a.example/x"),
+        ("HTTPS://A.example/X", "HTTPS://A.example/X"),
+        ("http://localhost:8080/x?a=1&b=%20#f", "http://localhost:8080/x?a=1&b=%20#f"),
+        ("https://a.example/?t=abc-_", "https://a.example/?t=abc-_"),
+        ("https://a.example/?t=abc==", "https://a.example/?t=abc=="),
+        ("https://[2001:db8::1]:8443/x", "https://[2001:db8::1]:8443/x"),
+        ("https://user:pw@a.example/x", "https://user:pw@a.example/x"),
+        ("https://bücher.example/straße", "https://bücher.example/straße"),
+        ("https://例え.example/x", "https://例え.example/x"),
+        ("请点击https://a.example/x?t=1，谢谢", "https://a.example/x?t=1"),
+        ("https://a.example/xにアクセスしてください。", "https://a.example/x"),
+        ("「https://a.example/x」", "https://a.example/x"),
+        ("<https://a.example/very/\n  long?x=1>", "https://a.example/very/long?x=1"),
+        ("> quoted <https://a.example/very/\n> long>", "https://a.example/very/long"),
+    ],
+)
+def test_a_url_in_text_ends_where_a_reader_ends_it(text: str, url: str) -> None:
+    """Brackets, quotes, punctuation and CJK text around a URL are not part of it."""
+    assert _text_mail(text).links[0] == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://",
+        "http:// x",
+        "https://.",
+        "https:///path",
+        "https:a.example",
+        "ftp://a.example",
+        "javascript:alert(1)",
+        "www.a.example",
+        "//a.example/x",
+    ],
+)
+def test_what_is_no_absolute_url_is_no_link(text: str) -> None:
+    """Only http and https with a host are listed."""
+    assert _text_mail(text).links == ()
+
+
+def test_links_keep_their_order_and_come_once() -> None:
+    """A link that is repeated is listed where it stood first."""
+    text = "https://b.example https://a.example https://b.example https://c.example/"
+    links = ("https://b.example", "https://a.example", "https://c.example/")
+    assert _text_mail(text).links == links
+
+
+def test_flowed_text_is_joined_before_it_is_searched() -> None:
+    """A URL that format=flowed broke with DelSp is whole; a soft break without it ends one."""
+    kind = "text/plain; format=flowed; delsp=yes"
+    content = _text_mail("go to https://a.example/abc \r\ndef now\r\n", kind)
+    assert content.links == ("https://a.example/abcdef",)
+    content = _text_mail("go to https://a.example/abc \r\ndef", "text/plain; format=flowed")
+    assert content.links == ("https://a.example/abc",)
+
+
+def test_links_of_html_are_its_anchors_and_visible_urls() -> None:
+    """References are decoded as in attributes; images, styles, forms and comments are no links."""
+    content = _html_mail(
+        '<base href="https://base.example/"><link href="https://no.example/style.css">'
+        '<!-- <a href="https://no.example/comment">x</a> -->'
+        '<a href=" https://a.example/?x=1&amp;copy=2&amp;y&#61;3 ">one</a>'
+        '<a href="https://b.example/?a=1&copy=2">two</a>'
+        "<A HREF='https://c.example/\n x'>three</A>"
+        '<a href="relative">four</a><a href="//d.example/x">five</a>'
+        '<a href="javascript:alert(1)">six</a><a name="x">seven</a>'
+        '<img src="https://no.example/pixel.gif"><form action="https://no.example/f"></form>'
+        "<p>or https://e.example/x.</p>"
+    )
+    assert content.links == (
+        "https://a.example/?x=1&copy=2&y=3",
+        "https://b.example/?a=1&copy=2",
+        "https://c.example/ x",
+        "https://e.example/x",
+    )
+
+
+def test_hidden_links_are_left_out() -> None:
+    """What a person can't see can't be clicked."""
+    content = _html_mail(
+        '<div style="display:none"><a href="https://a.example">x</a></div>'
+        '<p hidden><a href="https://b.example">x</a></p>'
+        '<td style="font-size:0"><a href="https://c.example/x" style="font-size:14px">y</a></td>'
+    )
+    assert content.links == ("https://c.example/x",)
+
+
+def test_mail_addresses_are_candidates_only() -> None:
+    """A mailto link is shown in the extraction and listed nowhere."""
+    content = _html_mail('<a href="mailto:help@a.example">mail us</a>')
+    assert content.links == ()
+    (candidate,) = content.candidates
+    assert candidate.kind is CandidateKind.MAIL_ADDRESS
+    assert candidate.value == "help@a.example"
+    assert not candidate.is_accepted
+
+
+VERIFY = "https://app.example/verify?token=5f2c77a1b9e04d1c88"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        '<a href="https://app.example/"><img src="l.png" alt="App"></a>',
+        '<a href="https://app.example/unsubscribe?u=5f2c77a1b9e04d1c88">Unsubscribe</a>',
+        '<a href="https://app.example/settings/5f2c77a1b9e04d1c88">Email preferences</a>',
+        '<a href="https://app.example/view/5f2c77a1b9e04d1c88">View in browser</a>',
+        '<a href="https://twitter.com/app">Twitter</a>',
+        '<a href="https://apps.apple.com/app/id1182">Download the app</a>',
+        '<a href="https://app.example/privacy">Privacy policy</a>',
+        '<a href="https://app.example/report/5f2c77a1b9e04d1c88">I didn\'t request this</a>',
+        '<a href="https://app.example/help">Help center</a>',
+    ],
+)
+@pytest.mark.parametrize("label", ["Verify my e-mail", "", "Get started", "https://app.example/v"])
+def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str, label: str) -> None:
+    """Whatever stands before or behind it, logo, footer and denial never win."""
+    anchor = f'<a href="{VERIFY}">{label or "here"}</a>'
+    assert _html_mail(f"<p>{other}</p><p>{anchor}</p>").best_link == VERIFY
+    assert _html_mail(f"<p>{anchor}</p><p>{other}</p>").best_link == VERIFY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Confirm your address: {url}\n\nUnsubscribe: https://app.example/u/1",
+        "https://app.example/\n\nSetzen Sie Ihr Passwort zurück:\n{url}\n",
+        "Réinitialisez votre mot de passe : {url} (mentions légales : https://app.example/l)",
+        "Activa tu cuenta en {url}. Ayuda: https://app.example/ayuda",
+        "点击以下链接验证邮箱：{url}\n退订：https://app.example/t",
+        "下記のURLから登録を完了してください。\n{url}\n\nお問い合わせ https://app.example/c",
+        "Подтвердите адрес: {url}\nОтписаться: https://app.example/o",
+        "E-postanı doğrula: {url}\nGizlilik: https://app.example/g",
+        "이메일 인증: {url}\n고객센터: https://app.example/k",
+    ],
+)
+def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
+    """In plain text the nearest words before a URL count, in every language."""
+    url = "https://app.example/x/81"
+    assert _text_mail(text.format(url=url)).best_link == url
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<p>Hello</p>",
+        '<a href="https://app.example/"><img src="logo.png"></a>',
+        '<a href="https://app.example/terms">Terms</a> <a href="https://x.com/app">X</a>',
+        '<a href="https://app.example/unsubscribe">Unsubscribe</a>',
+        '<a href="mailto:a@app.example">Confirm</a>',
+    ],
+)
+def test_there_is_no_best_link_where_none_is_sensible(markup: str) -> None:
+    """A frame without a purpose has no link worth clicking."""
+    assert _html_mail(markup).best_link is None
+
+
+def test_a_product_named_like_a_network_keeps_its_links() -> None:
+    """Something to do on a network counts, the network's name alone does not."""
+    content = _html_mail(
+        '<a href="https://github.example">GitHub</a><a href="https://github.example/i/7">'
+        "View it on GitHub</a>"
+    )
+    assert content.best_link == "https://github.example/i/7"
+
+
+def test_every_link_is_explained() -> None:
+    """Each link is a candidate with its score and the reasons that add up to it."""
+    content = _html_mail(
+        f'<a href="{VERIFY}" class="btn">Verify</a><a href="https://a.example/">a</a>'
+    )
+    links = [found for found in content.candidates if found.kind is CandidateKind.LINK]
+    assert [found.value for found in links] == [VERIFY, "https://a.example/"]
+    for found in links:
+        assert found.score == sum(int(reason.split(" ")[0]) for reason in found.reasons)
+    assert [found.is_accepted for found in links] == [True, False]
+
+
+@given(st.text(alphabet="https://a.b()[]<>\"' \n.,;!?&=%日", max_size=80))
+def test_a_found_url_stands_in_its_text(text: str) -> None:
+    """URLs come out byte for byte, begin with their scheme and hold no white space."""
+    for start, url in find_urls(text):
+        assert text.startswith(url, start)
+        assert url.lower().startswith(("http://", "https://"))
+        assert not any(character.isspace() for character in url)
