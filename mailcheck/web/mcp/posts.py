@@ -116,7 +116,6 @@ class Post:
         if self._stream is not None and self._stream.has_begun:
             self._stream.finish(body)
             return
-        self.stop()
         self.http.write(write_reply(self.http, Reply(status, body, JSON), self.headers))
         self.http.finish()
 

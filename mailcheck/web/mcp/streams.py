@@ -75,13 +75,11 @@ class EventStream:
 
     def finish(self, message: bytes) -> None:
         """Send the answer as the last event of a stream that has begun."""
-        self.stop()
         self._send_event(message)
         self._request.finish()
 
     def abandon(self) -> None:
         """End without an answer: the client has taken its request back."""
-        self.stop()
         self._request.finish()
 
     def stop(self) -> None:

@@ -263,6 +263,19 @@ def test_a_stream_that_is_taken_back_just_ends(house: House) -> None:
     assert (parked(house), house.clock.getDelayedCalls()) == (0, [])
 
 
+def test_an_id_that_is_used_again_means_the_newer_call(house: House) -> None:
+    """When the older of two calls with one id is over, the newer can still be taken back."""
+    agent = Agent(house)
+    session = {"Mcp-Session-Id": "one"}
+    older = agent.call("wait_for_message", {"tag": "a"}, session, request_id=7)
+    newer = agent.call("wait_for_message", {"tag": "b"}, session, request_id=7)
+    house.receive(house.address("a"))
+    assert outcome_of(agent, older)["timedOut"] is False
+    agent.post(cancellation(7), session)
+    assert newer.is_over
+    assert parked(house) == 0
+
+
 def cancellation(request_id: object) -> dict[str, Any]:
     """Write the notification that takes a request back."""
     return {
