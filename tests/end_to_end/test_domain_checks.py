@@ -121,7 +121,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             probes_ca_file=authority.write_to(folder / "authority.pem"),
             probes_rdap_bootstrap=str(bootstrap),
         )
-        daemon._options = {**daemon._options, "probes_smtp_port": daemon.smtp_port}
+        daemon.options["probes_smtp_port"] = daemon.smtp_port
         try:
             daemon.start()
             yield World(daemon)

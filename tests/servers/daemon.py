@@ -83,7 +83,7 @@ class Daemon:
     """One daemon that can be started again after it was stopped or killed.
 
     An option is named as its environment variable is, without the prefix and
-    in lower case: ``storage_min_free=0``.
+    in lower case: ``storage_min_free=0``. ``options`` may be changed between starts.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Daemon:
         self._process: subprocess.Popen[bytes] | None = None
         self._key = ""
         self._inherited = os.environ if environment is None else environment
-        self._options = options
+        self.options = options
 
     @property
     def environment(self) -> dict[str, str]:
@@ -113,7 +113,7 @@ class Daemon:
             "storage_min_free": 0,
             "limits_requests_per_minute": UNMETERED,
             "limits_requests_per_day": UNMETERED,
-            **self._options,
+            **self.options,
         }
         inherited = {
             name: value for name, value in self._inherited.items() if not name.startswith(PREFIX)

@@ -68,6 +68,8 @@ def _describe(listed: Sequence[Listing], listings: Sequence[Listing]) -> str:
     answered = sum(row.status in _ANSWERED for row in listings)
     unknown = count(listings, ListingStatus.UNKNOWN)
     rest = f" No usable answer from {unknown}." if unknown else ""
+    if not answered:
+        return "No list answered."
     if not listed:
         return f"On none of the {answered} lists that answered.{rest}"
     names = ", ".join(row.blocklist.name for row in listed)
