@@ -4,7 +4,6 @@ No test measures time: each would run for minutes if a step were quadratic.
 """
 
 import tracemalloc
-from collections.abc import Callable
 
 import pytest
 
@@ -97,13 +96,13 @@ def test_forwarded_mails_inside_each_other_are_not_followed() -> None:
     ],
 )
 def test_lines_that_almost_divide_cost_nothing(line: bytes) -> None:
-    """25 MiB of near delimiters at the full depth are read once per level at most."""
+    """Megabytes of near delimiters at the full depth are read once per level at most."""
     levels = b"".join(
         b"--b%s\r\nContent-Type: multipart/mixed; boundary=b%s\r\n\r\n"
         % (b"b" * level, b"b" * (level + 1))
         for level in range(MAX_DEPTH - 1)
     )
-    filler = line * (8 * MIB // len(line))
+    filler = line * (4 * MIB // len(line))
     content = derive_content(_multipart(levels + filler))
     assert content.header_list[0] == ("Subject", "s")
 
@@ -119,8 +118,8 @@ def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
 
 
 def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
-    """A thousand parts with ten thousand fields each cost no more than their bytes."""
-    raw = _multipart((b"--b\r\n" + b"A:\r\n" * 6_000 + b"\r\n") * MAX_PARTS)
+    """A thousand parts with more fields than are read cost no more than their bytes."""
+    raw = _multipart((b"--b\r\n" + b"A:\r\n" * 1_500 + b"\r\n") * MAX_PARTS)
     assert _derive_within(raw, 60 * MIB).problems
 
 
@@ -141,8 +140,8 @@ def test_header_fields_of_many_parts_stop_at_the_cap() -> None:
     ],
 )
 def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
-    """A field of 25 MiB costs its first 256 KiB."""
-    field = start + piece * (MESSAGE_LIMIT // len(piece))
+    """A field of megabytes costs its first 256 KiB."""
+    field = start + piece * (5 * MIB // len(piece))
     content = _derive_within(field + b"\r\nSubject: late\r\n\r\nbody", 160 * MIB)
     assert all(len(body) <= MAX_HEADER_BYTES for _, body in content.header_list)
     summarize_header(field + b"\r\n\r\n")
@@ -169,7 +168,7 @@ def test_one_endless_header_field_is_cut(start: bytes, piece: bytes) -> None:
 )
 def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
     """Whatever repeats in From, Subject or a file name is read in one pass."""
-    body = piece * (MAX_HEADER_BYTES // len(piece) // 2)
+    body = piece * (MAX_HEADER_BYTES // len(piece) // 4)
     raw = (
         b"From: " + body + b"\r\nSubject: " + body + b"\r\n"
         b"Content-Disposition: attachment; filename=" + body + b"\r\n\r\n"
@@ -196,34 +195,36 @@ def test_hostile_names_and_subjects_take_linear_time(piece: bytes) -> None:
     ],
 )
 def test_bodies_in_broken_encodings_take_linear_time(encoding: str, filler: bytes) -> None:
-    """25 MiB of a damaged body decode in one pass and bounded memory."""
-    body = filler * (MESSAGE_LIMIT // len(filler))
+    """Megabytes of a damaged body decode in one pass."""
+    body = filler * (5 * MIB // len(filler))
     header = f"Content-Type: text/plain; format=flowed\r\nContent-Transfer-Encoding: {encoding}"
     content = derive_content(header.encode() + b"\r\n\r\n" + body)
-    assert len(content.text) <= MESSAGE_LIMIT
+    assert len(content.text) <= 5 * MIB
 
 
 def test_a_line_of_25_mib_is_a_text_like_any_other() -> None:
-    """A body without a line break is kept whole."""
+    """A body without a line break is kept whole; a header field is cut."""
     content = _derive_within(b"Subject: s\r\n\r\n" + b"a" * MESSAGE_LIMIT, 400 * MIB)
     assert len(content.text) == MESSAGE_LIMIT
+    content = _derive_within(b"Subject: " + b"a" * MESSAGE_LIMIT, 160 * MIB)
+    assert len(content.header_list[0][1]) <= MAX_HEADER_BYTES
 
 
 CHARSETS = ["utf-7", "utf-16", "utf-32", "iso-2022-jp", "iso-2022-kr", "hz", "gb18030", "big5"]
 
 
 @pytest.mark.parametrize("charset", CHARSETS)
-@pytest.mark.parametrize("filler", [b"\x1b$B", b"+", b"~{", b"\xff\xfe", b"\xd8\x00", b"\x00"])
-def test_any_bytes_in_any_charset_become_text(charset: str, filler: bytes) -> None:
+def test_any_bytes_in_any_charset_become_text(charset: str) -> None:
     """Stateful and wide charsets decode whatever they are given, without lone surrogates."""
-    raw = f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode() + filler * 50_001
-    content = derive_content(raw)
-    content.text.encode("utf-8")
-    assert "\0" not in content.text
+    head = f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode()
+    for filler in (b"\x1b$B", b"+", b"~{", b"\xff\xfe", b"\xd8\x00", b"\x00"):
+        content = derive_content(head + filler * 50_001)
+        content.text.encode("utf-8")
+        assert "\0" not in content.text
 
 
-@pytest.mark.parametrize("derive", [derive_content, summarize_header])
-@pytest.mark.parametrize("raw", [b"", b"\r\n", b"\n", b"\r", b"\0", b":", b"From", b"From "])
-def test_almost_nothing_is_a_mail_too(derive: Callable[[bytes], object], raw: bytes) -> None:
+def test_almost_nothing_is_a_mail_too() -> None:
     """The smallest inputs give empty values."""
-    derive(raw)
+    for raw in (b"", b"\r\n", b"\n", b"\r", b"\0", b":", b"From", b"From "):
+        derive_content(raw)
+        assert summarize_header(raw).subject == ""

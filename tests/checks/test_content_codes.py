@@ -55,17 +55,14 @@ def _candidates(text: str) -> dict[str, Candidate]:
         ("2031", "2031"),
     ],
 )
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Your verification code is {code}",
-        "Verification code: {code}\n\nIt expires in 10 minutes.",
-        "Your verification code:\n\n{code}\n\nOrder 771820 of 2026-05-06",
-    ],
-)
-def test_a_code_comes_back_as_one_types_it(written: str, code: str, sentence: str) -> None:
+def test_a_code_comes_back_as_one_types_it(written: str, code: str) -> None:
     """Blanks and hyphens between digits go, letters keep theirs, a sender's prefix goes."""
-    assert _codes(sentence.format(code=written)) == (code,)
+    for text in (
+        f"Your verification code is {written}",
+        f"Verification code: {written}\n\nIt expires in 10 minutes.",
+        f"Your verification code:\n\n{written}\n\nOrder 771820 of 2026-05-06",
+    ):
+        assert _codes(text) == (code,)
 
 
 @pytest.mark.parametrize(

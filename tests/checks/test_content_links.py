@@ -146,12 +146,12 @@ VERIFY = "https://app.example/verify?token=5f2c77a1b9e04d1c88"
         '<a href="https://app.example/help">Help center</a>',
     ],
 )
-@pytest.mark.parametrize("label", ["Verify my e-mail", "", "Get started", "https://app.example/v"])
-def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str, label: str) -> None:
+def test_the_best_link_is_the_one_the_mail_was_sent_for(other: str) -> None:
     """Whatever stands before or behind it, logo, footer and denial never win."""
-    anchor = f'<a href="{VERIFY}">{label or "here"}</a>'
-    assert _html_mail(f"<p>{other}</p><p>{anchor}</p>").best_link == VERIFY
-    assert _html_mail(f"<p>{anchor}</p><p>{other}</p>").best_link == VERIFY
+    for label in ("Verify my e-mail", "here", "Get started", "https://app.example/v"):
+        anchor = f'<a href="{VERIFY}">{label}</a>'
+        assert _html_mail(f"<p>{other}</p><p>{anchor}</p>").best_link == VERIFY
+        assert _html_mail(f"<p>{anchor}</p><p>{other}</p>").best_link == VERIFY
 
 
 @pytest.mark.parametrize(

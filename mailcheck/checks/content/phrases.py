@@ -10,6 +10,7 @@ the others are searched for one by one: the time is linear in the text.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from mailcheck.checks.content.folding import fold
 
@@ -50,15 +51,17 @@ class Occurrence:
     rank: int
 
 
-def compile_phrases(table: Mapping[str, Iterable[str]]) -> PhraseTable:
-    """Prepare the phrases of a table, which maps a kind to its phrases.
+def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseTable:
+    """Prepare the phrases of a table: kind to language to phrases.
 
     Of two kinds that claim the same words the one that comes first counts.
     """
     by_key: dict[str, list[Phrase]] = {}
     anywhere, unspaced = [], []
     for phrase in (
-        _compile(written, kind, rank) for rank, kind in enumerate(table) for written in table[kind]
+        _compile(written, kind, rank)
+        for rank, kind in enumerate(table)
+        for written in chain.from_iterable(table[kind].values())
     ):
         if phrase.text[0] >= _UNSPACED_FROM:
             unspaced.append(phrase)

@@ -1,0 +1,113 @@
+"""Texts and pages built to make the search for links and codes slow.
+
+Every piece is repeated to about the size that is looked at. No test measures time:
+a quadratic step over 64 KiB of candidates or 512 KiB of markup runs for
+minutes, as it did once for a digit on each line.
+"""
+
+import pytest
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.limits import (
+    MAX_CODE_TEXT,
+    MAX_CODES,
+    MAX_HTML,
+    MAX_KEPT_CANDIDATES,
+    MAX_LINKS,
+)
+from mailcheck.core.content import MessageContent
+
+pytestmark = pytest.mark.attack
+
+NUMBERS = ["1 ", "1\n", "\t1", "12 ", "1234 ", "123456\n", "123 456 ", "1-", "12-34-", "A1B2-C3D4 "]
+WORDS = [
+    "code 1234 ",
+    "code\t1234\n",
+    "Acode ",
+    "codecode",
+    "order code is ",
+    " code of de ",
+    "is ",
+]
+SIGNS = [
+    "#1",
+    "+1 ",
+    "(1)",
+    "$1234 ",
+    "•••• 1234 ",
+    "G-123456 ",
+    "1.",
+    "1,",
+    "-> ",
+    "...",
+    "&",
+    "&#4",
+]
+URLS = [
+    "https://",
+    "https://x/(",
+    "https://x/)",
+    "](",
+    "<https://x\n",
+    "www.",
+    "a.b/",
+    "a@",
+    "@",
+    "x@y ",
+]
+SCRIPTS = ["验证码1234", "コード", "https://例", "é", "１", "\u200b", "Ihr Code ist ", "код 1234 "]
+LETTERS = ["a", "a.", ".a", "a-", "A", "[", "]", ")", "'", "* "]
+
+MARKUP = [
+    *("<", "<a", "<a ", "<a href='", '<a href="', "<a b=", "</", "<!", "<!--", "<!--a--", "<?"),
+    *("<div>", "</div>", "<td>1", "<p>", "<b>1234</b>", "<script>", "</script", "<title>", "&#"),
+    *("<a href=https://x/>", "<a href=https://x/>x</a>", "<li><li>", "<pre>\n", "<a =", "\0"),
+    *("<a href=https://x/><img alt=verify></a>", "<div style=display:none>", "<font size=7>1"),
+    "<i style='" + "font:" * 500 + "'>",
+    "<i style='" + "background:" * 500 + "'>",
+    "<i class='" + "btn " * 500 + "'>",
+    "<table><tr><td>code</td><td>1234</td></tr></table>",
+]
+
+
+def _derive(piece: str, kind: str, size: int, subject: str = "Your code") -> MessageContent:
+    head = f"Subject: {subject}\r\nContent-Type: text/{kind}; charset=utf-8\r\n\r\n"
+    return derive_content((head + piece * (size // len(piece))).encode("utf-8"))
+
+
+@pytest.mark.parametrize("pieces", [NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, LETTERS])
+def test_hostile_text_takes_linear_time(pieces: list[str]) -> None:
+    """As much text as is searched, all of one repeated piece, ends soon and within the caps."""
+    for piece in pieces:
+        content = _derive(piece, "plain", MAX_CODE_TEXT)
+        assert len(content.codes) <= MAX_CODES
+        assert len(content.links) <= MAX_LINKS
+        assert len(content.candidates) <= 3 * MAX_KEPT_CANDIDATES
+
+
+def test_hostile_markup_takes_linear_time() -> None:
+    """Unclosed and nested markup of every kind is read in one pass."""
+    for piece in MARKUP:
+        content = _derive(piece, "html", MAX_HTML // 4)
+        assert len(content.candidates) <= 3 * MAX_KEPT_CANDIDATES
+
+
+@pytest.mark.parametrize("piece", ["<!--", "<div>", "1 "])
+def test_what_lies_beyond_the_caps_is_said(piece: str) -> None:
+    """A page of 8 MiB is kept whole, searched at its beginning, and a problem says so."""
+    content = _derive(piece, "html", 8 * 1024 * 1024)
+    assert len(content.html) > 8_000_000 - 100
+    assert any("only the first 512 KiB" in problem for problem in content.problems)
+
+
+def test_a_subject_of_many_numbers_takes_linear_time() -> None:
+    """A subject is a text like any other."""
+    assert _derive("x", "plain", 10, subject="code 1234 " * 20_000).codes
+
+
+def test_a_thousand_links_are_listed() -> None:
+    """More links than the cap are cut, in order."""
+    text = " ".join(f"https://x.example/{number}" for number in range(MAX_LINKS + 500))
+    content = derive_content(b"Subject: s\r\n\r\n" + text.encode())
+    assert len(content.links) == MAX_LINKS
+    assert content.links[-1] == f"https://x.example/{MAX_LINKS - 1}"
