@@ -27,7 +27,7 @@ from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
-from mailcheck.deployment import database_path, public_url, tls_policy
+from mailcheck.deployment import database_path, public_url, receive_settings, tls_policy
 from mailcheck.lanes.process import ProcessLane
 from mailcheck.lanes.threads import ThreadLane
 from mailcheck.operations.authenticate import Authenticator
@@ -39,7 +39,7 @@ from mailcheck.operations.keep_accounts import KeepAccounts
 from mailcheck.operations.load_message import MessageLoader
 from mailcheck.operations.ports import Lane, Now
 from mailcheck.operations.read_inbox import ReadInbox
-from mailcheck.operations.receive_mail import ReceiveMail, ReceiveSettings
+from mailcheck.operations.receive_mail import ReceiveMail
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.wait_for_message import WaitForMessage
 from mailcheck.operations.wait_slots import WaitSlots
@@ -157,14 +157,7 @@ class Assembly:
             self.authenticator,
             self.wake_ups,
             self.derivation.want,
-            ReceiveSettings(
-                domains=frozenset(
-                    domain.lower()
-                    for domain in (self.config.inbox.domain, *self.config.inbox.aliases)
-                ),
-                retention=self.retention,
-                min_free=self.config.storage.min_free,
-            ),
+            receive_settings(self.config, self.retention),
             now,
             random_bytes,
         )

@@ -1,4 +1,4 @@
-"""What follows from the configuration for this one daemon: its file, address and certificate."""
+"""What follows from the configuration for this one daemon: its file, address, certificate, mail."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,6 +8,7 @@ from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.operations.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
 from mailcheck.smtp.settings import TlsPolicy, offer_to_all, offer_to_public
 
@@ -44,6 +45,16 @@ def tls_policy(config: Config, now: Instant) -> TlsPolicy:
     with _naming("[storage] state_directory"):
         folder.mkdir(parents=True, exist_ok=True)
         return offer_to_public(ensure_self_signed(folder, name, now))
+
+
+def receive_settings(config: Config, retention: int) -> ReceiveSettings:
+    """Give what taking mail in depends on; ``retention`` is in milliseconds."""
+    domains = (config.inbox.domain, *config.inbox.aliases)
+    return ReceiveSettings(
+        domains=frozenset(domain.lower() for domain in domains),
+        retention=retention,
+        min_free=config.storage.min_free,
+    )
 
 
 @contextmanager

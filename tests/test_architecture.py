@@ -1,0 +1,333 @@
+"""The rules of the house (ARCHITECTURE.md), kept by a test; each rule is shown what breaks it."""
+
+import ast
+import configparser
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+EFFECTS = ("dns", "smtp", "web", "storage", "cluster", "probes", "daemon", "lanes")
+"""Each talks to one outside thing; siblings never import each other."""
+
+MAY_IMPORT: dict[str, tuple[str, ...]] = {
+    "core": (),
+    "checks": ("core",),
+    "operations": ("core", "checks"),
+    "wire": ("core", "checks", "operations"),
+    **dict.fromkeys(EFFECTS, ("core", "checks", "operations", "wire")),
+    "clients": (),
+}
+"""Room by room, what lies to the left. What is not a room puts the rooms together."""
+
+OUTERMOST = ("tap", "cli")
+"""Nobody imports these."""
+
+MAX_FILE, MAX_FUNCTION = 300, 40
+
+FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "base"}
+
+SQL = re.compile(
+    r"\b(SELECT\b.+\bFROM|INSERT\s+INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM|"
+    r"(CREATE|DROP|ALTER)\s+(TABLE|INDEX)|PRAGMA|ROLLBACK|SAVEPOINT)\b",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of Python; ``path`` begins with ``mailcheck`` or ``tests``."""
+
+    path: PurePosixPath
+    text: str
+    tree: ast.Module = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tree", ast.parse(self.text))
+
+    @property
+    def room(self) -> str:
+        """Give the room that the file lies in: a folder, or the file itself beside them."""
+        return self.path.parts[1].removesuffix(".py")
+
+    def imports(self) -> Iterator[tuple[int, str]]:
+        """List line and full name of everything that is imported, wherever it is."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                yield from ((node.lineno, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                prefix = "." * node.level + (node.module or "")
+                yield from ((node.lineno, f"{prefix}.{alias.name}") for alias in node.names)
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """List all functions and methods."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield node
+
+
+def imports_point_left(source: Source) -> Iterator[str]:
+    """A room imports itself and the rooms to its left; nobody imports the outermost."""
+    for line, name in source.imports():
+        parts = name.split(".")
+        if parts[0] == "":
+            yield f"line {line}: a relative import"
+        if parts[0] != "mailcheck" or len(parts) < 2 or parts[1] == source.room:
+            continue
+        allowed = MAY_IMPORT.get(source.room)
+        if parts[1] in OUTERMOST or (allowed is not None and parts[1] not in allowed):
+            yield f"line {line}: {source.room} imports {name}"
+
+
+def pure_rooms_stay_pure(source: Source) -> Iterator[str]:
+    """The core needs the standard library and idna only; checks and wire know no reactor."""
+    for line, name in source.imports():
+        package = name.split(".")[0]
+        if package == "mailcheck":
+            continue
+        if source.room == "core" and package not in {*sys.stdlib_module_names, "idna"}:
+            yield f"line {line}: the core imports {name}"
+        if source.room in ("checks", "wire") and package in ("twisted", "klein", "treq"):
+            yield f"line {line}: {source.room} imports {name}"
+
+
+def the_reactor_is_injected(source: Source) -> Iterator[str]:
+    """The global reactor is imported by ``tap.py`` alone."""
+    for line, name in source.imports():
+        if name.startswith("twisted.internet.reactor") and source.room != "tap":
+            yield f"line {line}: imports the reactor"
+
+
+def files_are_short(source: Source) -> Iterator[str]:
+    """No file has over 300 lines and no function over 40."""
+    lines = len(source.text.splitlines())
+    if lines > MAX_FILE:
+        yield f"has {lines} lines"
+    for function in source.functions():
+        length = (function.end_lineno or 0) - function.lineno + 1
+        if length > MAX_FUNCTION:
+            yield f"line {function.lineno}: {function.name} has {length} lines"
+
+
+def modules_are_named(source: Source) -> Iterator[str]:
+    """No module has a name that says nothing."""
+    for part in source.path.with_suffix("").parts:
+        if part in FORBIDDEN_NAMES:
+            yield f"is named {part}"
+
+
+def nothing_looks_like_a_test(source: Source) -> Iterator[str]:
+    """Test runners collect modules, functions and classes by name: none of ours has such a one."""
+    if source.path.name.startswith("test_"):
+        yield "is named like a test"
+    for node in source.tree.body:
+        is_named = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        name = getattr(node, "name", "") if is_named else ""
+        if name.startswith(("test_", "Test")):
+            yield f"line {node.lineno}: {name} is named like a test"
+
+
+def sql_stands_in_storage(source: Source) -> Iterator[str]:
+    """SQL stands in ``storage`` and nowhere else."""
+    if source.room == "storage":
+        return
+    for node in ast.walk(source.tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and SQL.search(text):
+            yield f"{text[:30]!r} is SQL"
+    for line, name in source.imports():
+        if name.split(".")[0] in ("sqlite3", "psycopg2"):
+            yield f"line {line}: imports {name}"
+
+
+def importing_does_nothing(source: Source) -> Iterator[str]:
+    """A module defines things when it is imported, and does nothing."""
+    for node in source.tree.body:
+        is_definition = isinstance(
+            node,
+            ast.Import
+            | ast.ImportFrom
+            | ast.FunctionDef
+            | ast.AsyncFunctionDef
+            | ast.ClassDef
+            | ast.Assign
+            | ast.AnnAssign,
+        )
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_guarded = isinstance(node, ast.If) and ast.unparse(node.test) in (
+            "TYPE_CHECKING",
+            "__name__ == '__main__'",
+        )
+        is_optional = isinstance(node, ast.Try) and isinstance(node.body[0], ast.Import)
+        if not (is_definition or is_docstring or is_guarded or is_optional):
+            yield f"line {node.lineno}: does something when it is imported"
+
+
+def nothing_is_left_undone(source: Source) -> Iterator[str]:
+    """No notes of what is to be done, and nothing is silenced without saying what."""
+    for number, line in enumerate(source.text.splitlines(), 1):
+        if re.search(r"#\s*(TODO|FIXME)\b", line):
+            yield f"line {number}: is to be done"
+        if re.search(r"#\s*(type:\s*ignore(?!\[)|noqa(?!:))", line):
+            yield f"line {number}: silences everything"
+
+
+def nothing_is_patched(source: Source) -> Iterator[str]:
+    """No test patches what it tests."""
+    for line, name in source.imports():
+        if name.split(".")[0] == "mock" or name.startswith("unittest.mock"):
+            yield f"line {line}: imports {name}"
+
+
+def promises_are_said(source: Source) -> Iterator[str]:
+    """Each test says in its docstring what is promised."""
+    for function in source.functions():
+        if function.name.startswith("test_") and ast.get_docstring(function) is None:
+            yield f"line {function.lineno}: {function.name} has no docstring"
+
+
+Rule = Callable[[Source], Iterator[str]]
+
+RULES_OF_THE_HOUSE: list[Rule] = [
+    imports_point_left,
+    pure_rooms_stay_pure,
+    the_reactor_is_injected,
+    files_are_short,
+    modules_are_named,
+    nothing_looks_like_a_test,
+    sql_stands_in_storage,
+    importing_does_nothing,
+    nothing_is_left_undone,
+]
+
+RULES_OF_THE_TESTS: list[Rule] = [
+    nothing_is_patched,
+    promises_are_said,
+    nothing_is_left_undone,
+]
+
+
+@cache
+def sources(folder: str) -> list[Source]:
+    """Read all files below a folder."""
+    return [
+        Source(PurePosixPath(path.relative_to(ROOT).as_posix()), path.read_text("utf-8"))
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    ]
+
+
+def broken(rule: Rule, folder: str) -> list[str]:
+    """List what breaks a rule."""
+    return [f"{source.path}: {problem}" for source in sources(folder) for problem in rule(source)]
+
+
+@pytest.mark.parametrize("rule", RULES_OF_THE_HOUSE, ids=lambda rule: rule.__name__)
+def test_the_house_keeps_its_rules(rule: Rule) -> None:
+    """Nothing in ``mailcheck/`` breaks a rule of the house."""
+    assert broken(rule, "mailcheck") == []
+
+
+@pytest.mark.parametrize("rule", RULES_OF_THE_TESTS, ids=lambda rule: rule.__name__)
+def test_the_tests_keep_their_rules(rule: Rule) -> None:
+    """Nothing in ``tests/`` breaks a rule of the tests."""
+    assert broken(rule, "tests") == []
+
+
+def test_every_room_has_its_place() -> None:
+    """Every folder of the package is a room whose place is known, or one of the outermost."""
+    rooms = {path.parent.name for path in (ROOT / "mailcheck").glob("*/__init__.py")}
+    assert rooms <= {*MAY_IMPORT, *OUTERMOST}
+    assert {*EFFECTS, "core", "checks", "operations", "wire"} <= rooms
+
+
+def test_every_package_is_installed() -> None:
+    """All packages, and the data files in them, are named in ``setup.cfg``."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    named = set(setup["options"]["packages"].split())
+    folders = {path.parent for path in (ROOT / "mailcheck").rglob("*.py")}
+    packages = {".".join(folder.relative_to(ROOT).parts) for folder in folders}
+    assert named == packages | {"twisted.plugins"}
+    data = {
+        path
+        for package, patterns in setup["options.package_data"].items()
+        for pattern in patterns.split()
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    files = {path for path in (ROOT / "mailcheck").rglob("*") if path.is_file()}
+    assert {path for path in files if path.suffix not in (".py", ".pyc")} <= data
+
+
+BREAKAGES = [
+    (imports_point_left, "mailcheck/core/a.py", "from mailcheck.checks import b"),
+    (imports_point_left, "mailcheck/checks/a.py", "import mailcheck.operations.b"),
+    (imports_point_left, "mailcheck/operations/a.py", "def f():\n    import mailcheck.wire.b"),
+    (imports_point_left, "mailcheck/wire/a.py", "from mailcheck.web.b import c"),
+    (imports_point_left, "mailcheck/web/api/a.py", "from mailcheck.storage.b import c"),
+    (imports_point_left, "mailcheck/daemon/a.py", "from mailcheck import storage"),
+    (imports_point_left, "mailcheck/storage/a.py", "from mailcheck.assembly import b"),
+    (imports_point_left, "mailcheck/assembly.py", "from mailcheck.cli.main import run"),
+    (imports_point_left, "mailcheck/cli/a.py", "from mailcheck.tap import Options"),
+    (imports_point_left, "mailcheck/web/a.py", "from .b import c"),
+    (pure_rooms_stay_pure, "mailcheck/core/a.py", "import twisted.internet.defer"),
+    (pure_rooms_stay_pure, "mailcheck/core/a.py", "from dns import name"),
+    (pure_rooms_stay_pure, "mailcheck/checks/a.py", "from twisted.internet import defer"),
+    (the_reactor_is_injected, "mailcheck/web/a.py", "from twisted.internet import reactor"),
+    (the_reactor_is_injected, "mailcheck/cli/a.py", "import twisted.internet.reactor"),
+    (files_are_short, "mailcheck/web/a.py", "x = 1\n" * 301),
+    (files_are_short, "mailcheck/web/a.py", "def f():\n" + "    x = 1\n" * 40),
+    (files_are_short, "mailcheck/web/a.py", "class A:\n  async def f(self):\n" + "    x\n" * 40),
+    (modules_are_named, "mailcheck/web/utils.py", ""),
+    (modules_are_named, "mailcheck/helpers/a.py", ""),
+    (nothing_looks_like_a_test, "mailcheck/web/test_a.py", ""),
+    (nothing_looks_like_a_test, "mailcheck/web/a.py", "class TestRun: pass"),
+    (nothing_looks_like_a_test, "mailcheck/web/a.py", "def test_run(): pass"),
+    (sql_stands_in_storage, "mailcheck/web/a.py", "x = 'SELECT a FROM b'"),
+    (sql_stands_in_storage, "mailcheck/web/a.py", "x = f'DELETE FROM {b}'"),
+    (sql_stands_in_storage, "mailcheck/web/a.py", "import sqlite3"),
+    (importing_does_nothing, "mailcheck/web/a.py", "print(1)"),
+    (importing_does_nothing, "mailcheck/web/a.py", "for x in (1, 2): pass"),
+    (importing_does_nothing, "mailcheck/web/a.py", "if True:\n    x = 1"),
+    (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # TO" + "DO: more"),
+    (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # type: " + "ignore"),
+    (nothing_is_left_undone, "mailcheck/web/a.py", "x = 1  # no" + "qa"),
+    (nothing_is_patched, "tests/web/test_a.py", "from unittest import mock"),
+    (nothing_is_patched, "tests/web/test_a.py", "from unittest.mock import patch"),
+    (promises_are_said, "tests/web/test_a.py", "async def test_a(): pass"),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BREAKAGES)
+def test_each_rule_would_notice(rule: Rule, path: str, text: str) -> None:
+    """A file that breaks a rule is noticed by it."""
+    assert list(rule(Source(PurePosixPath(path), text)))
+
+
+def test_every_rule_is_shown_what_breaks_it() -> None:
+    """No rule is kept that nothing would break."""
+    assert {rule for rule, _, _ in BREAKAGES} == {*RULES_OF_THE_HOUSE, *RULES_OF_THE_TESTS}
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("mailcheck/core/a.py", "import re, idna\nfrom mailcheck.core.b import c"),
+        ("mailcheck/operations/a.py", "from mailcheck.checks.b import c"),
+        ("mailcheck/storage/a.py", "import sqlite3\nx = 'SELECT a FROM b'"),
+        ("mailcheck/tap.py", "from twisted.internet import reactor"),
+        ("mailcheck/assembly.py", "from mailcheck.web.b import c"),
+        ("mailcheck/web/a.py", '"""Select what comes from it."""\nx = 1  # noqa: S101'),
+        ("mailcheck/web/a.py", "def f():\n" + "    x = 1\n" * 39),
+        ("mailcheck/web/a.py", "x = 1\n" * 300),
+    ],
+)
+def test_what_is_allowed(path: str, text: str) -> None:
+    """What the rules allow is not complained of."""
+    source = Source(PurePosixPath(path), text)
+    assert [problem for rule in RULES_OF_THE_HOUSE for problem in rule(source)] == []
