@@ -90,7 +90,6 @@ class _Race:
 
     def _stop(self) -> None:
         self._forget_timer()
-        self._untried.clear()
         attempts, self._attempts = self._attempts, set()
         for attempt in attempts:
             attempt.cancel()

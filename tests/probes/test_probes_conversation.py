@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from OpenSSL import SSL
 from twisted.internet.error import ConnectionLost
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
@@ -75,6 +76,16 @@ def test_encryption_begins_and_nothing_else(talk: Talk) -> None:
     assert talk.transport.disconnecting
     talk.lose()
     assert talk.clock.getDelayedCalls() == []
+
+
+def test_the_handshake_names_the_host(talk: Talk) -> None:
+    """A server with many certificates learns which one is meant (SNI)."""
+    protocol: Any = None
+    connection = talk.tls.clientConnectionForTLS(protocol)
+    connection.set_connect_state()
+    with pytest.raises(SSL.WantReadError):
+        connection.do_handshake()
+    assert b"mx.example" in connection.bio_read(65_536)
 
 
 def test_replies_may_come_in_any_pieces() -> None:

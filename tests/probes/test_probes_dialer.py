@@ -7,6 +7,7 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import NoRouteError
 from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import deferLater
 from twisted.logger import LogLevel, capturedLogs
 
 from mailcheck.checks.dns_answers import DnsStatus
@@ -197,6 +198,10 @@ def test_private_addresses_can_be_allowed(hosts: ScriptedHosts) -> None:
     caller.dial("inside.example")
     hosts.accept()
     assert hosts.dialled_hosts == ["127.0.0.1", "10.0.0.1"]
+    caller.dial("many.example")
+    hosts.pump([0.25] * 19)
+    assert len(hosts.dialled) == 6
+    hosts.advance(1)
 
 
 def test_an_alias_is_followed(hosts: ScriptedHosts) -> None:
@@ -257,3 +262,27 @@ def test_a_slow_family_is_not_waited_for(hosts: ScriptedHosts) -> None:
     assert hosts.dialled_hosts == ["8.8.8.8"]
     assert zone.unanswered == []
     assert hosts.getDelayedCalls() == []
+
+
+def test_slow_name_servers_leave_less_time_to_connect(hosts: ScriptedHosts) -> None:
+    """Finding the addresses and connecting share one deadline."""
+    zone = LateZone(hosts, {"a.example": {"A": ["8.8.8.8"]}})
+    caller = Caller(hosts, zone)
+    caller.dial("a.example")
+    hosts.pump([1.0] * 4)
+    assert len(hosts.dialled) == 1
+    assert not caller.results
+    hosts.advance(1)
+    assert caller.failure is NotConnected
+
+
+class LateZone(MemoryZone):
+    """Answers after three seconds."""
+
+    def __init__(self, hosts: ScriptedHosts, records: Any) -> None:
+        super().__init__(records)
+        self._hosts = hosts
+
+    def lookup(self, question: Any) -> Any:
+        """Answer late."""
+        return deferLater(self._hosts, 3.0, super().lookup, question)

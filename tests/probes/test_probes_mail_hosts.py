@@ -34,12 +34,12 @@ class Probing:
     ) -> None:
         self.hosts = ScriptedHosts()
         self.zone = MemoryZone(ZONE, **zone)
-        dialer = GuardedDialer(
+        self.dialer = GuardedDialer(
             self.hosts, self.zone, is_own_address=no_own_address, allow_private=False
         )
-        self.outbound = OutboundPortCheck(dialer, self.hosts, 25, references)
+        self.outbound = OutboundPortCheck(self.dialer, self.hosts, 25, references)
         self.prober = MailHostProber(
-            self.hosts, dialer, trust, self.outbound, ProbeSettings("check.example")
+            self.hosts, self.dialer, trust, self.outbound, ProbeSettings("check.example")
         )
 
     def probe(self, exchange: str = "mx.example") -> list[Any]:
@@ -151,6 +151,21 @@ def test_many_names_for_one_host_do_not_flood_it(probing: Probing) -> None:
     probing.prober.stop()
 
 
+def test_a_network_of_addresses_is_one_host(trust: TrustRoots) -> None:
+    """An IPv6 host has a whole /64, so all of it counts as one."""
+    names = [f"mx{number}.six.example" for number in range(MAX_PER_ADDRESS + 1)]
+    probing = Probing(trust)
+    for number, name in enumerate(names):
+        probing.zone.publish(name, "AAAA", f"2606:4700::{number + 1:x}")
+        probing.probe(name)
+        if number < MAX_PER_ADDRESS:
+            probing.turn_away()
+    assert len(probing.hosts.dialled) == MAX_PER_ADDRESS
+    probing.zone.publish("mx.elsewhere.example", "AAAA", "2606:4700:0:1::1")
+    assert probing.probe("mx.elsewhere.example") == []
+    probing.prober.stop()
+
+
 def test_a_bound_on_probes_at_once(probing: Probing) -> None:
     """What is too much is left out, not queued."""
     for number in range(100):
@@ -223,6 +238,13 @@ def test_without_a_reference_it_is_unknown(trust: TrustRoots, references: tuple[
     assert collect(probing.prober.outbound_port()) == [OutboundPort.UNKNOWN]
     assert probing.probe("mx1.many.example") == []
     probing.prober.stop()
+
+
+def test_another_port_has_no_reference(probing: Probing) -> None:
+    """The reference hosts listen on port 25 only: about another port they say nothing."""
+    outbound = OutboundPortCheck(probing.dialer, probing.hosts, 2525, REFERENCES)
+    assert collect(outbound.find_out()) == [OutboundPort.UNKNOWN]
+    assert probing.hosts.dialled == []
 
 
 def test_stopping_hangs_up_on_everybody(probing: Probing) -> None:

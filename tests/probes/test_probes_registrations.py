@@ -287,6 +287,7 @@ def test_a_list_that_can_not_be_loaded(page: Page) -> None:
         assert said(finding.find("a.com")) == "the list of registries can't be loaded."
         said(finding.find("b.com"))
     assert len(events) == 1
+    assert (page == Fetched(500)) == ("500" in str(events[0]["failure"]))
     assert len(finding.web.asked) == 1
     finding.web.pages[LIST_URL] = json.dumps(LIST).encode()
     finding.clock.advance(601)
