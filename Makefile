@@ -59,4 +59,4 @@ format: $(VENV)/installed-test
 
 ## clean: remove what was made here, but not var/: it holds mail
 clean:
-	rm -rf $(VENV) *.egg-info build .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) .venv-mcp node_modules *.egg-info build .mypy_cache .ruff_cache .hypothesis .coverage*
