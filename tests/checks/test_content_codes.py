@@ -174,6 +174,64 @@ def test_every_number_is_explained() -> None:
         assert candidate.is_accepted == (candidate.score >= 4)
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "reason"),
+    [
+        ("10115 Berlin, where your code is", "10115", "postcode"),
+        ("Springfield, IL 62704 and a code", "62704", "postcode"),
+        ("The code went to ••••4821", "4821", "masked"),
+        ("The code costs $4821", "4821", "amount"),
+        ("The code has 4821 points", "4821", "amount"),
+        ("A code: it was May 4821", "4821", "date"),
+        ("Codes since 2019", "2019", "date"),
+        ("1 2 3 4 5: please rate the code", "12345", "counts up"),
+        ("Acme Ltd, unit 4821, registered in England. Code", "4821", "fine print"),
+        ("The code and 4821 55 9", "4821", "row of numbers"),
+        ("The code and 482 130 555 12", "482", ""),
+        ("A code, #4A82F3", "4A82F3", "colour"),
+        ("The code, see no. 48213", "48213", "number sign"),
+        ("The code agence : 482130", "482130", "another kind of code"),
+        ("Here is a code WORDS too", "WORDS", "word of its sentence"),
+        ("Join the meeting.\nMeeting ID: 1\nPasscode: 482130", "482130", "meeting"),
+        ("Your flight, code 482130", "482130", "meeting"),
+        ("482130 is your order number", "482130", "labelled"),
+        ("482130 numaralı siparişiniz", "482130", "labelled"),
+        ("The code file 482130.txt", "482130", "longer number"),
+        ("The code +482130", "482130", "longer number"),
+    ],
+)
+def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
+    """What speaks against a number is said in its reasons, and is enough."""
+    found = _candidates(text).get(value)
+    if not reason:
+        assert found is None
+        return
+    assert found is not None
+    assert any(reason in given for given in found.reasons), found.reasons
+    if reason not in ("number sign", "row of numbers"):
+        assert not found.is_accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "reason"),
+    [
+        ("Your code is 482130", "482130", "is called a code"),
+        ("Enter 482130 to sign in", "482130", "asked for"),
+        ("Here comes your code. Enter 482130 now", "482130", "request to type it"),
+        ("482130 Acme doğrulama kodunuzdur", "482130", "opens a sentence"),
+        ("Your code\n\n482130", "482130", "alone on its line"),
+        ("User\tCode\nabee\t482130", "482130", "column of codes"),
+        ("Your code is 4 8 2 1", "4821", "set apart"),
+        ("Your code is 482 130", "482130", "in groups"),
+    ],
+)
+def test_each_evidence_is_named(text: str, value: str, reason: str) -> None:
+    """What speaks for a code is said in its reasons, and is enough."""
+    found = _candidates(text)[value]
+    assert any(reason in given for given in found.reasons), found.reasons
+    assert found.is_accepted
+
+
 def test_text_html_and_subject_are_all_read() -> None:
     """A code is found wherever the mail shows it, and counted once."""
     raw = (
@@ -186,7 +244,7 @@ def test_text_html_and_subject_are_all_read() -> None:
 
 def test_what_a_shop_calls_a_promotion_elsewhere_is_no_code() -> None:
     """A value that one place names as something else needs more than another place gives."""
-    text = "Your code is HELLO2.\n\nUse discount code HELLO2 at checkout for 20 % off."
+    text = f"Your code is HELLO2.\n\n{'And so on. ' * 20}\n\nUse discount code HELLO2."
     assert _codes(text) == ()
 
 

@@ -47,6 +47,55 @@ def test_alternatives_give_text_and_html() -> None:
     assert content.problems == ()
 
 
+def test_of_several_alternatives_the_richest_html_counts() -> None:
+    """The first text and the last HTML are chosen, inside other multiparts too."""
+    content = derive_content(
+        _mail(
+            "Content-Type: multipart/alternative; boundary=b",
+            body="""--b
+
+text one
+--b
+Content-Type: text/html
+
+html one
+--b
+Content-Type: multipart/related; boundary=c
+
+--c
+Content-Type: text/html
+
+html two
+--c
+Content-Type: image/gif
+Content-ID: <i>
+
+GIF
+--c--
+--b
+Content-Type: text/plain
+
+text two
+--b--
+""",
+        )
+    )
+    assert (content.text, content.html) == ("text one", "html two")
+    assert [fact.content_id for fact in content.attachments] == ["i"]
+
+
+def test_a_text_that_is_attached_is_no_body() -> None:
+    """Content-Disposition: attachment decides, with a file name or without."""
+    content = derive_content(
+        _mail(
+            "Content-Type: multipart/mixed; boundary=b",
+            body="--b\n\nbody\n--b\nContent-Disposition: attachment\n\nattached\n--b--\n",
+        )
+    )
+    assert content.text == "body"
+    assert [fact.size for fact in content.attachments] == [len("attached")]
+
+
 def test_header_list_has_every_field_in_order() -> None:
     """Names as written, repeated ones too, bodies unfolded and decoded."""
     content = derive_content(
@@ -255,7 +304,7 @@ def test_an_attachment_is_found_by_its_id() -> None:
         ("ISO-8859-1", b"\x93quoted\x94", "“quoted”"),
         ("us-ascii", "é".encode(), "é"),
         ("", b"caf\xe9", "café"),
-        ("gb2312", "验证码".encode("gbk"), "验证码"),
+        ("gb2312", "朱镕基".encode("gbk"), "朱镕基"),
         ("ks_c_5601-1987", "인증번호".encode("cp949"), "인증번호"),
         ("shift_jis", "認証①".encode("cp932"), "認証①"),
         ("iso-2022-jp", "認証コード".encode("iso-2022-jp"), "認証コード"),
@@ -299,6 +348,7 @@ def test_a_wrong_charset_costs_characters_and_is_named(
         ("BASE64", "aGVs!bG8=", "hello"),
         ("base64", "aGVsbG8=aGVsbG8=", "hellohello"),
         ("base64", "aGVsb", "hel"),
+        ("base64", "aGVsb=aGVs", "helhel"),
         ("quoted-printable", "a=3Db=zz=\nc", "a=b=zzc"),
         ("8bit (comment)", "é", "é"),
         ("x-unknown", "abc", "abc"),

@@ -182,6 +182,7 @@ def test_the_words_before_a_bare_url_say_what_it_is_for(text: str) -> None:
         '<a href="https://app.example/terms">Terms</a> <a href="https://x.com/app">X</a>',
         '<a href="https://app.example/unsubscribe">Unsubscribe</a>',
         '<a href="mailto:a@app.example">Confirm</a>',
+        '<a class="btn" href="https://app.example/x/5f2c77a1b9e04d1c88">Unsubscribe</a>',
     ],
 )
 def test_there_is_no_best_link_where_none_is_sensible(markup: str) -> None:
