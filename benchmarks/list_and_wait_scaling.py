@@ -22,13 +22,15 @@ import sqlite3
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.filled_store import NO_LIMIT, RAW, fill
 from benchmarks.waiting_clients import Connection
-from tests.servers.daemon import API, HOST, Daemon
+from tests.servers.daemon import API, HOST, Daemon, running_daemon
 
 FEW, MANY = 1_000, 200_000
 BUSY_TAG, BUSY_SHARE = "busy", 10
@@ -84,11 +86,17 @@ NOT_PROMISED = (
 IN_VAIN = f"/inbox/wait?tag=none&timeout={LONG_WAIT:g}"
 
 
-def prepare(folder: Path, count: int) -> Store:
-    """Make an account, fill its inbox, start the daemon."""
-    daemon = Daemon(folder, inbox_max_messages=NO_LIMIT, inbox_max_bytes=NO_LIMIT)
-    daemon.start()
-    daemon.stop()
+@contextmanager
+def filled(folder: Path, count: int) -> Iterator[Store]:
+    """Make an account, fill its inbox, and run a daemon on it as long as the context lasts."""
+    options = {"inbox_max_messages": NO_LIMIT, "inbox_max_bytes": NO_LIMIT}
+    with running_daemon(folder, **options) as daemon:
+        daemon.stop()
+        yield fill_and_start(daemon, folder, count)
+
+
+def fill_and_start(daemon: Daemon, folder: Path, count: int) -> Store:
+    """Fill the inbox of a daemon that was stopped, and start it."""
     began = time.time() - count / 1000 - 1
     fill(str(folder / "var" / "mailcheck.db"), count, tag_of, began)
     os.sync()  # the disk shall not be busy with the filling when reading is measured
@@ -182,17 +190,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=100)
     options = parser.parse_args()
     counts = (options.few, options.many)
-    with tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as folder:
-        stores: list[Store] = []
-        try:
-            for count in counts:
-                stores.append(prepare(Path(folder) / str(count), count))
-            print(f"{'':46} {counts[0]:12,} {counts[1]:12,}    (messages stored)")
-            measure(stores, options.repeats)
-        finally:
-            for store in stores:
-                store.connection.close()
-                store.daemon.kill()
+    with (
+        tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as folder,
+        filled(Path(folder) / "few", counts[0]) as few,
+        filled(Path(folder) / "many", counts[1]) as many,
+    ):
+        print(f"{'':46} {counts[0]:12,} {counts[1]:12,}    (messages stored)")
+        measure([few, many], options.repeats)
     show_plain(counts)
 
 
