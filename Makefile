@@ -36,7 +36,7 @@ test: $(VENV)/installed-test
 	@bash scripts/install-mcp-clients
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/coverage erase
-	$(BIN)/pytest --quiet --cov --cov-report=
+	$(BIN)/pytest --quiet --cov=mailcheck --cov-branch --cov-report=
 	$(BIN)/coverage report
 
 $(VENV)/installed-test: $(VENV)/installed
