@@ -26,10 +26,15 @@ class FailureObserver:
             self.failures.append(event)
 
 
-def pytest_collection_finish() -> None:
-    """Set what the modules hold aside, so that a collection after each test is cheap."""
+def collect_garbage() -> None:
+    """Collect what was dropped, and set the rest aside: the next collection is cheap then."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish() -> None:
+    """Set aside what the modules hold."""
+    collect_garbage()
 
 
 @pytest.fixture
@@ -55,7 +60,7 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
     before = set(reactor.getDelayedCalls())
     try:
         yield
-        gc.collect()  # an unhandled failure is logged when its Deferred goes
+        collect_garbage()  # an unhandled failure is logged when its Deferred goes
     finally:
         globalLogPublisher.removeObserver(observer)
     left = [call for call in reactor.getDelayedCalls() if call not in before and call.active()]

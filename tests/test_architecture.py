@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -213,8 +212,7 @@ RULES_OF_THE_TESTS: list[Rule] = [
 ]
 
 
-@cache
-def sources(folder: str) -> list[Source]:
+def read_sources(folder: str) -> list[Source]:
     """Read all files below a folder."""
     return [
         Source(PurePosixPath(path.relative_to(ROOT).as_posix()), path.read_text("utf-8"))
@@ -222,21 +220,33 @@ def sources(folder: str) -> list[Source]:
     ]
 
 
-def broken(rule: Rule, folder: str) -> list[str]:
+@pytest.fixture(scope="module")
+def house_sources() -> list[Source]:
+    """All files of the package."""
+    return read_sources("mailcheck")
+
+
+@pytest.fixture(scope="module")
+def sources_of_tests() -> list[Source]:
+    """All files of the tests."""
+    return read_sources("tests")
+
+
+def broken(rule: Rule, sources: list[Source]) -> list[str]:
     """List what breaks a rule."""
-    return [f"{source.path}: {problem}" for source in sources(folder) for problem in rule(source)]
+    return [f"{source.path}: {problem}" for source in sources for problem in rule(source)]
 
 
 @pytest.mark.parametrize("rule", RULES_OF_THE_HOUSE, ids=lambda rule: rule.__name__)
-def test_the_house_keeps_its_rules(rule: Rule) -> None:
+def test_the_house_keeps_its_rules(rule: Rule, house_sources: list[Source]) -> None:
     """Nothing in ``mailcheck/`` breaks a rule of the house."""
-    assert broken(rule, "mailcheck") == []
+    assert broken(rule, house_sources) == []
 
 
 @pytest.mark.parametrize("rule", RULES_OF_THE_TESTS, ids=lambda rule: rule.__name__)
-def test_the_tests_keep_their_rules(rule: Rule) -> None:
+def test_the_tests_keep_their_rules(rule: Rule, sources_of_tests: list[Source]) -> None:
     """Nothing in ``tests/`` breaks a rule of the tests."""
-    assert broken(rule, "tests") == []
+    assert broken(rule, sources_of_tests) == []
 
 
 def test_every_room_has_its_place() -> None:
