@@ -31,6 +31,13 @@ from tests.storage.held_lane import HeldLane
 
 ANY = MessageFilter()
 
+STEPS = st.tuples(
+    st.sampled_from(["wait", "send", "hold calls", "hold answers", "let one go", "let one go"]),
+    st.sampled_from(["", "a", "b"]),
+    st.integers(0, 9),
+)
+"""What happens, to which tag, and to which of those that could be meant."""
+
 
 class WaitingRoom(House):
     """A house whose reads can be held up, and whose waits are asked for directly."""
@@ -171,35 +178,32 @@ class TestNothingIsMissed:
         assert found(waiting).summary.header.subject == "unheard"
 
     @settings(max_examples=150, deadline=None)
-    @given(data=st.data())
-    def test_any_order(self, data: st.DataObject) -> None:
+    @given(st.lists(STEPS, min_size=1, max_size=14))
+    def test_any_order(self, steps: list[tuple[str, str, int]]) -> None:
         """In whatever order waits, mails, looks and answers come, each gets its oldest match."""
         room = WaitingRoom()
-        waits: list[tuple[str | None, Position, Deferred[StoredMessage | TimedOut]]] = []
+        waits: list[tuple[str, Position, Deferred[StoredMessage | TimedOut]]] = []
         sent: list[str] = []
-        for _ in range(data.draw(st.integers(1, 14))):
-            step = data.draw(st.sampled_from("wwsscahg"))
-            tag = data.draw(st.sampled_from("ab"))
-            if step == "w":
-                wanted = data.draw(st.sampled_from([None, "a", "b"]))
-                after = Position(1 + data.draw(st.integers(0, len(sent))))
-                waiting = room.wait(MessageFilter(tag=wanted, after=after))
-                waits.append((wanted, after, waiting))
-            elif step == "s":
+        for step, tag, number in steps:
+            if step == "wait":
+                after = Position(1 + number % (len(sent) + 1))
+                wanted = MessageFilter(tag=tag or None, after=after)
+                waits.append((tag, after, room.wait(wanted)))
+            elif step == "send":
                 room.send(tag)
                 sent.append(tag)
-            elif step == "c":
+            elif step == "hold calls":
                 room.reader.hold_calls()
-            elif step == "a":
+            elif step == "hold answers":
                 room.reader.hold_answers()
             elif room.reader.held:
-                room.reader.held.pop(data.draw(st.integers(0, len(room.reader.held) - 1)))()
+                room.reader.held.pop(number % len(room.reader.held))()
         room.reader.let_go()
-        for wanted, after, waiting in waits:
+        for wanted_tag, after, waiting in waits:
             expected = [
                 number
                 for number, tag in enumerate(sent, 2)
-                if number > after and wanted in (None, tag)
+                if number > after and wanted_tag in ("", tag)
             ]
             assert waiting.called == bool(expected)
             if expected:
