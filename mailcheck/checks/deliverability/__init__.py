@@ -1,0 +1,1 @@
+"""What a receiver thinks of one mail, and what each finding costs."""

@@ -1,0 +1,51 @@
+"""What SPF says about one mail."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.core.network_addresses import IpAddress
+
+
+class SpfIdentity(Enum):
+    """The two identities that SPF checks (RFC 7208 2.3, 2.4)."""
+
+    MAIL_FROM = "mailfrom"
+    HELO = "helo"
+
+
+@dataclass(frozen=True, slots=True)
+class SpfOfIdentity:
+    """The result for one identity.
+
+    ``domain`` is the one whose record was read, ``record`` its text where one
+    was found, ``mechanism`` the term that matched (empty when none did).
+    ``explanation`` says in a sentence how the result came about: which error
+    it is, which name did not answer.
+    """
+
+    identity: SpfIdentity
+    domain: str
+    result: AuthResult
+    record: str | None
+    mechanism: str
+    explanation: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpfOfMail:
+    """Both identities of one mail.
+
+    With the null reverse-path ``mail_from`` is about ``postmaster@<helo>``
+    (RFC 7208 2.4). A HELO name that is an address literal or no domain name has
+    no SPF: its result is ``none``.
+    """
+
+    client_ip: IpAddress
+    mail_from: SpfOfIdentity
+    helo: SpfOfIdentity
+
+    @property
+    def has_pass(self) -> bool:
+        """Tell whether the MAIL FROM identity passes: the one that DMARC and receivers look at."""
+        return self.mail_from.result is AuthResult.PASS

@@ -1,0 +1,132 @@
+"""A deliverability test: its address, its states, and how it moves between them.
+
+The only table of states (SPEC.md section 3, DECISIONS.md section 3).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import NewType
+
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.messages import Session
+
+ADDRESS_PREFIX = "test-"
+"""Begins the local part of a test address; what follows is the test's id."""
+
+ADDRESS_LIFETIME = HOUR
+"""A test address takes mail for an hour (SPEC.md section 8)."""
+
+MAX_ATTEMPTS = 3
+"""Analyses that may fail before a test ends in error."""
+
+DeliverabilityTestId = NewType("DeliverabilityTestId", str)
+
+
+class State(Enum):
+    """Where a test stands; the values are those of the API."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    ERROR = "error"
+
+    @property
+    def is_final(self) -> bool:
+        """Tell whether clients may stop polling: only a recheck leads on from here."""
+        return self in (State.COMPLETED, State.EXPIRED, State.ERROR)
+
+
+class Trigger(Enum):
+    """What moves a test."""
+
+    MAIL_STORED = "mail stored"
+    ADDRESS_EXPIRED = "address expired"
+    CHECKS_DONE = "checks done"
+    ANALYSIS_FAILED = "analysis failed"
+    RECHECK = "recheck"
+
+
+TRANSITIONS = MappingProxyType(
+    {
+        (State.PENDING, Trigger.MAIL_STORED): State.PROCESSING,
+        (State.PENDING, Trigger.ADDRESS_EXPIRED): State.EXPIRED,
+        (State.PROCESSING, Trigger.CHECKS_DONE): State.COMPLETED,
+        (State.PROCESSING, Trigger.ANALYSIS_FAILED): State.ERROR,
+        (State.COMPLETED, Trigger.RECHECK): State.PROCESSING,
+        (State.ERROR, Trigger.RECHECK): State.PROCESSING,
+    }
+)
+"""Every move there is. A test is created pending, or processing when a stored mail is scored."""
+
+
+class IllegalTransition(Exception):
+    """A move that the table does not have: a mistake of ours."""
+
+
+def next_state(state: State, trigger: Trigger) -> State:
+    """Give the state that a trigger leads to.
+
+    :raises IllegalTransition: there is no such move.
+    """
+    try:
+        return TRANSITIONS[state, trigger]
+    except KeyError:
+        raise IllegalTransition(f"a test that is {state.value} can't move by {trigger}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverabilityTest:
+    """One test as it is kept.
+
+    ``expires_at`` is when the address stops taking mail; ``received_at`` and
+    ``delivery_id`` are there once a mail has come in. ``attempts`` counts the
+    analyses of this run that have begun.
+    """
+
+    id: DeliverabilityTestId
+    account_id: AccountId
+    state: State
+    created_at: Instant
+    expires_at: Instant
+    share_token: str
+    received_at: Instant | None = None
+    delivery_id: DeliveryId | None = None
+    attempts: int = 0
+
+
+def local_part_of(test_id: DeliverabilityTestId) -> str:
+    """Give the local part of a test's address."""
+    return ADDRESS_PREFIX + test_id
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedMail:
+    """A mail as it came in: all that an analysis judges.
+
+    ``transcript`` is the SMTP conversation up to the end of the message, a line
+    of the client (``C: ...``) or of ours (``S: ...``) each; empty where it was
+    not kept.
+    """
+
+    session: Session
+    envelope_sender: str
+    received_at: Instant
+    raw_message: bytes
+    transcript: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReport:
+    """A report as it is kept: the score in tenths, and the document as it was first shown.
+
+    ``document`` is a JSON object with the fields that a completed test adds
+    (SPEC.md 2.5): ``email``, ``checks``, ``report``, ``deductions``,
+    ``scoringVersion``. Kept as shown, so that a later version of the scoring
+    does not rewrite old results.
+    """
+
+    tenths: int
+    document: str
