@@ -1,0 +1,118 @@
+"""What the content filter, SpamAssassin, made of a mail; or why it said nothing."""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import fsum
+
+
+@dataclass(frozen=True, slots=True)
+class FilterRule:
+    """One rule that hit.
+
+    ``points`` are SpamAssassin's own, against or (below 0) for the mail, in
+    tenths where the filter gives no more. ``repeats`` says which check of
+    ours judges the same thing; empty for a rule that counts.
+    """
+
+    name: str
+    points: float
+    description: str
+    repeats: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Tell whether its points are charged: nothing is charged twice."""
+        return not self.repeats
+
+
+@dataclass(frozen=True, slots=True)
+class FilterVerdict:
+    """The filter's judgement of one mail.
+
+    ``points``, ``threshold`` and ``is_spam`` are as the filter gave them, over
+    all rules; ``counted_points`` is what a score is made of. ``rules`` are in
+    the filter's order. ``engine`` names the program and, where it is known, its version.
+    ``left_out`` is the number of octets of attachments that it was not shown.
+    """
+
+    points: float
+    threshold: float
+    is_spam: bool
+    rules: tuple[FilterRule, ...]
+    engine: str = "SpamAssassin"
+    left_out: int = 0
+
+    @property
+    def counted_points(self) -> float:
+        """Add up the rules that count, in thousandths at the finest; may be below 0."""
+        return round(fsum(rule.points for rule in self.rules if rule.counts), 3)
+
+
+class FilterProblem(Enum):
+    """Why there is no verdict; none of these says anything about the mail."""
+
+    OFF = "off"
+    NOT_INSTALLED = "not-installed"
+    UNREACHABLE = "unreachable"
+    """It takes no connection, or the private one did not start."""
+    TIMEOUT = "timeout"
+    BUSY = "busy"
+    """Too many mails wait for it."""
+    TOO_LARGE = "too-large"
+    """What is left of the mail without its attachments is more than the filter is given."""
+    BROKEN_ANSWER = "broken-answer"
+    """It answered something else than SpamAssassin, broke off, or failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterUnavailable:
+    """No verdict: the check is undetermined and costs nothing.
+
+    ``reason`` and ``fix`` are sentences for the report.
+    """
+
+    problem: FilterProblem
+    reason: str
+    fix: str
+
+
+FilterOutcome = FilterVerdict | FilterUnavailable
+
+
+_TEXTS = {
+    FilterProblem.OFF: (
+        "The content filter is switched off here.",
+        'The operator can switch it on: [spamassassin] spamd = "auto".',
+    ),
+    FilterProblem.NOT_INSTALLED: (
+        "SpamAssassin is not installed here, so the content was not judged.",
+        "The operator can install it, on Debian and Ubuntu with"
+        ' "apt install spamassassin spamd"; it is then used without a restart.',
+    ),
+    FilterProblem.UNREACHABLE: (
+        "SpamAssassin could not be reached, so the content was not judged.",
+        "Check the test again in a minute; if it stays, the operator finds the cause in the log.",
+    ),
+    FilterProblem.TIMEOUT: (
+        "SpamAssassin did not finish in time, so the content was not judged.",
+        "Check the test again in a minute; very long lines in the text slow SpamAssassin down.",
+    ),
+    FilterProblem.BUSY: (
+        "Too many mails are waiting for SpamAssassin, so the content was not judged.",
+        "Check the test again in a minute.",
+    ),
+    FilterProblem.TOO_LARGE: (
+        "The mail is too large for SpamAssassin even without its attachments,"
+        " so the content was not judged.",
+        "Send less than 256 KiB of text and HTML: many receivers' filters skip longer mails, too.",
+    ),
+    FilterProblem.BROKEN_ANSWER: (
+        "SpamAssassin gave no answer that could be understood, so the content was not judged.",
+        "Check the test again in a minute; if it stays, the operator finds the cause in the log.",
+    ),
+}
+
+
+def unavailable(problem: FilterProblem) -> FilterUnavailable:
+    """Say that there is no verdict, with the sentences for the report."""
+    return FilterUnavailable(problem, *_TEXTS[problem])
