@@ -86,8 +86,10 @@ _TEXTS = {
     ),
     FilterProblem.NOT_INSTALLED: (
         "SpamAssassin is not installed here, so the content was not judged.",
-        "The operator can install it, on Debian and Ubuntu with"
-        ' "apt install spamassassin spamd"; it is then used without a restart.',
+        (
+            'The operator can install it, on Debian and Ubuntu with "apt install spamassassin'
+            ' spamd"; it is then used without a restart.'
+        ),
     ),
     FilterProblem.UNREACHABLE: (
         "SpamAssassin could not be reached, so the content was not judged.",
@@ -102,8 +104,7 @@ _TEXTS = {
         "Check the test again in a minute.",
     ),
     FilterProblem.TOO_LARGE: (
-        "The mail is too large for SpamAssassin even without its attachments,"
-        " so the content was not judged.",
+        "Even without its attachments the mail is too large for SpamAssassin.",
         "Send less than 256 KiB of text and HTML: many receivers' filters skip longer mails, too.",
     ),
     FilterProblem.BROKEN_ANSWER: (
