@@ -96,6 +96,30 @@ class AccountNotFound(ExpectedFailure):
     """No account has this name."""
 
 
+class SignInFailed(ExpectedFailure):
+    """No account has this name and this password: which of them is wrong is not told."""
+
+
+class RegistrationClosed(ExpectedFailure):
+    """Nobody can make an account here for themselves, or not without an invitation."""
+
+
+class InvitationInvalid(ExpectedFailure):
+    """The invitation was used before, has expired, or never was one."""
+
+
+class FormExpired(ExpectedFailure):
+    """A form was not given out to this visitor, or was kept open for too long."""
+
+
+class TooManyKeys(ExpectedFailure):
+    """The account holds as many valid keys as it may."""
+
+
+class Overloaded(ExpectedFailure):
+    """Too much of the same is under way; it works again in a moment."""
+
+
 class KeyNotFound(ExpectedFailure):
     """No API key has this id."""
 

@@ -46,6 +46,17 @@ def new_share_token(random_bytes: RandomBytes) -> str:
     return _base32(random_bytes(16))
 
 
+def new_session_secret(random_bytes: RandomBytes) -> str:
+    """Make what a session's cookie or an invitation's link holds: 160 random bits."""
+    return _base32(random_bytes(20))
+
+
+def new_password(random_bytes: RandomBytes) -> str:
+    """Make a password for a person to type: four groups of four letters, 80 random bits."""
+    letters = _base32(random_bytes(10))
+    return "-".join(letters[start : start + 4] for start in range(0, len(letters), 4))
+
+
 def digest_secret(secret: str) -> bytes:
     """Hash a secret of full entropy for storage; SHA-256 is enough since it can't be guessed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mailcheck.core.accounts import Account, ApiKey
-from mailcheck.core.errors import AccountNotFound, InvalidParameter, KeyNotFound
+from mailcheck.core.errors import AccountNameTaken, AccountNotFound, InvalidParameter, KeyNotFound
 from mailcheck.core.identifiers import (
     API_KEY_PREFIX,
     AccountId,
@@ -57,19 +57,39 @@ class KeepAccounts:
         :raises InvalidParameter: the name is empty.
         :raises AccountNameTaken: there is one of this name.
         """
-        if not name.strip():
+        account = await self.draft(
+            name, is_operator=is_operator, max_messages=max_messages, max_bytes=max_bytes
+        )
+        await self._store.add_account(account)
+        return account
+
+    async def draft(
+        self,
+        name: str,
+        *,
+        is_operator: bool = False,
+        max_messages: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Account:
+        """Draft an account that is still to be stored.
+
+        :raises InvalidParameter: the name is empty.
+        :raises AccountNameTaken: there is one of this name already.
+        """
+        name = name.strip()
+        if not name:
             raise InvalidParameter("name", "an account needs a name")
-        account = Account(
+        if await self._store.find_account(name) is not None:
+            raise AccountNameTaken(f"there is an account named {name!r} already")
+        return Account(
             id=AccountId(new_short_id(self._random_bytes)),
-            name=name.strip(),
+            name=name,
             mailbox_name=new_mailbox_name(self._random_bytes),
             is_operator=is_operator or not await self._store.list_accounts(),
             created_at=self._now(),
             max_messages=max_messages,
             max_bytes=max_bytes,
         )
-        await self._store.add_account(account)
-        return account
 
     async def find(self, name: str) -> Account:
         """Find an account.

@@ -8,13 +8,15 @@ from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
-from mailcheck.storage.engine import Engine, Row, Transaction, for_each
+from mailcheck.storage.account_rows import (
+    ACCOUNT_COLUMNS,
+    ACCOUNT_TABLES,
+    account_of,
+    insert_account,
+)
+from mailcheck.storage.engine import Engine, Transaction, for_each
 
-_ACCOUNT = """
-    SELECT account.id, account.name, inbox.mailbox_name, account.is_operator,
-        account.created_at, account.max_messages, account.max_bytes
-    FROM account JOIN inbox ON inbox.account_id = account.id
-"""
+_ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
 _KEY_COLUMNS = """
     id, account_id, name, hint, created_at, last_used_at, revoked_at, per_minute, per_day
@@ -39,7 +41,7 @@ class SqlAccountStore:
 
         def query(transaction: Transaction) -> Account | None:
             row = transaction.row(f"{_ACCOUNT} WHERE account.name = ?", (name,))
-            return None if row is None else _account(row)
+            return None if row is None else account_of(row)
 
         return self._engine.read(query)
 
@@ -47,7 +49,7 @@ class SqlAccountStore:
         """List all accounts, oldest first."""
         return self._engine.read(
             lambda t: [
-                _account(row)
+                account_of(row)
                 for row in t.rows(f"{_ACCOUNT} ORDER BY account.created_at, account.id")
             ]
         )
@@ -90,35 +92,9 @@ class SqlAccountStore:
         return self._engine.write(_note_key_use, uses)
 
 
-def _account(row: Row) -> Account:
-    account_id, name, mailbox_name, is_operator, *rest = row
-    return Account(account_id, name, mailbox_name, bool(is_operator), *rest)
-
-
 @for_each
 def _add_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
-    if transaction.row("SELECT 1 FROM account WHERE name = ?", (account.name,)) is not None:
-        return AccountNameTaken(f"there is an account named {account.name!r} already")
-    if account.is_operator:
-        transaction.execute("UPDATE account SET is_operator = 0 WHERE is_operator = 1")
-    transaction.execute(
-        "INSERT INTO account (id, name, is_operator, created_at, max_messages, max_bytes) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            account.id,
-            account.name,
-            int(account.is_operator),
-            account.created_at,
-            account.max_messages,
-            account.max_bytes,
-        ),
-    )
-    transaction.execute(
-        "INSERT INTO inbox (account_id, mailbox_name, last_position, message_count, byte_count) "
-        "VALUES (?, ?, 0, 0, 0)",
-        (account.id, account.mailbox_name),
-    )
-    return None
+    return insert_account(transaction, account)
 
 
 @for_each

@@ -1,15 +1,23 @@
 """Which HTTP status each expected failure becomes. The only place that says so."""
 
 from mailcheck.core.errors import (
+    AccountNameTaken,
     AttachmentNotFound,
     ExpectedFailure,
+    FormExpired,
     InvalidCredentials,
     InvalidParameter,
+    InvitationInvalid,
+    KeyNotFound,
     LimitExceeded,
     MessageNotFound,
+    Overloaded,
+    RegistrationClosed,
     ShareNotFound,
     ShuttingDown,
+    SignInFailed,
     StoreUnavailable,
+    TooManyKeys,
     WaitInterrupted,
 )
 from mailcheck.web.replies import Reply, json_reply
@@ -17,13 +25,21 @@ from mailcheck.web.replies import Reply, json_reply
 STATUSES: dict[type[ExpectedFailure], int] = {
     InvalidParameter: 400,
     InvalidCredentials: 401,
+    SignInFailed: 403,
+    RegistrationClosed: 403,
+    InvitationInvalid: 403,
+    FormExpired: 403,
     MessageNotFound: 404,
     AttachmentNotFound: 404,
     ShareNotFound: 404,
+    KeyNotFound: 404,
+    AccountNameTaken: 409,
+    TooManyKeys: 409,
     LimitExceeded: 429,
     WaitInterrupted: 503,
     ShuttingDown: 503,
     StoreUnavailable: 503,
+    Overloaded: 503,
 }
 
 TRY_AGAIN = 2
@@ -32,9 +48,7 @@ TRY_AGAIN = 2
 
 def reply_to_failure(failure: ExpectedFailure) -> Reply:
     """Render an expected failure; one that is missing in the table is our own mistake."""
-    status = next((status for kind, status in STATUSES.items() if isinstance(failure, kind)), None)
-    if status is None:
-        raise failure
+    status = status_of(failure)
     body = {"error": str(failure)}
     headers: dict[str, str] = {}
     if isinstance(failure, LimitExceeded):
@@ -46,3 +60,11 @@ def reply_to_failure(failure: ExpectedFailure) -> Reply:
     if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
         body["cursor"] = failure.cursor
     return json_reply(body, status, headers)
+
+
+def status_of(failure: ExpectedFailure) -> int:
+    """Give the status of an expected failure; one that is missing in the table is raised."""
+    status = next((status for kind, status in STATUSES.items() if isinstance(failure, kind)), None)
+    if status is None:
+        raise failure
+    return status
