@@ -176,7 +176,7 @@ class Assembly:
         routes = InboxRoutes(
             self.inbox, self.config.inbox.domain, self.retention, self._random_bytes
         )
-        api = Api(gate, [*routes.routes(), *self.checks.routes().routes()], urls, self.now)
+        api = Api(gate, [*routes.routes(), *self.checks.routes()], urls, self.now)
         pages = OpenPages(self.inbox.share, urls, self.is_ready)
         mcp = self._mcp(gate, urls)
         return build_site(api.resource(), mcp, pages.resource(), self._reactor)
@@ -189,7 +189,8 @@ class Assembly:
             self.now,
             self._random_bytes,
         )
-        dispatcher = Dispatcher(tools.tools(), self._random_bytes, self.urls.public_url)
+        agent_tools = [*tools.tools(), *self.checks.agent_tools()]
+        dispatcher = Dispatcher(agent_tools, self._random_bytes, self.urls.public_url)
         return McpEndpoint(gate, dispatcher, urls, self._reactor, self._random_bytes)
 
     async def is_ready(self) -> bool:

@@ -32,7 +32,10 @@ from mailcheck.operations.known_selectors import LearnedSelectors
 from mailcheck.operations.list_budgets import ListBudgets
 from mailcheck.operations.probe_ports import PolicyFetcher, RegistrationFinder, StarttlsProber
 from mailcheck.operations.zone_health import INTERVAL, ZoneHealthCheck
+from mailcheck.web.api.calls import Route
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
+from mailcheck.web.mcp.domain_tools import AgentDomainTools
+from mailcheck.web.mcp.tools import Tool
 
 
 class Outside(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
@@ -184,19 +187,25 @@ class ChecksAssembly:
         self.outside.stop()
         return self.resolvers.close()
 
-    def routes(self) -> ToolRoutes:
-        """Build the routes of the REST API."""
+    def routes(self) -> list[Route]:
+        """List the routes of the REST API."""
         return ToolRoutes(
-            DomainTools(
-                self.mx,
-                self.blocklists,
-                self.reputation,
-                self.domain,
-                self.health,
-                self.budgets,
-            ),
+            self._operations(),
             allow_special_use=self._config.dns.allow_special_use,
             allow_private=self._allow_private,
+        ).routes()
+
+    def agent_tools(self) -> list[Tool]:
+        """List the tools of the MCP server."""
+        return AgentDomainTools(
+            self._operations(),
+            allow_special_use=self._config.dns.allow_special_use,
+            allow_private=self._allow_private,
+        ).tools()
+
+    def _operations(self) -> DomainTools:
+        return DomainTools(
+            self.mx, self.blocklists, self.reputation, self.domain, self.health, self.budgets
         )
 
 

@@ -4,11 +4,12 @@ JSON's types are checked by the tool's own input schema; ranges, tags, cursors
 and dates are read by the same code as REST's query parameters.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.wire.json_values import JsonObject
 from mailcheck.wire.parameters import Query
+from mailcheck.wire.schemas import Schema
 
 MAX_NAME = 80
 """Characters of an unknown name that an error repeats."""
@@ -28,6 +29,16 @@ _TYPES: dict[object, tuple[str, Callable[[object], bool]]] = {
     "number": ("a number", _is_number),
     "integer": ("a whole number", _is_whole_number),
 }
+
+
+def arguments_schema(properties: Mapping[str, Schema], required: Sequence[str] = ()) -> Schema:
+    """Give the schema of a tool's arguments; others than these are refused."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
 
 
 def read_arguments(given: Mapping[str, object], input_schema: JsonObject) -> Query:

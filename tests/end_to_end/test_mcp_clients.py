@@ -36,6 +36,8 @@ TOOLS = [
     "extract",
     "share_link",
     "delete_message",
+    "check_domain",
+    "check_blocklists",
 ]
 
 PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]

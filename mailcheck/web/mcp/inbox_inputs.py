@@ -8,20 +8,12 @@ from mailcheck.web.api.inbox_routes import (
     LONGEST_WAIT,
     SHORTEST_WAIT,
 )
+from mailcheck.wire.mcp_arguments import arguments_schema
 from mailcheck.wire.parameters import MAX_TEXT
 from mailcheck.wire.schemas import Schema, number, text, whole_number
 
 DEFAULT_PAGE = 20
 """Messages of a list: fewer than REST's, since a model reads every one."""
-
-
-def _arguments(properties: dict[str, Schema], required: tuple[str, ...] = ()) -> Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
 
 
 def _needle(description: str) -> Schema:
@@ -41,7 +33,7 @@ _FILTERS: dict[str, Schema] = {
     "to": _needle("only mail to exactly this address, without case"),
 }
 
-NEW_ADDRESS_INPUT = _arguments(
+NEW_ADDRESS_INPUT = arguments_schema(
     {
         "tag": {
             **text("use this +tag instead of a unique one (letters, digits, dots, dashes)"),
@@ -50,7 +42,7 @@ NEW_ADDRESS_INPUT = _arguments(
     }
 )
 
-WAIT_INPUT = _arguments(
+WAIT_INPUT = arguments_schema(
     {
         **_FILTERS,
         "timeout": number(
@@ -62,7 +54,7 @@ WAIT_INPUT = _arguments(
     }
 )
 
-LIST_INPUT = _arguments(
+LIST_INPUT = arguments_schema(
     {
         **_FILTERS,
         "q": _needle("only mail that contains this text, without case"),
@@ -73,4 +65,4 @@ LIST_INPUT = _arguments(
     }
 )
 
-MESSAGE_INPUT = _arguments({"id": _needle("id of a message")}, required=("id",))
+MESSAGE_INPUT = arguments_schema({"id": _needle("id of a message")}, required=("id",))

@@ -105,7 +105,7 @@ def test_a_call_over_the_limit_is_refused(house: House, version: str) -> None:
     assert "limit of 2 requests per minute" in reply.error["message"]
     assert "resets at 2026-11-21T12:01:00.000Z" in reply.error["message"]
     assert reply.json["id"] == agent.next_id
-    assert len(agent.tools()) == 7
+    assert "new_address" in agent.tools()
     house.pass_time(40)
     assert agent.call("new_address").status == 200
 

@@ -10,7 +10,7 @@ from mailcheck.web.mcp.dispatch import TOOL_CALL
 from tests.house import House, mail
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, failure_of
 
-NAMES = [
+INBOX_TOOLS = [
     "new_address",
     "wait_for_message",
     "list_messages",
@@ -19,6 +19,7 @@ NAMES = [
     "share_link",
     "delete_message",
 ]
+NAMES = [*INBOX_TOOLS, "check_domain", "check_blocklists"]
 
 
 @pytest.fixture(params=[HANDSHAKE, STATELESS])
@@ -34,8 +35,8 @@ def received(house: House, tag: str = "", **content: Any) -> str:
     return message_id
 
 
-def test_all_seven_are_listed_in_order(agent: Agent) -> None:
-    """tools/list names the seven tools, always in the same order."""
+def test_all_are_listed_in_order(agent: Agent) -> None:
+    """tools/list names the seven tools of the inbox first, always in the same order."""
     assert list(agent.tools()) == NAMES
     assert list(agent.tools()) == NAMES
 
@@ -59,6 +60,7 @@ def test_only_deleting_changes_anything(agent: Agent) -> None:
     assert {name for name in hints if hints[name]["destructiveHint"]} == {"delete_message"}
     assert all(hints[name]["idempotentHint"] for name in hints)
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
+    reading |= {"check_domain", "check_blocklists"}
     assert {name for name in hints if hints[name]["openWorldHint"]} == reading
 
 

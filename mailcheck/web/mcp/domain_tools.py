@@ -1,0 +1,98 @@
+"""The tools that check domains and blocklists, on the operations that REST uses."""
+
+from mailcheck.core.domain_names import (
+    parse_blocklist_query,
+    parse_domain,
+    parse_host_address,
+    parse_selector,
+)
+from mailcheck.operations.ask import DEADLINE
+from mailcheck.operations.compute_reputation import ReputationQuery
+from mailcheck.web.api.tool_routes import DomainTools
+from mailcheck.web.mcp import tool_texts
+from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
+from mailcheck.wire.json_values import JsonObject, dump_json
+from mailcheck.wire.mcp_arguments import arguments_schema
+from mailcheck.wire.mcp_domain import (
+    CHECK_BLOCKLISTS_OUTPUT,
+    CHECK_DOMAIN_OUTPUT,
+    render_domain_check,
+    render_listings,
+)
+from mailcheck.wire.schemas import text
+
+_FROM_OUTSIDE = Annotations(is_open_world=True)
+
+_DOMAIN_INPUT = arguments_schema(
+    {
+        "domain": text("the domain in mail addresses, like example.com"),
+        "selector": text("a DKIM selector that the domain signs with (s= of its signatures)"),
+        "ip": text("an address that the domain sends mail from"),
+    },
+    required=("domain",),
+)
+
+_BLOCKLISTS_INPUT = arguments_schema(
+    {"query": text("an IP address or a domain name")}, required=("query",)
+)
+
+
+class AgentDomainTools:
+    """Arguments in, operation, shape and text out; no rule of its own."""
+
+    def __init__(
+        self, operations: DomainTools, *, allow_special_use: bool, allow_private: bool
+    ) -> None:
+        self._operations = operations
+        self._allow_special_use = allow_special_use
+        self._allow_private = allow_private
+
+    def tools(self) -> list[Tool]:
+        """List the tools."""
+        return [
+            Tool(
+                "check_domain",
+                "Check a domain's mail set-up",
+                tool_texts.CHECK_DOMAIN,
+                _DOMAIN_INPUT,
+                CHECK_DOMAIN_OUTPUT,
+                self.check_domain,
+                _FROM_OUTSIDE,
+            ),
+            Tool(
+                "check_blocklists",
+                "Check blocklists",
+                tool_texts.CHECK_BLOCKLISTS,
+                _BLOCKLISTS_INPUT,
+                CHECK_BLOCKLISTS_OUTPUT,
+                self.check_blocklists,
+                _FROM_OUTSIDE,
+            ),
+        ]
+
+    async def check_domain(self, call: ToolCall) -> ToolResult:
+        """Score a domain and say what to fix."""
+        given = call.arguments
+        selector, address = given.text("selector"), given.text("ip")
+        query = ReputationQuery(
+            parse_domain(given.required("domain"), allow_special_use=self._allow_special_use),
+            () if selector is None else (parse_selector(selector),),
+            ()
+            if address is None
+            else (parse_host_address(address, allow_private=self._allow_private),),
+        )
+        call.expect(DEADLINE, "asking name servers, mail hosts and blocklists")
+        return _as_json(render_domain_check(await self._operations.reputation.compute(query)))
+
+    async def check_blocklists(self, call: ToolCall) -> ToolResult:
+        """Ask 32 blocklists."""
+        query = parse_blocklist_query(
+            call.arguments.required("query"),
+            allow_special_use=self._allow_special_use,
+            allow_private=self._allow_private,
+        )
+        return _as_json(render_listings(await self._operations.blocklists.check(query)))
+
+
+def _as_json(structured: JsonObject) -> ToolResult:
+    return ToolResult(structured, [dump_json(structured).decode()])
