@@ -9,20 +9,21 @@ from math import fsum
 class FilterRule:
     """One rule that hit.
 
-    ``points`` are SpamAssassin's own, against or (below 0) for the mail, in
-    tenths where the filter gives no more. ``repeats`` says which check of
-    ours judges the same thing; empty for a rule that counts.
+    ``points`` are SpamAssassin's own in tenths, or whole from 10 on; above 0
+    they are against the mail. ``not_counted`` is a sentence that says why they
+    are shown only, mostly that a check of ours judges the same thing; empty
+    for a rule that counts.
     """
 
     name: str
     points: float
     description: str
-    repeats: str = ""
+    not_counted: str = ""
 
     @property
     def counts(self) -> bool:
         """Tell whether its points are charged: nothing is charged twice."""
-        return not self.repeats
+        return not self.not_counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class FilterVerdict:
 
     @property
     def counted_points(self) -> float:
-        """Add up the rules that count, in thousandths at the finest; may be below 0."""
-        return round(fsum(rule.points for rule in self.rules if rule.counts), 3)
+        """Add up the rules that count, to tenths; may be below 0."""
+        return round(fsum(rule.points for rule in self.rules if rule.counts), 1)
 
 
 class FilterProblem(Enum):
