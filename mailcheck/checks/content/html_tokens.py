@@ -47,8 +47,13 @@ Token = str | StartTag | EndTag
 """A piece of text with references decoded, or a tag. Comments and raw texts are no tokens."""
 
 
-def tokenize_html(markup: str) -> Iterator[Token]:
-    """Yield text and tags in order; comments, declarations, scripts and styles are left out."""
+def tokenize_html(
+    markup: str, style_sheets: list[tuple[StartTag, str]] | None = None
+) -> Iterator[Token]:
+    """Yield text and tags in order; comments, declarations, scripts and styles are left out.
+
+    :param style_sheets: takes the texts of ``<style>`` elements, with their tags.
+    """
     position = 0
     while position < len(markup):
         bracket = markup.find("<", position)
@@ -58,6 +63,10 @@ def tokenize_html(markup: str) -> Iterator[Token]:
             yield html.unescape(markup[position:bracket])
         if bracket < len(markup):
             token, position = _read_markup(markup, bracket)
+            if isinstance(token, StartTag) and token.name in _RAW_TEXT:
+                start, position = position, _skip_raw_text(markup, position, token.name)
+                if style_sheets is not None and token.name == "style":
+                    style_sheets.append((token, markup[start:position]))
             if token is not None:
                 yield token
         else:
@@ -68,10 +77,7 @@ def _read_markup(markup: str, bracket: int) -> tuple[Token | None, int]:
     """Read what a "<" begins: the token, if it is one, and where to go on."""
     following = markup[bracket + 1 : bracket + 2]
     if following.isascii() and following.isalpha():
-        tag, position = _read_tag(markup, bracket + 1)
-        if tag is not None and tag.name in _RAW_TEXT:
-            position = _skip_raw_text(markup, position, tag.name)
-        return tag, position
+        return _read_tag(markup, bracket + 1)
     if following == "/":
         name, position = _read_end_tag(markup, bracket + 2)
         return (EndTag(name) if name else None), position

@@ -1,0 +1,160 @@
+"""CSS of a mail, cut down to what an allow-list names (`css_words`).
+
+A value is not repaired but taken or left: what holds a backslash (escapes
+spell any word), a ``<``, a function not named, or a bracket out of place is
+dropped as a declaration. Everything takes time linear in the text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from mailcheck.checks.content.css_words import FUNCTIONS, IMAGE_PROPERTIES, PROPERTIES, PSEUDO
+from mailcheck.checks.content.urls import is_web_url
+
+MAX_CSS = 128 * 1024
+"""Characters of style sheets that are read; Gmail reads 16 KiB."""
+
+MAX_RULES = 2_000
+MAX_VALUE = 500
+MAX_SELECTOR = 500
+
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_MARKS = re.compile(r"<!--|-->")
+_PIECE = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'|\([^()]*+\)|[^;\"'()]++|.", re.DOTALL)
+_DECLARATION = re.compile(r"\s*+([a-z-]{1,40})\s*+:\s*+(.*\S)\s*", re.IGNORECASE | re.DOTALL)
+_VALUE = re.compile(r"(?:[\w\s.,%#!+*/()-]|\"[\w\s.,-]*+\"|'[\w\s.,-]*+')++")
+_FUNCTION = re.compile(r"([\w-]*)\(")
+_URL = re.compile(
+    r"\burl\(\s*+(?:\"([^\"()]*+)\"|'([^'()]*+)'|([^\"'()\s]*+))\s*+\)", re.IGNORECASE
+)
+_SAFE_URL = re.compile(r"https?://[\w.~:/?#@!$&*+,;=%-]++", re.ASCII | re.IGNORECASE)
+_SELECTOR = re.compile(
+    r"(?:[\w\s.,#*>+~:()-]|"
+    r"\[[\w-]++(?:[~|^$*]?=(?:\"[\w\s:;./#-]*+\"|'[\w\s:;./#-]*+'|[\w-]++))?\])++"
+)
+_PSEUDO_WORD = re.compile(r":+([\w-]*)")
+_MEDIA = re.compile(r"@media\s+([\w\s:(),.-]{1,200})", re.IGNORECASE)
+_RULE_MARK = re.compile(r"[{};]")
+
+
+@dataclass(slots=True)
+class StyleFilter:
+    """Filters the CSS of one mail; ``remote_count`` counts the images that it would load."""
+
+    allows_remote: bool
+    remote_count: int = field(default=0)
+
+    def declarations(self, text: str) -> str:
+        """Filter the declarations of a ``style`` attribute or of a rule."""
+        kept = []
+        for declaration in _split_declarations(_COMMENT.sub(" ", text[:MAX_CSS])):
+            match = _DECLARATION.fullmatch(declaration)
+            name = match[1].lower() if match else ""
+            if match is None or name not in PROPERTIES:
+                continue
+            value = self._value(name, match[2])
+            if value is not None:
+                kept.append(f"{name}: {value}")
+        return "; ".join(kept)
+
+    def style_sheet(self, text: str) -> str:
+        """Filter a style sheet: rules, and rules inside ``@media``; no other at-rule."""
+        written: list[str] = []
+        is_in_media = False
+        text = _MARKS.sub(" ", _COMMENT.sub(" ", text[:MAX_CSS]))
+        for prelude, block in islice(_split_rules(text), MAX_RULES):
+            media = _MEDIA.fullmatch(prelude)
+            if block is not None:
+                written.append(self._rule(prelude, block))
+            elif is_in_media:
+                written.append("}")
+                is_in_media = False
+            elif media is not None:
+                written.append(f"@media {' '.join(media[1].split())} {{")
+                is_in_media = True
+        written.append("}" if is_in_media else "")
+        return "\n".join(line for line in written if line)
+
+    def _rule(self, selector: str, block: str) -> str:
+        if len(selector) > MAX_SELECTOR or _SELECTOR.fullmatch(selector) is None:
+            return ""
+        if not all(word.lower() in PSEUDO for word in _PSEUDO_WORD.findall(selector)):
+            return ""
+        declarations = self.declarations(block)
+        return f"{selector} {{ {declarations} }}" if declarations else ""
+
+    def _value(self, name: str, value: str) -> str | None:
+        if len(value) > MAX_VALUE:
+            return None
+        urls: list[str] = []
+
+        def take_url(match: re.Match[str]) -> str:
+            url = (match[1] or match[2] or match[3] or "").strip()
+            if name in IMAGE_PROPERTIES and is_web_url(url) and _SAFE_URL.fullmatch(url):
+                self.remote_count += 1
+                if self.allows_remote:
+                    urls.append(f'url("{url}")')
+                    return "url()"
+            return "none" if name in IMAGE_PROPERTIES else "url(refused)"
+
+        bare = _URL.sub(take_url, value)
+        words = bare.replace("url()", " ")
+        if _VALUE.fullmatch(words) is None or not _is_balanced(words):
+            return None
+        if not all(word.lower() in FUNCTIONS for word in _FUNCTION.findall(words) if word):
+            return None
+        for url in urls:
+            bare = bare.replace("url()", url, 1)
+        return " ".join(bare.split())
+
+
+def _split_declarations(text: str) -> Iterator[str]:
+    """Split at semicolons that stand outside of quotes and brackets."""
+    pieces: list[str] = []
+    for match in _PIECE.finditer(text):
+        if match.group() == ";":
+            yield "".join(pieces)
+            pieces = []
+        else:
+            pieces.append(match.group())
+    yield "".join(pieces)
+
+
+def _split_rules(text: str) -> Iterator[tuple[str, str | None]]:
+    """Give rules as prelude and block; ``@media`` without a block when it begins, "" at its end.
+
+    What other at-rules hold inside them is passed over.
+    """
+    prelude, start, skipped, is_in_media = "", 0, 0, False
+    for match in _RULE_MARK.finditer(text):
+        mark, piece = match.group(), text[start : match.start()].strip()
+        if skipped:
+            skipped += (mark == "{") - (mark == "}")
+        elif mark == ";":
+            if prelude:
+                continue  # between declarations
+        elif mark == "{" and not prelude:
+            prelude = piece or "?"
+        elif mark == "{" and not is_in_media and _MEDIA.fullmatch(prelude):
+            yield prelude, None
+            prelude, is_in_media = piece or "?", True
+        elif mark == "{":
+            prelude, skipped = "", 2
+        elif prelude:
+            yield prelude, piece
+            prelude = ""
+        elif is_in_media:
+            yield "", None
+            is_in_media = False
+        start = match.end()
+
+
+def _is_balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth < 0:
+            return False
+    return depth == 0

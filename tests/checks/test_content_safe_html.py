@@ -1,0 +1,246 @@
+"""HTML mail made safe to show: what stays, what goes, and what it costs."""
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mailcheck.checks.content.bounded_markup import MAX_DEPTH, MAX_ELEMENTS, bound_markup
+from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.safe_html import sanitise_html
+from mailcheck.checks.content.shown_attributes import ATTRIBUTES
+from mailcheck.checks.content.shown_elements import SHOWN
+
+PIXEL = "data:image/png;base64,iVBORw0KGgo="
+
+
+class Page(HTMLParser):
+    """Collects the tags of a page."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(markup)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take a tag."""
+        self.tags.append((tag, dict(attrs)))
+
+
+def body(markup: str) -> str:
+    """Give the safe body of some HTML."""
+    return sanitise_html(markup).body
+
+
+def test_ordinary_layout_stays() -> None:
+    """What mail is drawn with comes out as it went in."""
+    markup = (
+        '<table width="600" cellpadding="0" align="center"><tbody><tr><td bgcolor="#eee" '
+        "style=\"padding: 4px 8px; font-family: 'Helvetica Neue',Arial\">"
+        "<h1>Hello</h1><p>You &amp; me<br>here</p></td></tr></tbody></table>"
+    )
+    assert body(markup) == markup
+
+
+def test_links_open_elsewhere_and_tell_nothing() -> None:
+    """A link opens a new tab, without opener, without referrer."""
+    assert body('<a href="https://e.example/?a=1&amp;b=2" target="_top" rel="opener">x</a>') == (
+        '<a href="https://e.example/?a=1&amp;b=2" target="_blank" '
+        'rel="noopener noreferrer nofollow">x</a>'
+    )
+
+
+@pytest.mark.parametrize(
+    "href",
+    [
+        "javascript:alert(1)",
+        "jav&#x09;ascript:alert(1)",
+        "&#1;javascript:alert(1)",
+        "data:text/html,x",
+        "vbscript:x",
+        "blob:https://e.example/x",
+        "file:///etc/passwd",
+        "cid:part",
+        "//e.example/",
+        "/inbox",
+        "?x",
+        "#top",
+        "",
+    ],
+)
+def test_links_lead_to_known_schemes_only(href: str) -> None:
+    """A link that is no absolute http, https, mailto or tel loses its address."""
+    assert "href" not in body(f'<a href="{href}">x</a>')
+
+
+def test_remote_images_are_off_until_asked_for() -> None:
+    """Images of others are counted and left out; asked for, they stay."""
+    markup = (
+        '<img src="https://t.example/1.gif"><table background="http://t.example/2.gif"></table>'
+        '<p style="background: url(https://t.example/3.gif) red">x</p>'
+        "<style>p { background-image: url('https://t.example/4.gif') }</style>"
+    )
+    off = sanitise_html(markup)
+    assert "t.example" not in off.body + off.style_sheet
+    assert off.remote_count == 4
+    on = sanitise_html(markup, allows_remote=True)
+    assert on.remote_count == 4
+    assert (on.body + on.style_sheet).count("t.example") == 4
+
+
+def test_images_of_the_mail_itself_are_shown() -> None:
+    """A cid: link shows the mail's own image; one that the mail lacks shows nothing."""
+    safe = sanitise_html('<img src="cid:a%40b"><img src="CID:other">', {"a@b": PIXEL})
+    assert safe.body == f'<img src="{PIXEL}"><img>'
+    assert safe.content_ids == ("a@b", "other")
+
+
+@pytest.mark.parametrize("kind", ["image/svg+xml", "text/html", "image/png,x", "image/x-icon"])
+def test_data_images_are_pixels(kind: str) -> None:
+    """A data: URL is shown only where it holds pixels in base64: no SVG, which can hold more."""
+    assert body(f'<img src="data:{kind};base64,AAAA">') == "<img>"
+    assert body(f'<img src="{PIXEL}">') == f'<img src="{PIXEL}">'
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "position: fixed",
+        "behavior: url(x.htc)",
+        "-moz-binding: url(x)",
+        "content: 'x'",
+        "filter: blur(1px)",
+        "width: expression(alert(1))",
+        "color: \\72 ed",
+        "background: image-set('https://t.example/x' 1x)",
+        "background: url(https://t.example/x) url(javascript:x)",
+        "list-style: url(https://t.example/x)",
+        "color: red</style><script>",
+        "width: calc((1px)",
+        "background: u/**/rl(https://t.example/x)",
+        "--x: url(https://t.example/x); color: var(--x)",
+    ],
+)
+def test_unsafe_declarations_go(style: str) -> None:
+    """A declaration that loads, runs, or leaves its place is dropped; the next one stays."""
+    safe = sanitise_html(f'<p style="{style}; margin: 1px">x</p>')
+    assert "margin: 1px" in safe.body
+    assert not re.search(
+        r"t\.example|position|url|expression|\\|alert|content|filter|var\(|binding", safe.body
+    )
+
+
+def test_style_sheets_keep_rules_and_media() -> None:
+    """Rules stay, also for small screens; imports, fonts and other at-rules go."""
+    sheet = (
+        "@import 'https://t.example/x.css'; @charset 'x'; @font-face { src: url(x) }"
+        "a[x-apple=true] { color: red } .a > b:hover, #c { margin: 0 }"
+        "@media only screen and (max-width: 600px) { .a { width: 100% !important } }"
+        "@supports (color: red) { i { color: red } @media screen { u { color: red } } }"
+        "@keyframes x { from { color: red } } x:has(y) { color: red } s { color: blue }"
+    )
+    assert sanitise_html(f"<style>{sheet}</style>").style_sheet.splitlines() == [
+        "a[x-apple=true] { color: red }",
+        ".a > b:hover, #c { margin: 0 }",
+        "@media only screen and (max-width: 600px) {",
+        ".a { width: 100% !important }",
+        "}",
+        "s { color: blue }",
+    ]
+
+
+def test_style_sheets_of_comments_and_printers_are_none() -> None:
+    """What only Outlook or a printer reads is not applied."""
+    markup = (
+        "<!--[if mso]><style>a { color: red }</style><![endif]-->"
+        '<style media="print">b { color: red }</style><style><!-- i { color: red } --></style>'
+    )
+    assert sanitise_html(markup).style_sheet == "i { color: red }"
+
+
+def test_the_page_of_a_mail_keeps_its_colours() -> None:
+    """Colours and style of ``<body>`` stay, on an element that can stand in a page."""
+    assert body('<body bgcolor="#eee" text="red" style="margin: 0">x') == (
+        '<div bgcolor="#eee" style="background-color: #eee; color: red; margin: 0">x</div>'
+    )
+
+
+def test_sizes_are_bounded() -> None:
+    """Numbers that make a browser lay out millions of cells are dropped."""
+    assert body('<table><tr><td colspan="1001" rowspan="65534" width="9">x') == (
+        '<table><tbody><tr><td width="9">x</td></tr></tbody></table>'
+    )
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(
+                [
+                    *("<p>", "</p>", "<table>", "<tr>", "<td>", "</table>", "<svg>", "<math>"),
+                    *("<style>", "</style>", "<title>", "<!--", "-->", "<a href=x ", ">", '"', "'"),
+                    *("<noscript>", "<script>", "</script>", "<img src=x onerror=y>", "<mtext>"),
+                    *("<template>", "<b style='color:red", "<mglyph>", "<select>", "&lt;script>"),
+                    *("<form>", "<iframe srcdoc=x>", "<base href=//x>", "<link>", "<meta>"),
+                ]
+            ),
+            st.text(max_size=5),
+        ),
+        max_size=25,
+    ).map("".join)
+)
+def test_only_what_is_allowed_comes_out(markup: str) -> None:
+    """Whatever goes in: elements and attributes of the allow-list come out, and no others."""
+    safe = sanitise_html(markup, allows_remote=True)
+    assert "<" not in safe.style_sheet
+    for name, attributes in Page(safe.body).tags:
+        assert name in SHOWN
+        allowed = {*ATTRIBUTES["*"], *ATTRIBUTES.get(name, ()), "target", "rel"}
+        assert set(attributes) <= allowed
+    assert sanitise_html(safe.body, allows_remote=True).body == safe.body
+
+
+def test_depth_and_number_are_capped() -> None:
+    """What is too deep or too much loses its tags and keeps its text."""
+    deep = bound_markup("<div>" * 1000 + "x")
+    assert deep.markup == "<div>" * MAX_DEPTH + "x" + "</div>" * MAX_DEPTH
+    many = bound_markup("<p>x</p>" * (MAX_ELEMENTS + 5))
+    assert many.markup.count("<p>") == MAX_ELEMENTS
+    assert many.markup.count("x") == MAX_ELEMENTS + 5
+
+
+def test_long_html_is_cut() -> None:
+    """Only the beginning of very long HTML is shown, and it is said."""
+    assert sanitise_html("x" * (MAX_HTML + 1)).is_cut
+    assert not sanitise_html("x" * MAX_HTML).is_cut
+
+
+COSTLY = {
+    "nested blocks": "<div>",
+    "open paragraphs": "<p><b id=1>",
+    "formatting": "<b><i><font color=red></b>",
+    "anchors in cells": "<a><table><td>",
+    "lists": "<ul><li><a>",
+    "comments": "<!--",
+    "attributes": "<a x",
+    "quotes": "<a title='\"",
+    "style sheets": "<style>a{b:c}",
+    "open rules": "<style>{(",
+    "inline styles": "<b style='color:red;background:url(https://e.x/)'>",
+    "raw text": "<title><style>",
+    "foreign": "<svg><math><mtext>",
+    "brackets": "<",
+}
+
+
+@pytest.mark.parametrize("piece", COSTLY.values(), ids=COSTLY.keys())
+def test_hostile_html_costs_a_moment(piece: str) -> None:
+    """512 KiB of anything are made safe within seconds, by a step that is linear in them."""
+    markup = piece * (MAX_HTML // len(piece))
+    began = time.process_time()
+    sanitise_html(markup)
+    assert time.process_time() - began < 5
