@@ -68,6 +68,10 @@ class StoreUnavailable(ExpectedFailure):
     """The store can't answer now (disk full, locked, gone): nothing was changed."""
 
 
+class WorkerDied(StoreUnavailable):
+    """The process that did the work has died with it, or with what was given to it before."""
+
+
 class ShuttingDown(ExpectedFailure):
     """The daemon is stopping; the same request works again in a moment."""
 

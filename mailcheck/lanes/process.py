@@ -20,7 +20,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.errors import StoreUnavailable, WorkerDied
 
 Result = TypeVar("Result")
 
@@ -49,7 +49,8 @@ class ProcessLane:
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call in the child; it, and what it gives or raises, can be pickled.
 
-        :raises StoreUnavailable: the child has died.
+        :raises WorkerDied: the child has died.
+        :raises StoreUnavailable: the lane has been stopped.
         """
         if self._is_stopped:
             return fail(StoreUnavailable(f"the {self._name} process has been stopped"))
@@ -125,7 +126,7 @@ class _Child(ProcessProtocol):
         if not reason.check(ProcessDone):
             self._log.error("{name} process: {why}", name=self._name, why=reason.getErrorMessage())
         while self._asked:
-            self._asked.popleft().errback(StoreUnavailable(f"the {self._name} process has died"))
+            self._asked.popleft().errback(WorkerDied(f"the {self._name} process has died"))
         self._when_ended.callback(None)
 
     def _answer(self, pickled: bytes) -> None:

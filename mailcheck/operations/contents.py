@@ -2,14 +2,16 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
+from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
-from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.operations.ports import ContentStore, Lane
 from mailcheck.operations.sharing_calls import SharedCalls
@@ -19,6 +21,24 @@ RECENT_CONTENTS = 64
 
 RECENT_SIZE = 262_144
 """Characters over which a content is not kept in memory."""
+
+
+ATTEMPTS = 3
+"""Times a mail is tried: a worker that died may have died of the one before it."""
+
+UNREADABLE = MessageContent(
+    header_list=(),
+    text="",
+    html="",
+    attachments=(),
+    links=(),
+    best_link=None,
+    codes=(),
+    candidates=(),
+    problems=("this mail could not be taken apart, a fault of ours: its raw bytes can be read",),
+)
+"""Stands in for what can't be derived, and is not kept: a mail that we fail at must not hide
+the others of its list."""
 
 
 class Contents:
@@ -60,9 +80,26 @@ class Contents:
         raw_message = await self._store.raw_message(delivery_id)
         if raw_message is None:
             raise MessageNotFound("the message has been deleted")
-        content = await self._lane.run(partial(derive_content, raw_message))
+        try:
+            content = await self._take_apart(raw_message)
+        except ExpectedFailure as failure:
+            if not isinstance(failure, WorkerDied):
+                raise
+            self._log.error("{delivery} can't be derived: {why}", delivery=delivery_id, why=failure)
+            return UNREADABLE
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("{delivery} can't be derived", delivery=delivery_id)
+            return UNREADABLE
         self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
         return content
+
+    async def _take_apart(self, raw_message: bytes) -> MessageContent:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(WorkerDied):
+                return await self._lane.run(partial(derive_content, raw_message))
+        return await self._lane.run(partial(derive_content, raw_message))
 
     def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
         if len(content.text) + len(content.html) > RECENT_SIZE:

@@ -53,7 +53,8 @@ def reply_lines(code: int, lines: list[str]) -> bytes:
 
 def reply_to_failure(failure: BaseException | None, table: FailureTable) -> bytes | None:
     """Write the reply to an expected failure; nothing when it is not in the table."""
-    entry = None if failure is None else table.get(type(failure))
+    kinds = (kind for kind in type(failure).__mro__ if kind in table)
+    entry = table.get(next(kinds, BaseException))
     return None if entry is None else reply(entry[0], str(failure), entry[1])
 
 

@@ -1,10 +1,13 @@
 """Reading, sharing and deleting mail: what is given, to whom, and how often it is derived."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 
 from mailcheck.assembly import Lanes
 from mailcheck.core.cursors import Position
@@ -13,13 +16,16 @@ from mailcheck.core.errors import (
     InvalidParameter,
     MessageNotFound,
     ShareNotFound,
+    StoreUnavailable,
+    WorkerDied,
 )
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
 from mailcheck.core.share_links import format_share_token
-from mailcheck.operations.contents import RECENT_CONTENTS, RECENT_SIZE
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
 from mailcheck.operations.delete_messages import BATCH
 from mailcheck.operations.read_inbox import OVERVIEW_TAGS, MessageList
 from tests.house import House, config_in_memory, mail, result_of, run
@@ -63,6 +69,50 @@ def room() -> Iterator[ReadingRoom]:
     room = ReadingRoom()
     yield room
     room.close()
+
+
+class FatalLane(DirectLane):
+    """Dies of every mail that holds a word, as a process does."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.deaths = 0
+
+    def run(self, call: Callable[[], Any]) -> Deferred[Any]:
+        """Run the call, or die of it."""
+        if isinstance(call, partial) and b"poison" in call.args[0]:
+            self.deaths += 1
+            return fail(self.error)
+        return super().run(call)
+
+
+class TestContentsThatFail:
+    """A mail that we fail at hides no other."""
+
+    def test_poison_is_listed_without_links(self) -> None:
+        """A mail that kills each worker that reads it is listed with the others, unread."""
+        lane = FatalLane(WorkerDied("the content process has died"))
+        with closing(House(config_in_memory(), Lanes(DirectLane(), DirectLane(), lane))) as house:
+            house.receive(raw=mail(subject="Good"))
+            house.receive(raw=mail(subject="Bad", body="poison https://example.com/verify"))
+            page = run(house.assembly.inbox.read.page(house.account.id, ANY, 10, 1))
+            assert [one.summary.header.subject for one in page.messages] == ["Bad", "Good"]
+            assert page.messages[0].extracted.links == ()
+            assert page.messages[1].extracted.codes == ("482913",)
+            assert lane.deaths == ATTEMPTS
+            bad = page.messages[0].summary
+            message = run(house.assembly.inbox.read.message(house.account.id, bad.id))
+            assert "could not be taken apart" in message.content.problems[0]
+            assert b"poison" in run(house.assembly.inbox.read.raw_message(house.account.id, bad.id))
+            assert result_of(house.assembly._content_store.find_content(bad.delivery_id)) is None
+
+    def test_a_stopped_worker_is_no_verdict(self) -> None:
+        """While the daemon stops nothing is said of a mail: the store is away."""
+        lane = FatalLane(StoreUnavailable("the content process has been stopped"))
+        with closing(House(config_in_memory(), Lanes(DirectLane(), DirectLane(), lane))) as house:
+            house.receive(raw=mail(body="poison"))
+            with pytest.raises(StoreUnavailable):
+                run(house.assembly.inbox.read.page(house.account.id, ANY, 10, 1))
 
 
 class TestContents:
