@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.error import ProcessDone
-from twisted.internet.interfaces import IProcessTransport, IReactorProcess
+from twisted.internet.interfaces import IReactorProcess
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -78,7 +78,7 @@ class _Child(ProcessProtocol):
     """The parent's end of one child."""
 
     _log = Logger()
-    transport: IProcessTransport
+    transport: Any  # an IProcessTransport with its pipes, as POSIX reactors have it
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -86,15 +86,34 @@ class _Child(ProcessProtocol):
         self._pieces: list[bytes] = []
         self._size = 0
         self._wanted = LENGTH.size
+        self._is_direct = False
         self.has_ended = False
         self._when_ended: Deferred[None] = Deferred()
 
     def ask(self, call: Callable[[], Any]) -> Deferred[Any]:
         request = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
-        self.transport.writeToChild(REQUESTS, LENGTH.pack(len(request)) + request)
+        self._send(LENGTH.pack(len(request)) + request)
         answer: Deferred[Any] = Deferred()
         self._asked.append(answer)
         return answer
+
+    def _send(self, frame: bytes) -> None:
+        """Write a frame at once where the pipe takes it.
+
+        Through the pipe's own buffer it would wait for the reactor's next round,
+        which changes what is watched four times for it.
+        """
+        pipe = self.transport.pipes.get(REQUESTS)
+        if not self._asked:
+            # All that was sent has been answered, so nothing waits in the buffer.
+            self._is_direct = pipe is not None
+        if self._is_direct:
+            sent = pipe.writeSomeData(frame)
+            if sent == len(frame):
+                return
+            self._is_direct = False
+            frame = frame[sent:] if isinstance(sent, int) else frame
+        self.transport.writeToChild(REQUESTS, frame)
 
     def finish(self) -> Deferred[None]:
         if not self.has_ended:

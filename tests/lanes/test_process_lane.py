@@ -44,6 +44,17 @@ async def test_large_calls_and_answers_arrive_whole(lane: ProcessLane) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_calls_that_the_pipe_does_not_take_at_once_keep_their_order(
+    lane: ProcessLane,
+) -> None:
+    """Small calls behind large ones, and large ones behind small ones, are answered in order."""
+    sizes = [10, 400_000, 10, 10, 90_000, 70_000, 10] * 4
+    for _ in range(2):  # the second time with an empty pipe again
+        calls = [lane.run(partial(bytes.upper, b"a" * size)) for size in sizes]
+        assert [len(answer) for answer in await gatherResults(calls)] == sizes
+
+
+@pytest_twisted.ensureDeferred
 async def test_an_exception_of_the_call_is_the_exception_of_the_answer(lane: ProcessLane) -> None:
     """What the call raises arrives as itself, and the child goes on."""
     with pytest.raises(ValueError, match="no @ in the address"):
