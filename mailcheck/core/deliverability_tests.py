@@ -3,12 +3,13 @@
 The only table of states (SPEC.md section 3, DECISIONS.md section 3).
 """
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import NewType
 
-from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.content import HeaderSummary
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Session
 
@@ -21,7 +22,10 @@ ADDRESS_LIFETIME = HOUR
 MAX_ATTEMPTS = 3
 """Analyses that may fail before a test ends in error."""
 
-DeliverabilityTestId = NewType("DeliverabilityTestId", str)
+MAX_PENDING = 100
+"""Tests of one account that may wait for their mail at a time."""
+
+_TEST_ID = re.compile("[a-z2-7]{13}")
 
 
 class State(Enum):
@@ -97,9 +101,26 @@ class DeliverabilityTest:
     attempts: int = 0
 
 
+def is_test_id(text: str) -> bool:
+    """Tell whether a text has the form of a test's id."""
+    return _TEST_ID.fullmatch(text) is not None
+
+
 def local_part_of(test_id: DeliverabilityTestId) -> str:
     """Give the local part of a test's address."""
     return ADDRESS_PREFIX + test_id
+
+
+def parse_local_part(local_part: str) -> DeliverabilityTestId | None:
+    """Read the id out of a test's address, in whatever case it is written; nothing without one.
+
+    A subaddress makes it another address, that of nothing.
+    """
+    folded = local_part.lower()
+    test_id = folded.removeprefix(ADDRESS_PREFIX)
+    if test_id == folded or not is_test_id(test_id):
+        return None
+    return DeliverabilityTestId(test_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +151,24 @@ class StoredReport:
 
     tenths: int
     document: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverabilityResult:
+    """A test with what is known of it.
+
+    ``report`` is there when it is completed; ``failure`` says why it ended in error.
+    """
+
+    test: DeliverabilityTest
+    report: StoredReport | None = None
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTest:
+    """A test in a list: ``tenths`` when it is completed, ``header`` once it has a mail."""
+
+    test: DeliverabilityTest
+    tenths: int | None = None
+    header: HeaderSummary | None = None

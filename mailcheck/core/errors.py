@@ -44,12 +44,20 @@ class MessageNotFound(ExpectedFailure):
     """No such message in this account: never there, deleted, or expired."""
 
 
+class DeliverabilityTestNotFound(ExpectedFailure):
+    """No such deliverability test in this account: never made, or forgotten."""
+
+
+class NoMailYet(ExpectedFailure):
+    """The deliverability test has got no mail that could be looked at."""
+
+
 class AttachmentNotFound(ExpectedFailure):
     """The message has no such attachment."""
 
 
 class ShareNotFound(ExpectedFailure):
-    """No message has this share link: never made, revoked, or the message has gone."""
+    """Nothing has this share link: never made, revoked, or what it showed has gone."""
 
 
 class LimitExceeded(ExpectedFailure):
@@ -58,6 +66,10 @@ class LimitExceeded(ExpectedFailure):
     def __init__(self, problem: str, retry_after: int) -> None:
         super().__init__(problem)
         self.retry_after = retry_after
+
+
+class TooManyPendingTests(LimitExceeded):
+    """As many tests of the account wait for their mail as may."""
 
 
 class TooManyWaits(LimitExceeded):
@@ -82,6 +94,10 @@ class RecipientUnknown(ExpectedFailure):
 
 class InboxFull(ExpectedFailure):
     """The inbox holds as much as it may; mail that expires makes room."""
+
+
+class AddressUsed(ExpectedFailure):
+    """A test address has got its mail already, and this is another one."""
 
 
 class OutOfSpace(ExpectedFailure):

@@ -14,6 +14,7 @@ AccountId = NewType("AccountId", str)
 KeyId = NewType("KeyId", str)
 DeliveryId = NewType("DeliveryId", str)
 MessageId = NewType("MessageId", str)
+DeliverabilityTestId = NewType("DeliverabilityTestId", str)
 
 API_KEY_PREFIX = "mck_"
 SHORT_ID_LENGTH = 13  # 13 characters of a-z2-7 are 65 bits

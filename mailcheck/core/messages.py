@@ -9,7 +9,12 @@ from typing import NamedTuple
 
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
-from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.identifiers import (
+    AccountId,
+    DeliverabilityTestId,
+    DeliveryId,
+    MessageId,
+)
 from mailcheck.core.instants import Instant
 
 NULL_REVERSE_PATH = ""
@@ -37,22 +42,31 @@ class Session(NamedTuple):
 
 
 class Recipient(NamedTuple):
-    """One accepted RCPT TO: the address as it was written, and whose inbox it reaches."""
+    """One accepted RCPT TO: the address as it was written, and whose inbox it reaches.
+
+    With a ``test_id`` it is the address of that account's deliverability test, no inbox.
+    """
 
     address: str
     account_id: AccountId
     tag: str
+    test_id: DeliverabilityTestId | None = None
 
 
 class Envelope(NamedTuple):
-    """One SMTP transaction up to DATA. Recipients are distinct."""
+    """One SMTP transaction up to DATA. Recipients are distinct.
+
+    ``transcript`` is the conversation, a line ``C: ...`` or ``S: ...`` each; it
+    is there for deliverability tests alone, inbox mail has none.
+    """
 
     envelope_sender: str
     recipients: tuple[Recipient, ...]
+    transcript: tuple[str, ...] = ()
 
 
 class Delivery(NamedTuple):
-    """A mail to be stored: one message for each recipient, ``raw_message`` once."""
+    """A mail to be stored: one message for each recipient with an inbox, ``raw_message`` once."""
 
     id: DeliveryId
     session: Session

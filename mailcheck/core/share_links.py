@@ -1,6 +1,6 @@
-"""Share tokens: which message, and the secret that proves the right to see it.
+"""Share tokens: which message or test, and the secret that proves the right to see it.
 
-The message's id leads to the row by its key, the secret is compared in
+The id leads to the row by its key, the secret is compared in
 constant time; revoking changes the secret, deleting takes the row away.
 """
 
@@ -9,7 +9,8 @@ import binascii
 import hmac
 import uuid
 
-from mailcheck.core.identifiers import MessageId
+from mailcheck.core.deliverability_tests import is_test_id
+from mailcheck.core.identifiers import SHORT_ID_LENGTH, DeliverabilityTestId, MessageId
 
 _ID_BYTES = 16
 
@@ -32,6 +33,25 @@ def parse_share_token(token: str) -> tuple[MessageId, str]:
         return MessageId(str(uuid.UUID(bytes=data))), secret
     except (binascii.Error, ValueError) as error:
         raise ValueError("not a share token") from error
+
+
+def format_test_share_token(test_id: DeliverabilityTestId, secret: str) -> str:
+    """Write the token of a deliverability test: ``<test><secret>``.
+
+    That of a message is longer, and each names what it leads to: none leads to both.
+    """
+    return test_id + secret
+
+
+def parse_test_share_token(token: str) -> tuple[DeliverabilityTestId, str]:
+    """Take a token apart into test id and secret.
+
+    :raises ValueError: no share link of a test has this form.
+    """
+    test_id, secret = token[:SHORT_ID_LENGTH], token[SHORT_ID_LENGTH:]
+    if not is_test_id(test_id):
+        raise ValueError("not a share token of a test")
+    return DeliverabilityTestId(test_id), secret
 
 
 def is_secret(given: str, kept: str) -> bool:

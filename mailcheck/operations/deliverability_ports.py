@@ -1,0 +1,136 @@
+"""What deliverability tests need of the outside; ``now`` hides tests that are to be forgotten."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.deliverability_tests import (
+    DeliverabilityResult,
+    DeliverabilityTest,
+    ListedTest,
+    ReceivedMail,
+    State,
+    StoredReport,
+)
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
+from mailcheck.core.instants import Instant
+
+Analyse = Callable[[ReceivedMail], Awaitable[StoredReport]]
+"""Judges a mail. What could not be determined stands in the report; a failure is one of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTestPage:
+    """A page of tests, newest first; ``total`` counts all there are."""
+
+    entries: tuple[ListedTest, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to analyse: ``holder`` has it until ``until``, then another one may take over."""
+
+    holder: str
+    until: Instant
+
+
+class DeliverabilityStore(Protocol):
+    """Keeps deliverability tests. Any method may fail with `StoreUnavailable`.
+
+    A test that is pending past its ``expires_at`` is given as expired, whether
+    `expire` has come to it or not.
+    """
+
+    def add(self, test: DeliverabilityTest, forget_at: Instant) -> Deferred[None]:
+        """Add a pending test.
+
+        :raises TooManyPendingTests: the account has `MAX_PENDING` of them.
+        """
+
+    def add_of_message(
+        self, test: DeliverabilityTest, message_id: MessageId, forget_at: Instant
+    ) -> Deferred[bool]:
+        """Add a test of a stored message, in processing; false when the account has no such one.
+
+        The mail's bytes are shared. ``received_at`` and ``delivery_id`` are the message's.
+        """
+
+    def find(
+        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
+    ) -> Deferred[DeliverabilityResult | None]:
+        """Find a test of the account."""
+
+    def find_any(
+        self, test_id: DeliverabilityTestId, now: Instant
+    ) -> Deferred[DeliverabilityResult | None]:
+        """Find a test whosever it is: for mail, and for share links, which prove their right."""
+
+    def page(
+        self, account_id: AccountId, now: Instant, limit: int, offset: int
+    ) -> Deferred[ListedTestPage]:
+        """List the account's tests, newest first."""
+
+    def read_mail(self, test_id: DeliverabilityTestId) -> Deferred[ReceivedMail | None]:
+        """Read the mail of a test; nothing when there is none."""
+
+    def claim(
+        self, lease: Lease, now: Instant, limit: int
+    ) -> Deferred[tuple[DeliverabilityTest, ...]]:
+        """Take at most ``limit`` tests that wait to be analysed, the oldest mail first.
+
+        Each claim is an attempt. A test whose `MAX_ATTEMPTS` have all ended
+        without a word goes into error instead.
+        """
+
+    def renew(
+        self, lease: Lease, test_ids: Sequence[DeliverabilityTestId]
+    ) -> Deferred[frozenset[DeliverabilityTestId]]:
+        """Hold tests for longer; gives those that are still the holder's."""
+
+    def release(self, holder: str, *, is_attempt: bool) -> Deferred[None]:
+        """Let go of all that a holder has; without ``is_attempt`` it was as good as not begun."""
+
+    def complete(
+        self, test_id: DeliverabilityTestId, holder: str, report: StoredReport
+    ) -> Deferred[bool]:
+        """Keep the report; false when the test is not the holder's any more."""
+
+    def fail_attempt(
+        self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant
+    ) -> Deferred[State | None]:
+        """Note that an analysis has failed: error after `MAX_ATTEMPTS`, else again later.
+
+        Gives the state it is in now; nothing when the test is not the holder's any more.
+        """
+
+    def recheck(
+        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
+    ) -> Deferred[State | None]:
+        """Put a test that is completed or in error back into processing; others stay.
+
+        Gives the state that it was in; nothing when the account has no such test.
+        """
+
+    def replace_share_token(
+        self, account_id: AccountId, test_id: DeliverabilityTestId, token: str, now: Instant
+    ) -> Deferred[bool]:
+        """Give a test a new share token; false when there is no such test."""
+
+    def expire(self, now: Instant, limit: int) -> Deferred[int]:
+        """Move at most ``limit`` tests whose address has expired without a mail; gives how many."""
+
+    def forget(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
+
+
+class DeliverabilityWakeUps(Protocol):
+    """Tells all daemons that a test has moved: a hint, never data."""
+
+    def publish(self, test_id: DeliverabilityTestId) -> None:
+        """Say that a test has moved, and that this is on disk."""
+
+    def listen(self, heard: Callable[[DeliverabilityTestId], None]) -> None:
+        """Call ``heard`` for every hint from now on."""
