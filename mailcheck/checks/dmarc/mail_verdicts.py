@@ -17,7 +17,8 @@ class DmarcOfMail:
     mail if it fails, ``t=y`` taken into account. ``is_spf_aligned`` and
     ``is_dkim_aligned`` are about identifiers that passed; nothing means that
     it could not be determined. ``aligned_signatures`` are indexes of passing
-    signatures that align.
+    signatures that align. ``silent_names`` are those whose answer would decide
+    a ``temperror``, as far as they are names of DMARC.
     """
 
     author_domain: str | None
@@ -29,3 +30,4 @@ class DmarcOfMail:
     is_dkim_aligned: bool | None
     aligned_signatures: tuple[int, ...]
     explanation: str
+    silent_names: tuple[str, ...] = ()

@@ -20,8 +20,9 @@ class SpfOfIdentity:
 
     ``domain`` is the one whose record was read, ``record`` its text where one
     was found, ``mechanism`` the term that matched (empty when none did).
-    ``explanation`` says in a sentence how the result came about: which error
-    it is, which name did not answer.
+    ``explanation`` says in a sentence how the result came about: which term
+    matched, which error it is, which name did not answer; ``silent_names`` are
+    those names.
     """
 
     identity: SpfIdentity
@@ -30,6 +31,7 @@ class SpfOfIdentity:
     record: str | None
     mechanism: str
     explanation: str
+    silent_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
