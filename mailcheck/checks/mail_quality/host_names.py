@@ -1,0 +1,68 @@
+"""The hosts of links: as DNS knows them, and the tricks that make one look like another."""
+
+import ipaddress
+import re
+import unicodedata
+from functools import lru_cache
+
+import idna
+
+from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.errors import InvalidParameter
+
+# As browsers read it: "\" divides like "/", and what stands before the last "@" is a user.
+_AUTHORITY = re.compile(r"https?://([^/?#\\]*+)", re.IGNORECASE)
+_PORT = re.compile(r":([0-9]*+)\Z")
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE | re.ASCII)
+_SCRIPTS_APART = frozenset(("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"))
+"""Scripts whose letters look alike; Japanese and Korean names mix Latin with their own."""
+
+
+def split_authority(url: str) -> tuple[str, str, str]:
+    """Give user, host and port of a URL as written; what is missing is empty."""
+    match = _AUTHORITY.match(url)
+    authority = match[1] if match else ""
+    user, _, rest = authority.rpartition("@")
+    port = _PORT.search(rest)
+    return user, rest[: port.start()] if port else rest, port[1] if port else ""
+
+
+@lru_cache(maxsize=1024)
+def normalize_host(host: str) -> str:
+    """Give a domain name in lower-case A-labels, or "" where DNS has no such name."""
+    try:
+        return parse_domain(host, allow_special_use=True)
+    except InvalidParameter:
+        return ""
+
+
+def is_address(host: str) -> bool:
+    """Tell whether a browser takes the host for an IP address (URL standard 3.5)."""
+    bare = host.strip("[]").rstrip(".")
+    try:
+        ipaddress.ip_address(bare)
+    except ValueError:
+        return _NUMBER.fullmatch(bare.rpartition(".")[2]) is not None
+    return True
+
+
+@lru_cache(maxsize=1024)
+def decode_host(host: str) -> str:
+    """Give a host in the letters that people read; as it is where that fails."""
+    if "xn--" not in host:
+        return host
+    try:
+        return idna.decode(host)
+    except (idna.IDNAError, UnicodeError):
+        return host
+
+
+def mixes_scripts(host: str) -> bool:
+    """Tell whether a label has letters of two scripts that look alike (UTS 39 5)."""
+    return any(len(_scripts(label) & _SCRIPTS_APART) > 1 for label in decode_host(host).split("."))
+
+
+def _scripts(label: str) -> frozenset[str]:
+    return frozenset(
+        unicodedata.name(letter, "").partition(" ")[0] for letter in label if letter.isalpha()
+    )

@@ -1,0 +1,170 @@
+"""From the bytes of a mail to what the report needs to know of it."""
+
+from dataclasses import dataclass, replace
+
+from mailcheck.checks.content.bodies import BodyPart, choose_bodies, read_body, unflow
+from mailcheck.checks.content.limits import MAX_PROBLEMS
+from mailcheck.checks.content.links import collect_links, list_urls
+from mailcheck.checks.content.structure import Entity, Structure, scan_structure
+from mailcheck.checks.content.visible_text import render_visible_text
+from mailcheck.checks.mail_quality import read_header as header
+from mailcheck.checks.mail_quality.dates import read_date
+from mailcheck.checks.mail_quality.facts import HtmlFacts, LinkFacts, MailFacts
+from mailcheck.checks.mail_quality.read_html import read_html
+from mailcheck.checks.mail_quality.read_links import (
+    count_unsubscribe_links,
+    judge_urls,
+    list_hosts,
+)
+from mailcheck.checks.mail_quality.read_parts import (
+    compare_words,
+    find_placeholders,
+    find_risky_attachments,
+    has_html_first,
+    list_parts,
+)
+
+MAX_LINE = 998
+"""Octets of a line without its line break (RFC 5322 2.1.1)."""
+
+
+def read_mail(raw_message: bytes) -> MailFacts:
+    """Read everything the report needs of a mail's bytes.
+
+    Any bytes are a mail: never raises, and takes time and memory linear in its
+    size. What lies beyond the caps of ``content/limits.py`` is left out and
+    named in ``problems``. The result can be pickled: large mails are read in a
+    process of their own.
+    """
+    structure = scan_structure(raw_message)
+    bodies = _read_bodies(raw_message, structure)
+    facts = _read_header(structure)
+    long_lines, longest_line = measure_lines(raw_message)
+    return replace(
+        facts,
+        size=len(raw_message),
+        header_size=structure.root.body[0],
+        long_lines=long_lines,
+        longest_line=longest_line,
+        content_type=structure.root.content_type[:MAX_LINE],
+        parts=list_parts(structure.root),
+        has_text=bodies.has_text,
+        text_size=bodies.text_size,
+        is_html_first=has_html_first(structure.root),
+        overlap=bodies.overlap,
+        placeholders=find_placeholders(facts.subject, bodies.text, bodies.visible),
+        risky_attachments=find_risky_attachments(structure.root),
+        html=bodies.html,
+        links=bodies.urls,
+        link_hosts=list_hosts(bodies.urls),
+        link_facts=bodies.links,
+        unsubscribe=replace(facts.unsubscribe, body_links=bodies.unsubscribe_links),
+        problems=tuple(dict.fromkeys((*structure.problems, *bodies.problems)))[:MAX_PROBLEMS],
+    )
+
+
+def _read_header(structure: Structure) -> MailFacts:
+    fields = structure.fields
+    names = header.names_of_fields(fields)
+    authors = header.read_authors(fields)
+    date = header.find_field(fields, "date")
+    return MailFacts(
+        field_names=names,
+        repeated_fields=header.find_repeated(names),
+        raw_8bit_fields=header.find_8bit(fields),
+        author_fields=names.count("from"),
+        author_address=authors[0].address if authors else "",
+        author_domains=tuple(dict.fromkeys(one.domain for one in authors if one.domain)),
+        authors=authors,
+        subject=header.read_text(fields, "subject"),
+        has_subject="subject" in names,
+        date=read_date(date.body) if date else None,
+        message_id=header.read_message_id(fields),
+        sender_address=header.read_address(fields, "sender"),
+        reply_to_address=header.read_address(fields, "reply-to"),
+        received_fields=names.count("received"),
+        unsubscribe=header.read_unsubscribe(fields),
+        bulk=header.read_bulk(fields),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bodies:
+    text: str
+    visible: str
+    has_text: bool
+    text_size: int
+    overlap: int | None
+    html: HtmlFacts | None
+    urls: tuple[str, ...]
+    links: LinkFacts
+    unsubscribe_links: int
+    problems: tuple[str, ...]
+
+
+def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
+    text_entities, html_entities = choose_bodies(structure.root)
+    problems: list[str] = []
+    texts = _decode(raw_message, text_entities, problems)
+    text = "\n".join(unflow(part) for part in texts)
+    markup = "\n".join(part.text for part in _decode(raw_message, html_entities, problems))
+    page = render_visible_text(markup)
+    links, _ = collect_links(text, page)
+    urls = list_urls(links)
+    html = None
+    if html_entities:
+        html = replace(
+            read_html(markup),
+            size=len(markup.encode()),
+            is_base64=any(entity.encoding == "base64" for entity in html_entities),
+            visible_length=len(page.text),
+        )
+    return _Bodies(
+        text=text,
+        visible=page.text,
+        has_text=bool(text_entities),
+        text_size=len(text.strip().encode()),
+        overlap=compare_words(text, page.text) if html_entities else None,
+        html=html,
+        urls=urls,
+        links=judge_urls(urls, page.anchors),
+        unsubscribe_links=count_unsubscribe_links(links),
+        problems=tuple(problems),
+    )
+
+
+def _decode(raw_message: bytes, entities: list[Entity], problems: list[str]) -> list[BodyPart]:
+    parts = []
+    for entity in entities:
+        part, found = read_body(raw_message, entity)
+        parts.append(part)
+        problems += found
+    return parts
+
+
+def measure_lines(raw_message: bytes) -> tuple[int, int]:
+    """Count the lines over 998 octets, and give the length of the longest of them (else 0)."""
+    count = longest = start = 0
+    while len(raw_message) - start > MAX_LINE:
+        # A jump goes to the last line break that the limit allows: a step for
+        # each kilobyte, however short the lines are.
+        window = start + MAX_LINE + 2
+        last = raw_message.rfind(b"\n", start, window)
+        if last >= 0 and not _ends_too_late(raw_message, start, last):
+            start = last + 1
+            continue
+        end = raw_message.find(b"\n", start)
+        after = len(raw_message) if end < 0 else end + 1
+        line = raw_message[start:after].rstrip(b"\r\n")
+        if len(line) > MAX_LINE:
+            count += 1
+            longest = max(longest, len(line))
+        start = after
+    return count, longest
+
+
+def _ends_too_late(raw_message: bytes, start: int, last: int) -> bool:
+    """Tell whether the break ends a line that began at the start and is one octet too long."""
+    is_first = raw_message.find(b"\n", start, last) < 0
+    has_return = raw_message[last - 1 : last] == b"\r"
+    return is_first and last - start - has_return > MAX_LINE
