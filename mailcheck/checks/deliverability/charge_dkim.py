@@ -1,0 +1,86 @@
+"""What the signatures cost."""
+
+from collections.abc import Iterator
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.charging import charge, unknown
+from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
+from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+
+_AGAIN = "Check the test again in a minute."
+
+
+def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, ...]:
+    """Charge the best of what the signatures have to offer: one good one is enough."""
+    return tuple(_charge(dkim, dmarc))
+
+
+def _charge(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[ChargedFinding]:
+    if dkim.passing:
+        yield from _charge_passing(dkim, dmarc)
+    elif not dkim.is_determined:
+        silent = [s for s in dkim.signatures if s.result is AuthResult.TEMPERROR]
+        reasons = " ".join(dict.fromkeys(one.explanation for one in silent))
+        meaning = f"DKIM could not be determined: {reasons}"
+        yield unknown(Area.DKIM, "dkim.undetermined", meaning, _AGAIN)
+    elif dkim.signatures:
+        yield _charge_invalid(dkim.signatures)
+    else:
+        yield charge(
+            "dkim.unsigned",
+            "The mail has no DKIM signature, so receivers can't tell that it comes from your"
+            " domain unaltered.",
+            "Switch on DKIM signing for the From domain in your mail server, or at the provider"
+            " that sends for you, and publish the key that it shows.",
+        )
+
+
+def _charge_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[ChargedFinding]:
+    """Charge signatures that verify: whose they are, and how strong their keys."""
+    best = dkim.passing
+    author = dmarc.author_domain or "the author"
+    if dmarc.is_dkim_aligned is None:
+        yield unknown(
+            Area.DKIM,
+            "dkim.alignment-undetermined",
+            f"A signature is valid, but it could not be determined whether it belongs to {author}.",
+            _AGAIN,
+        )
+    elif dmarc.is_dkim_aligned:
+        best = tuple(s for s in best if s.header.index in dmarc.aligned_signatures) or best
+    else:
+        domains = ", ".join(dict.fromkeys(one.header.signing_domain for one in best))
+        yield charge(
+            "dkim.unaligned",
+            f"The valid signature is that of {domains}, not of {author}: DMARC does not count it.",
+            f"Have the mail signed with a key of {author} (d={author}).",
+        )
+    if all(one.is_weak for one in best):
+        yield _charge_weak(best[0])
+
+
+def _charge_weak(signature: SignatureOfMail) -> ChargedFinding:
+    bits = signature.key.bits if signature.key is not None else None
+    name = signature.header.key_name
+    return charge(
+        "dkim.weak-key",
+        f"The key at {name} has {bits} bits; 2048 are advised, and short keys can be forged.",
+        f"Make an RSA key of 2048 bits, publish it under a new selector beside {name}, and sign"
+        " with it.",
+    )
+
+
+def _charge_invalid(signatures: tuple[SignatureOfMail, ...]) -> ChargedFinding:
+    first = signatures[0]
+    count = len(signatures)
+    which = "The signature is" if count == 1 else f"None of the {count} signatures is"
+    invalid = "not valid" if count == 1 else "valid"
+    domain = first.header.signing_domain
+    whose = f" ({domain})" if domain else ""
+    return charge(
+        "dkim.invalid",
+        f"{which} {invalid}{whose}: {first.explanation}",
+        "Let nothing change the mail after it was signed (sign last, after footers and virus"
+        " scanners), and publish the key that belongs to the private key in use.",
+    )

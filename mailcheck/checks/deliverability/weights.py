@@ -1,0 +1,141 @@
+"""The points. Nothing else decides what a finding about a mail costs.
+
+In tenths of a point, off a perfect 100. Reasons are the published rules of
+Google, Yahoo and Microsoft (2024-2026) and the scores of the common content
+filters: all three providers want SPF or DKIM of every sender and DMARC of
+large ones, refuse mail that has none of them, and a single major blocklist
+stops delivery. ``docs/deliverability-tests.md`` publishes these tables.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from mailcheck.checks.deliverability.report import Area
+
+SCORING_VERSION = "1"
+"""Changes with every change of a number or rule here, so that scores can be compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one finding takes off, and why."""
+
+    area: Area
+    tenths: int
+    when: str
+    reason: str
+
+
+COSTS: Mapping[str, Cost] = MappingProxyType(
+    {
+        "spf.result-neutral": Cost(
+            Area.SPF, 5, "SPF says neutral", "the domain says nothing about the sending host"
+        ),
+        "spf.result-none": Cost(
+            Area.SPF, 10, "no SPF record", "Google, Yahoo and Microsoft ask every sender for one"
+        ),
+        "spf.result-softfail": Cost(
+            Area.SPF, 10, "SPF says softfail", "receivers treat the mail with suspicion"
+        ),
+        "spf.result-permerror": Cost(
+            Area.SPF, 15, "the SPF record can't be used", "many receivers count it as a fail"
+        ),
+        "spf.result-fail": Cost(
+            Area.SPF, 20, "SPF says fail", "the domain itself asks to refuse the mail"
+        ),
+        "rdns.absent": Cost(
+            Area.SPF, 10, "the sending address has no name", "Google asks every sender for one"
+        ),
+        "rdns.unconfirmed": Cost(
+            Area.SPF,
+            5,
+            "the name of the sending address does not lead back to it",
+            "Google asks for a name that does",
+        ),
+        "helo.unresolvable": Cost(
+            Area.SPF,
+            3,
+            "the HELO name is no name that resolves",
+            "RFC 5321 4.1.4 asks for one, and many receivers check it",
+        ),
+        "dkim.weak-key": Cost(
+            Area.DKIM, 2, "the RSA key has less than 2048 bits", "RFC 8301 3.2 advises 2048"
+        ),
+        "dkim.unaligned": Cost(
+            Area.DKIM,
+            5,
+            "a valid signature, but not of the From domain",
+            "DMARC does not count it",
+        ),
+        "dkim.unsigned": Cost(
+            Area.DKIM, 10, "no DKIM signature", "Yahoo, Microsoft and Google want one of bulk mail"
+        ),
+        "dkim.invalid": Cost(
+            Area.DKIM,
+            15,
+            "no signature is valid",
+            "the mail looks as if it had been altered on its way",
+        ),
+        "dmarc.no-record": Cost(
+            Area.DMARC, 10, "no DMARC record", "Google, Yahoo and Microsoft refuse bulk mail then"
+        ),
+        "dmarc.fails-none": Cost(
+            Area.DMARC,
+            15,
+            "DMARC fails, the policy is none",
+            "receivers see that the From address is not vouched for",
+        ),
+        "dmarc.no-author": Cost(
+            Area.DMARC,
+            15,
+            "no single From domain",
+            "nothing vouches for the author; many receivers refuse such mail",
+        ),
+        "dmarc.fails-enforced": Cost(
+            Area.DMARC,
+            30,
+            "DMARC fails, the policy is quarantine or reject",
+            "receivers are asked to put the mail aside or to refuse it",
+        ),
+        "authentication.nothing-passes": Cost(
+            Area.AUTHENTICATION,
+            20,
+            "neither SPF nor DKIM passes",
+            "Gmail refuses such mail (5.7.26)",
+        ),
+    }
+)
+"""By the id of the finding. What is not here costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListingTier:
+    """What one listing costs; the first tier whose weight is reached."""
+
+    weight: int
+    tenths: int
+    reason: str
+
+
+LISTING_TIERS = (
+    ListingTier(8, 30, "one such listing stops delivery at large receivers"),
+    ListingTier(5, 15, "many receivers weigh it heavily"),
+    ListingTier(3, 7, "some receivers weigh it"),
+    ListingTier(1, 2, "a few receivers mind"),
+    ListingTier(0, 0, "hardly any receiver minds"),
+)
+
+MAX_LISTINGS = 50
+"""Tenths for all listings together: beyond that the mail is lost anyway."""
+
+FILTER_FACTOR = 8
+"""Tenths for each point of the content filter: 4.0 at its threshold of 5."""
+
+FILTER_MAX_POINTS = 5.0
+"""Points that count: above the threshold mail is spam, however far."""
+
+
+def cost_of_listing(weight: int) -> int:
+    """Give the tenths for a listing on a list of this weight."""
+    return next((tier.tenths for tier in LISTING_TIERS if weight >= tier.weight), 0)

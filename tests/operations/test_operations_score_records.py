@@ -1,0 +1,162 @@
+"""Proposed records: how they are read, and DNS as it would be with them published."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.deliverability.proposed_zone import BadRecord, build_zone
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.checks.dns_records import ip_addresses, mx_records, txt_values
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.operations.overriding_resolver import OverridingResolver
+from mailcheck.operations.proposed_records import MAX_RECORDS, check_records, parse_record
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import result_of
+
+ZONE = MemoryZone(
+    {
+        "example.com": {"TXT": ["v=spf1 -all"], "MX": ["10 mx.example.com."]},
+        "mx.example.com": {"A": ["8.8.4.1"]},
+        "alias.example.com": {"CNAME": ["target.example.com."]},
+        "target.example.com": {"A": ["8.8.4.2"]},
+    },
+    failing={"dead.example.com": DnsStatus.TIMEOUT},
+)
+
+
+def ask(name: str, rdtype: str, *records: tuple[str, str, str]) -> Any:
+    """Ask the zone with these records laid over it."""
+    proposed = [RecordToPublish(*record) for record in records]
+    return result_of(OverridingResolver(ZONE, proposed).lookup(DnsQuestion(name, rdtype)))
+
+
+def test_a_proposed_record_takes_the_place_of_the_published() -> None:
+    """Of its name and type only the proposed ones are seen; other types stay."""
+    proposed = ("example.com", "TXT", "v=spf1 mx -all")
+    assert txt_values(ask("example.com", "TXT", proposed)) == ("v=spf1 mx -all",)
+    assert mx_records(ask("example.com", "MX", proposed)) == ((10, "mx.example.com"),)
+    assert ask("mx.example.com", "A", proposed).records == ask("mx.example.com", "A").records
+
+
+def test_several_proposed_records_stand_together() -> None:
+    """Two of one name and type are both seen, the same one once."""
+    records = [("example.com", "A", "8.8.4.8"), ("example.com", "A", "8.8.4.9")]
+    found = ask("example.com", "A", *records, records[0])
+    assert [str(address) for address in ip_addresses(found)] == ["8.8.4.8", "8.8.4.9"]
+
+
+def test_a_name_with_a_proposed_record_exists() -> None:
+    """Other types of a new name, and the names above it, are NODATA; others stay NXDOMAIN."""
+    proposed = ("new.sub.example.com", "TXT", "here")
+    assert ask("new.sub.example.com", "A", proposed).status is DnsStatus.NODATA
+    assert ask("sub.example.com", "A", proposed).status is DnsStatus.NODATA
+    assert ask("other.example.com", "A", proposed).status is DnsStatus.NXDOMAIN
+
+
+def test_a_proposed_cname_is_followed() -> None:
+    """A CNAME takes the place of all at its name and leads to proposed or published records."""
+    cname = ("example.com", "CNAME", "mx.example.com.")
+    found = ask("example.com", "A", cname)
+    assert [str(address) for address in ip_addresses(found)] == ["8.8.4.1"]
+    assert found.canonical_name == "mx.example.com"
+    assert ask("example.com", "TXT", cname).status is DnsStatus.NODATA
+    both = [cname, ("mx.example.com", "A", "8.8.4.7")]
+    assert [str(a) for a in ip_addresses(ask("example.com", "A", *both))] == ["8.8.4.7"]
+
+
+def test_a_published_cname_leads_to_a_proposed_record() -> None:
+    """What is proposed for the end of an alias is seen at the alias."""
+    found = ask("alias.example.com", "A", ("target.example.com", "A", "8.8.4.9"))
+    assert [str(address) for address in ip_addresses(found)] == ["8.8.4.9"]
+
+
+def test_a_loop_of_proposed_cnames_ends() -> None:
+    """A loop is an answer that makes no sense, as in real DNS."""
+    loop = [
+        ("a.example.com", "CNAME", "b.example.com"),
+        ("b.example.com", "CNAME", "a.example.com"),
+    ]
+    assert ask("a.example.com", "A", *loop).status is DnsStatus.SERVFAIL
+
+
+def test_what_is_unknown_stays_unknown() -> None:
+    """Proposed records make no answer of a time-out."""
+    proposed = ("other.example.com", "TXT", "here")
+    assert ask("dead.example.com", "A", proposed).status is DnsStatus.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("v=spf1 -all", "v=spf1 -all"),
+        ('"v=spf1" " -all"', "v=spf1 -all"),
+        ('"v=spf1 -all"', "v=spf1 -all"),
+        ("p=" + "A" * 600, "p=" + "A" * 600),
+        ('say "hello"', 'say "hello"'),
+        ("back\\slash; semicolon", "back\\slash; semicolon"),
+        ("ümlaut", "ümlaut"),
+    ],
+)
+def test_txt_with_and_without_quotes(value: str, text: str) -> None:
+    """TXT is read as a zone file has it or as it is meant, however long."""
+    record = parse_record("example.com", "txt", value, parameter="records[0]")
+    assert txt_values(ask("example.com", "TXT", (record.name, record.rdtype, record.value))) == (
+        text,
+    )
+
+
+@given(st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=700))
+def test_any_text_can_be_proposed(text: str) -> None:
+    """Text that does not begin with a quote comes back as it was typed, blanks around it aside."""
+    text = text.strip().lstrip('"') or "x"
+    zone = build_zone([RecordToPublish("example.com", "TXT", text)])
+    strings = zone["example.com"]["TXT"][0].strings  # type: ignore[attr-defined]
+    assert b"".join(strings).decode() == text
+    assert all(len(one) <= 255 for one in strings)
+
+
+@pytest.mark.parametrize(
+    ("name", "rdtype", "value", "problem"),
+    [
+        ("example.com", "A", "not an address", r"records\[3\].value is no value of a A record"),
+        ("example.com", "MX", "mx.example.com", r"records\[3\].value"),
+        ("example.com", "TXT", "  ", "value is missing"),
+        ("example.com", "TXT", "x" * 9_000, "longer than"),
+        ("example.com", "TXT", '"open', r"records\[3\].value"),
+        ("example.com", "SRV", "1 1 1 a.", "is none of TXT"),
+        ("exa mple.com", "A", "8.8.4.1", r"records\[3\].name"),
+        ("", "A", "8.8.4.1", r"records\[3\].name"),
+    ],
+)
+def test_bad_records_are_named(name: str, rdtype: str, value: str, problem: str) -> None:
+    """An error says which record, which part of it, and what is wrong."""
+    with pytest.raises(InvalidParameter, match=problem):
+        parse_record(name, rdtype, value, parameter="records[3]")
+
+
+def test_names_of_mail_are_accepted() -> None:
+    """Underscores, reverse names, upper case and other scripts are names for records."""
+    for name, shown in (
+        ("_dmarc.Example.COM.", "_dmarc.example.com"),
+        ("1.4.8.8.in-addr.arpa", "1.4.8.8.in-addr.arpa"),
+        ("s1._domainkey.bücher.example", "s1._domainkey.xn--bcher-kva.example"),
+    ):
+        assert parse_record(name, "TXT", "x", parameter="r").name == shown
+
+
+def test_what_can_not_stand_together() -> None:
+    """Nothing stands beside a CNAME; an empty list and too many records are refused."""
+    cname = RecordToPublish("example.com", "CNAME", "a.example.com.")
+    text = RecordToPublish("example.com", "TXT", "x")
+    check_records([text], parameter="records")
+    with pytest.raises(InvalidParameter, match="beside a CNAME"):
+        check_records([cname, text], parameter="records")
+    with pytest.raises(InvalidParameter, match="is empty"):
+        check_records([], parameter="records")
+    with pytest.raises(InvalidParameter, match="51 records; 50 are allowed"):
+        check_records([text] * (MAX_RECORDS + 1), parameter="records")
+    with pytest.raises(BadRecord):
+        build_zone([cname, RecordToPublish("example.com", "CNAME", "b.example.com.")])
