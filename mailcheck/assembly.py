@@ -1,7 +1,6 @@
 """Builds the daemon from a configuration: the only file that knows every class."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TextIO
@@ -9,6 +8,9 @@ from typing import Any, TextIO
 from twisted.application.service import MultiService
 
 from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly_dashboard import DashboardAssembly
+from mailcheck.assembly_lanes import Lanes as Lanes
+from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly_probes import Probes
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
@@ -28,8 +30,6 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
 from mailcheck.deployment import database_path, public_url, receive_settings, tls_policy
-from mailcheck.lanes.process import ProcessLane
-from mailcheck.lanes.threads import ThreadLane
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.contents import Contents
 from mailcheck.operations.count_requests import RequestMeter
@@ -37,7 +37,7 @@ from mailcheck.operations.delete_messages import DeleteMessages
 from mailcheck.operations.inbox_feeds import InboxFeeds
 from mailcheck.operations.keep_accounts import KeepAccounts
 from mailcheck.operations.load_message import MessageLoader
-from mailcheck.operations.ports import Lane, Now
+from mailcheck.operations.ports import Now
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.receive_mail import ReceiveMail
 from mailcheck.operations.share_message import ShareMessage
@@ -64,36 +64,11 @@ from mailcheck.web.request_urls import RequestUrls
 from mailcheck.web.site import build_site
 from mailcheck.wire.urls import PublicUrls
 
-READER_THREADS = 4
-"""Reads at a time; each is short, and the disk cache serves most."""
-
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""
 
 DRAIN_GRACE = 20.0
 """Seconds that mails on their way get when the daemon stops."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lanes:
-    """Where blocking work runs."""
-
-    writer: Lane
-    reader: Lane
-    content: Lane
-
-
-def daemon_lanes(reactor: Any) -> Lanes:
-    """Give the lanes of a daemon.
-
-    Writing and taking mails apart have processes of their own: in a thread
-    each of their steps would take the interpreter's lock from the receiver.
-    """
-    return Lanes(
-        ProcessLane(reactor, "writer"),
-        ThreadLane(reactor, "reader", READER_THREADS),
-        ProcessLane(reactor, "content"),
-    )
 
 
 class Assembly:
@@ -132,6 +107,16 @@ class Assembly:
         self.feeds = InboxFeeds(store, now)
         self.wake_ups.listen(self.feeds.hear)
         self.accounts = KeepAccounts(self._account_store, now, random_bytes)
+        self._meter = RequestMeter(LocalRateCounters(), now)
+        self.dashboard = DashboardAssembly(
+            self.config,
+            self.engine,
+            self._lanes.passwords,
+            self.accounts,
+            self._meter,
+            now,
+            random_bytes,
+        )
         self.authenticator = Authenticator(
             self._account_store,
             RequestLimits(limits.requests_per_minute, limits.requests_per_day),
@@ -169,7 +154,7 @@ class Assembly:
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
         gate = Gate(
             self.authenticator,
-            RequestMeter(LocalRateCounters(), self.now),
+            self._meter,
             addresses,
             self.config.limits.requests_per_day,
         )
@@ -179,7 +164,8 @@ class Assembly:
         api = Api(gate, [*routes.routes(), *self.checks.routes()], urls, self.now)
         pages = OpenPages(self.inbox.share, urls, self.is_ready)
         mcp = self._mcp(gate, urls)
-        return build_site(api.resource(), mcp, pages.resource(), self._reactor)
+        dashboard = self.dashboard.resource(urls)
+        return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
 
     def _mcp(self, gate: Gate, urls: RequestUrls) -> McpEndpoint:
         tools = InboxTools(
@@ -234,7 +220,7 @@ class Assembly:
         mail = self.mail_factory(tls_for, is_submission=False)
         submission = self.mail_factory(tls_for, is_submission=True)
         for service in (
-            StoreService(self.engine, [self._lanes.content]),
+            StoreService(self.engine, [self._lanes.content, self._lanes.passwords]),
             self.derivation,
             self.checks.self_tests(),
             # Stopped before the self-tests: a round under way ends at once.

@@ -143,6 +143,22 @@ class AccountsOptions:
     bootstrap_key: str = option(
         "", "The API key of that account, chosen by you: for CI services.", is_secret=True
     )
+    registration: str = option(
+        "open",
+        "Who may make an account on the dashboard: open (anybody), invite (who has a link of "
+        "`mailcheck account invite`), closed (nobody).",
+        choices=("open", "invite", "closed"),
+    )
+    per_address: int = option(
+        20, "Accounts that one client address may make in a UTC day.", lowest=1
+    )
+    password_cost: int = option(
+        15,
+        "Work of hashing a password: scrypt's N as a power of two (r 8, p 3). 15 needs 32 MiB and "
+        "0.2 seconds; existing hashes follow as people sign in.",
+        lowest=10,
+        highest=20,
+    )
 
 
 @dataclass(frozen=True, slots=True)

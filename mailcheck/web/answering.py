@@ -34,7 +34,7 @@ async def answer(request: Request, handle: Callable[[MoreHeaders], Awaitable[Rep
     except ExpectedFailure as failure:
         reply = reply_to_failure(failure)
     except Exception:
-        reply = _reply_to_crash(request)
+        reply = reply_to_crash(request)
     return write_reply(request, reply, headers)
 
 
@@ -49,7 +49,8 @@ def reply_to_wrong_path(request: Request, problem: BaseException | None) -> Repl
     return error_reply(404, f"there is nothing at {path}")
 
 
-def _reply_to_crash(request: Request) -> Reply:
+def reply_to_crash(request: Request) -> Reply:
+    """Answer for a fault of ours, and log it under a reference that the answer repeats."""
     reference = uuid.uuid4().hex[:12]
     _log.failure(
         "request {method} {path} failed, reference {reference}",

@@ -1,4 +1,4 @@
-"""The HTTP site: the API below its versioned path, the endpoint for agents, the open pages."""
+"""The HTTP site: the API below its versioned path, the endpoint for agents, the dashboard."""
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.http import Request as HttpRequest
@@ -11,15 +11,21 @@ from mailcheck.wire.urls import API_PATH, MCP_PATH
 IDLE_TIMEOUT = 75
 """Seconds until a connection that sends nothing is closed; a parked wait is not idle."""
 
+OPEN_PAGES = (b"healthz", b"readyz", b"share", b"clients")
+"""First segments of what programs ask for without a key."""
+
 
 class _Root(Resource):
-    """Sends what lies below the API's path there, agents to theirs, all else to the open pages."""
+    """Sends what lies below the API's path there, agents to theirs, all else to the dashboard."""
 
-    def __init__(self, api: IResource, mcp: IResource, pages: IResource) -> None:
+    def __init__(
+        self, api: IResource, mcp: IResource, pages: IResource, dashboard: IResource
+    ) -> None:
         super().__init__()
         self._api = api
         self._mcp = mcp
         self._pages = pages
+        self._dashboard = dashboard
         self._api_segments = [segment.encode() for segment in API_PATH.strip("/").split("/")]
         name = MCP_PATH.strip("/").encode()
         self._mcp_segments = ([name], [name, b""])
@@ -34,7 +40,7 @@ class _Root(Resource):
         if segments in self._mcp_segments:
             return self._mcp
         request.prepath, request.postpath = [], segments
-        return self._pages
+        return self._pages if segments[0] in OPEN_PAGES else self._dashboard
 
 
 def _as_utf8(segment: bytes) -> bytes:
@@ -49,10 +55,16 @@ class _QuietSite(Site):
         """Write nothing."""
 
 
-def build_site(api: IResource, mcp: IResource, pages: IResource, clock: IReactorTime) -> Site:
+def build_site(
+    api: IResource,
+    mcp: IResource,
+    pages: IResource,
+    dashboard: IResource,
+    clock: IReactorTime,
+) -> Site:
     """Build the factory for HTTP connections."""
     site = _QuietSite(
-        _Root(api, mcp, pages),
+        _Root(api, mcp, pages, dashboard),
         requestFactory=BoundedRequest,
         # No form is read here; a broken one would be answered past the gate.
         parsePOSTFormSubmission=False,

@@ -1,0 +1,77 @@
+"""Builds the dashboard: the operations of who signs in, and the pages."""
+
+from ipaddress import ip_network
+from typing import Any
+
+from mailcheck.config_options import Config
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.attempts import Attempts
+from mailcheck.operations.count_requests import RequestMeter
+from mailcheck.operations.dashboard_sessions import DashboardSessions
+from mailcheck.operations.invitations import Invitations
+from mailcheck.operations.keep_accounts import KeepAccounts
+from mailcheck.operations.passwords import PasswordHasher, ScryptCost
+from mailcheck.operations.ports import Lane, Now
+from mailcheck.operations.register import Register, Registration, RegistrationRules
+from mailcheck.operations.sign_in import SignIn
+from mailcheck.storage.engine import Engine
+from mailcheck.storage.password_store import SqlPasswordStore
+from mailcheck.storage.session_store import SqlSessionStore
+from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.dashboard.account_pages import AccountPages
+from mailcheck.web.dashboard.admission import Admission
+from mailcheck.web.dashboard.application import Dashboard
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.sign_in_pages import SignInPages
+from mailcheck.web.dashboard.static_files import StaticFiles
+from mailcheck.web.request_urls import RequestUrls
+
+
+class DashboardAssembly:
+    """Everything of the dashboard, built once."""
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        lane: Lane,
+        accounts: KeepAccounts,
+        meter: RequestMeter,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        options = config.accounts
+        self._config = config
+        self._now = now
+        self._random_bytes = random_bytes
+        passwords = SqlPasswordStore(engine)
+        hasher = PasswordHasher(lane, ScryptCost(options.password_cost), random_bytes)
+        attempts = Attempts(meter, now)
+        self.sessions = DashboardSessions(SqlSessionStore(engine), now, random_bytes)
+        self.invitations = Invitations(passwords, now, random_bytes)
+        self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, now)
+        self.register = Register(
+            RegistrationRules(Registration(options.registration), options.per_address),
+            accounts,
+            passwords,
+            hasher,
+            self.sign_in,
+            self.invitations,
+            attempts,
+            now,
+        )
+
+    def resource(self, urls: RequestUrls) -> Any:
+        """Build what answers at ``<public_url>/``."""
+        networks = [ip_network(text) for text in self._config.web.trusted_proxies]
+        static = StaticFiles()
+        renderer = Renderer(static)
+        admission = Admission(
+            self.sessions, urls, ClientAddresses(networks), self._now, self._random_bytes
+        )
+        pages = [
+            *static.pages(),
+            *SignInPages(self.sign_in, self.register, self.sessions, renderer).pages(),
+            *AccountPages(self.sign_in, self.register, renderer).pages(),
+        ]
+        return Dashboard(admission, renderer, pages).resource()

@@ -1,0 +1,110 @@
+"""Who visits a page, and whether a form is one of ours."""
+
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from twisted.web.server import Request
+
+from mailcheck.core.errors import FormExpired
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.dashboard_sessions import DashboardSessions
+from mailcheck.operations.ports import Now
+from mailcheck.web.api.admission import budget_address
+from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
+from mailcheck.web.dashboard.form_tokens import FormSecret
+from mailcheck.web.dashboard.rendering import FORM_TOKEN
+from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.request_headers import header_values
+from mailcheck.web.request_urls import RequestUrls
+from mailcheck.wire.parameters import Query, parse_query
+
+OWN_SITES = frozenset({"same-origin", "none"})
+"""What Sec-Fetch-Site says of a form of ours."""
+
+
+class Admission:
+    """Finds the session behind a request, and checks what it posts."""
+
+    def __init__(
+        self,
+        sessions: DashboardSessions,
+        urls: RequestUrls,
+        addresses: ClientAddresses,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._sessions = sessions
+        self._urls = urls
+        self._addresses = addresses
+        self._now = now
+        self._random_bytes = random_bytes
+
+    def greet(self, request: Request, path: dict[str, str]) -> Visit:
+        """Make a visit of a request, of nobody yet and without parameters."""
+        urls = self._urls.of(request)
+        is_secure = urls.public_url.startswith("https://")
+        return Visit(
+            request=request,
+            asked_at=self._now(),
+            owner=None,
+            session="",
+            form_secret=FormSecret(
+                read_cookie(request, VISITOR, is_secure=is_secure), self._random_bytes
+            ),
+            query=Query({}),
+            form=Query({}),
+            path=path,
+            urls=urls,
+            client=budget_address(self._addresses.client_ip(request)),
+        )
+
+    async def identify(self, visit: Visit) -> Visit:
+        """Find whose session it is; form tokens are bound to it then.
+
+        :raises StoreUnavailable: can't tell now.
+        """
+        secret = read_cookie(visit.request, SESSION, is_secure=visit.is_secure)
+        owner = await self._sessions.find(secret) if secret else None
+        if owner is None:
+            return visit
+        return replace(
+            visit,
+            owner=owner,
+            session=secret,
+            form_secret=FormSecret(secret, self._random_bytes),
+        )
+
+
+def read_parameters(visit: Visit) -> Visit:
+    """Read the query of a request, and the form that it posts.
+
+    :raises InvalidParameter: something is not percent-encoded UTF-8.
+    :raises FormExpired: a form is not one that this visitor was given.
+    """
+    request = visit.request
+    visit = replace(visit, query=parse_query(request.uri.partition(b"?")[2]))
+    if request.method != b"POST":
+        return visit
+    _require_own_site(visit)
+    form = parse_query(b"" if request.content is None else request.content.read())
+    token = form.text(FORM_TOKEN) or "".join(header_values(request, b"X-Form-Token"))
+    if not visit.form_secret.accepts(token):
+        raise FormExpired(
+            "this form was open for too long, or your browser keeps no cookies: "
+            "load the page again and send it once more"
+        )
+    return replace(visit, form=form)
+
+
+def _require_own_site(visit: Visit) -> None:
+    """Refuse what another site's page sends, where the browser says so (Fetch Metadata)."""
+    sites = header_values(visit.request, b"Sec-Fetch-Site")
+    # No referrer policy of ours lets "null" be: it proves nothing, the token does.
+    origins = [one for one in header_values(visit.request, b"Origin") if one != "null"]
+    hosts = {urlsplit(visit.urls.public_url).netloc, *header_values(visit.request, b"Host")}
+    is_own = all(site in OWN_SITES for site in sites) and all(
+        origin.partition("://")[2] in hosts for origin in origins
+    )
+    if not is_own:
+        raise FormExpired("this form was sent from another site")

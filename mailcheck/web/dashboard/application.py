@@ -1,0 +1,148 @@
+"""The pages behind their guard: who is signed in, is the form ours, and what failed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from typing import cast
+
+from klein import Klein
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+from werkzeug.exceptions import HTTPException
+
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.web.answering import reply_to_crash, reply_to_wrong_path
+from mailcheck.web.dashboard.admission import Admission, read_parameters
+from mailcheck.web.dashboard.compression import compress
+from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Stream, Visit
+from mailcheck.web.errors import reply_to_failure
+from mailcheck.web.replies import COMMON_HEADERS, Reply, error_reply, write_reply
+from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.web.request_headers import header_values
+
+TITLES: Mapping[int, str] = {
+    400: "That can't be read",
+    403: "Not allowed",
+    404: "There is nothing here",
+    405: "That can't be done here",
+    409: "That can't be done",
+    413: "That is too large",
+    429: "Too many requests",
+    500: "Something broke",
+    503: "Not now",
+}
+
+KEPT_HEADERS = ("Allow", "Retry-After")
+"""Of an error that becomes a page."""
+
+
+class Dashboard:
+    """Hands every request to its page."""
+
+    def __init__(self, admission: Admission, renderer: Renderer, pages: Sequence[Page]) -> None:
+        self._admission = admission
+        self._renderer = renderer
+        self._klein = Klein()
+        for page in pages:
+            self._add(page)
+        self._klein.handle_errors(HTTPException)(self._refuse_path)
+
+    def resource(self) -> IResource:
+        """Give what is mounted at the root, beside the API."""
+        resource: IResource = self._klein.resource()
+        return resource
+
+    def _add(self, page: Page) -> None:
+        def endpoint(request: Request, **path: str) -> Deferred[bytes]:
+            return Deferred.fromCoroutine(self._serve(request, page, path))
+
+        name = f"{page.method} {page.path}"
+        self._klein.route(page.path, methods=[page.method], endpoint=name)(endpoint)
+
+    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        async def refuse(visit: Visit) -> Reply:
+            return reply_to_wrong_path(cast(Request, request), failure.value)
+
+        page = Page("", "", refuse, is_open=True)
+        return Deferred.fromCoroutine(self._serve(cast(Request, request), page, {}))
+
+    async def _serve(self, request: Request, page: Page, path: dict[str, str]) -> bytes:
+        visit = self._admission.greet(request, path)
+        try:
+            visit = await self._admission.identify(visit)
+            reply = await self._handle(visit, page)
+        except CancelledError:
+            return b""  # the client has gone
+        except ExpectedFailure as failure:
+            reply = reply_to_failure(failure)
+        except Exception:
+            reply = reply_to_crash(request)
+        if isinstance(reply, Stream):
+            return await _send_stream(request, reply)
+        if reply.status >= 400 and prefers_html(request):
+            reply = self._as_page(visit, reply)
+        headers = _visitor_cookie(visit) if "Set-Cookie" not in reply.headers else {}
+        return write_reply(request, compress(request, reply), headers)
+
+    async def _handle(self, visit: Visit, page: Page) -> Reply | Stream:
+        request = visit.request
+        if isinstance(request, BoundedRequest) and request.is_too_large:
+            return error_reply(413, f"a request body has at most {MAX_BODY} bytes")
+        if visit.owner is None and not page.is_open:
+            return _send_to_sign_in(visit)
+        # A path that leads nowhere, or does not take the method, has nothing to read.
+        return await page.handle(read_parameters(visit) if page.method else visit)
+
+    def _as_page(self, visit: Visit, reply: Reply) -> Reply:
+        """Show an error to a person; what is a page already stays as it is."""
+        if reply.content_type.startswith("text/html"):
+            return reply
+        error = json.loads(reply.body)
+        kept = {name: value for name, value in reply.headers.items() if name in KEPT_HEADERS}
+        return self._renderer.page(
+            visit,
+            "error.html",
+            status=reply.status,
+            headers=kept,
+            title=TITLES.get(reply.status) or HTTPStatus(reply.status).phrase,
+            problem=error["error"],
+            reference=error.get("reference"),
+        )
+
+
+def prefers_html(request: Request) -> bool:
+    """Tell whether a browser shows the answer to a person."""
+    return any("text/html" in value.lower() for value in header_values(request, b"Accept"))
+
+
+def _send_to_sign_in(visit: Visit) -> Reply:
+    """Ask a person to sign in, and lead them back to the page that they wanted."""
+    if not prefers_html(visit.request):
+        return error_reply(401, "your session has ended: sign in again")
+    if visit.request.method == b"POST":
+        return redirect(visit, "/sign-in")
+    return redirect(visit, "/sign-in", next=visit.request.uri.decode("ascii", "replace"))
+
+
+def _visitor_cookie(visit: Visit) -> dict[str, str]:
+    secret = visit.form_secret
+    if not secret.is_new:
+        return {}
+    return {"Set-Cookie": write_cookie(VISITOR, secret.secret, is_secure=visit.is_secure)}
+
+
+async def _send_stream(request: Request, stream: Stream) -> bytes:
+    request.setResponseCode(200)
+    for name, value in COMMON_HEADERS.items():
+        request.responseHeaders.setRawHeaders(name, [value])
+    request.responseHeaders.setRawHeaders("Content-Type", [stream.content_type])
+    request.responseHeaders.setRawHeaders("X-Accel-Buffering", ["no"])
+    with suppress(CancelledError):  # the client has gone
+        await stream.run(request)
+    return b""

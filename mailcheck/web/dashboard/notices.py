@@ -1,0 +1,10 @@
+"""What a page says after something was done: the words that ``?done=`` may hold."""
+
+from collections.abc import Mapping
+
+NOTICES: Mapping[str, str] = {
+    "signed-out": "You have signed out.",
+    "signed-up": "Welcome: your account and its inbox are ready.",
+    "password-changed": "Your password has been changed. All other sessions have ended.",
+    "key-revoked": "The key has been revoked: requests with it are refused from now on.",
+}

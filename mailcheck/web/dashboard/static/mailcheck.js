@@ -1,0 +1,1 @@
+// What the pages do better with a script; all of them work without.

@@ -1,0 +1,63 @@
+"""Style sheet, scripts and pictures: compressed once, cached for ever by their content."""
+
+import gzip
+import hashlib
+from dataclasses import dataclass
+from importlib.resources import files
+
+from mailcheck.web.dashboard.compression import VARY, accepts_gzip
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.replies import Reply, error_reply
+
+MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+IMMUTABLE = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    digest: str
+    media_type: str
+    body: bytes
+    compressed: bytes
+
+
+class StaticFiles:
+    """The files of ``static/``, read once."""
+
+    def __init__(self) -> None:
+        folder = files("mailcheck.web.dashboard").joinpath("static")
+        self._files = {
+            file.name: _read(file.name, file.read_bytes())
+            for file in folder.iterdir()
+            if file.name.rpartition(".")[2] in MEDIA_TYPES
+        }
+
+    def path(self, name: str) -> str:
+        """Give the path of a file; it changes with the content."""
+        return f"/static/{self._files[name].digest}/{name}"
+
+    def pages(self) -> list[Page]:
+        """List the one route."""
+        return [Page("GET", "/static/<digest>/<name>", self.send, is_open=True)]
+
+    async def send(self, visit: Visit) -> Reply:
+        """GET /static/<digest>/<name>."""
+        file = self._files.get(visit.path["name"])
+        if file is None or file.digest != visit.path["digest"]:
+            return error_reply(404, "there is no such file (any more): load the page again")
+        headers = {"Cache-Control": IMMUTABLE, **VARY}
+        if not accepts_gzip(visit.request):
+            return Reply(200, file.body, file.media_type, headers)
+        headers["Content-Encoding"] = "gzip"
+        return Reply(200, file.compressed, file.media_type, headers)
+
+
+def _read(name: str, body: bytes) -> _File:
+    digest = hashlib.sha256(body).hexdigest()[:12]
+    media_type = MEDIA_TYPES[name.rpartition(".")[2]]
+    return _File(digest, media_type, body, gzip.compress(body, 9, mtime=0))

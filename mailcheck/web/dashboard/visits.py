@@ -1,0 +1,68 @@
+"""A request as the pages see it, and the table of pages."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from twisted.web.server import Request
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.instants import Instant
+from mailcheck.web.dashboard.form_tokens import FormSecret
+from mailcheck.web.replies import Reply
+from mailcheck.wire.parameters import Query
+from mailcheck.wire.urls import PublicUrls
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request to a page.
+
+    ``owner`` is who is signed in, ``session`` the secret of the session;
+    ``client`` is the address that limits are counted for.
+    """
+
+    request: Request
+    asked_at: Instant
+    owner: Account | None
+    session: str
+    form_secret: FormSecret
+    query: Query
+    form: Query
+    path: Mapping[str, str]
+    urls: PublicUrls
+    client: str
+
+    @property
+    def account(self) -> Account:
+        """Give who is signed in, on a page that is for them only."""
+        if self.owner is None:
+            raise RuntimeError("an open page asked for the account")
+        return self.owner
+
+    @property
+    def is_secure(self) -> bool:
+        """Tell whether the visitor's browser speaks HTTPS."""
+        return self.urls.public_url.startswith("https://")
+
+    def link(self, path: str) -> str:
+        """Give the address of a page, as this visitor reaches it."""
+        return urlsplit(self.urls.public_url).path + path
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A response that goes on: ``run`` writes to the request until it has ended."""
+
+    content_type: str
+    run: Callable[[Request], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A method and a path, and what answers; for who is signed in, unless it is open to all."""
+
+    method: str
+    path: str
+    handle: Callable[[Visit], Awaitable[Reply | Stream]]
+    is_open: bool = False
