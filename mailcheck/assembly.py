@@ -85,6 +85,7 @@ class Assembly:
         self.retention = int(config.inbox.retention_hours * HOUR)
         self.urls = PublicUrls(public_url(config))
         self._build_storage()
+        self._build_accounts()
         self._build_operations()
         resolvers = open_resolvers(config, reactor, random_bytes)
         outside = Probes(config, reactor, resolvers.plain)
@@ -100,12 +101,8 @@ class Assembly:
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
         self._account_store = SqlAccountStore(self.engine)
 
-    def _build_operations(self) -> None:
-        limits = self.config.limits
-        store, now, random_bytes = self._mail_store, self.now, self._random_bytes
-        self.wake_ups = LocalWakeUps()
-        self.feeds = InboxFeeds(store, now)
-        self.wake_ups.listen(self.feeds.hear)
+    def _build_accounts(self) -> None:
+        limits, now, random_bytes = self.config.limits, self.now, self._random_bytes
         self.accounts = KeepAccounts(self._account_store, now, random_bytes)
         self._meter = RequestMeter(LocalRateCounters(), now)
         self.dashboard = DashboardAssembly(
@@ -122,6 +119,13 @@ class Assembly:
             RequestLimits(limits.requests_per_minute, limits.requests_per_day),
             now,
         )
+
+    def _build_operations(self) -> None:
+        limits = self.config.limits
+        store, now, random_bytes = self._mail_store, self.now, self._random_bytes
+        self.wake_ups = LocalWakeUps()
+        self.feeds = InboxFeeds(store, now)
+        self.wake_ups.listen(self.feeds.hear)
         contents = Contents(
             self._content_store,
             self._lanes.content,
