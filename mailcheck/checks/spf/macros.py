@@ -17,6 +17,11 @@ def has_macros(text: str) -> bool:
     return "%" in text
 
 
+def is_macro_string(text: str) -> bool:
+    """Tell whether the text is what a modifier may have as its value (RFC 7208 6, 7.1)."""
+    return _MACRO_STRING.fullmatch(text) is not None
+
+
 def explain_bad_domain_spec(text: str) -> str | None:
     """Say in a few words why the text is no domain-spec, or nothing when it is one."""
     if not text:

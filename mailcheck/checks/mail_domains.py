@@ -1,0 +1,34 @@
+"""Domain names as they stand in mail: in an address, in HELO, in a signature."""
+
+import idna
+
+MAX_NAME = 253  # characters without the last dot, RFC 1035 2.3.4
+MAX_LABEL = 63  # RFC 1035 2.3.4
+MAX_INPUT = 1024  # IDNA mapping is not run on more; no name is that long in any script
+
+
+def read_mail_domain(text: str) -> str | None:
+    """Give the domain in lower-case A-labels (RFC 8616 3) without the last dot.
+
+    Nothing when DNS can hold nothing at the name: an address literal, an empty
+    or overlong label (RFC 7208 4.3), a blank, what IDNA does not allow.
+    """
+    if len(text) > MAX_INPUT:
+        return None
+    domain = text if text.isascii() else _to_a_labels(text)
+    domain = domain.lower().removesuffix(".")
+    labels = domain.split(".")
+    if len(domain) > MAX_NAME or not all(0 < len(label) <= MAX_LABEL for label in labels):
+        return None
+    if domain.startswith("[") or any(not "!" <= letter <= "~" for letter in domain):
+        return None
+    # Four numbers are an address that lacks its brackets; no domain ends in a number.
+    return None if labels[-1].isdigit() else domain
+
+
+def _to_a_labels(text: str) -> str:
+    """Give the A-labels, or nothing that is a name."""
+    try:
+        return idna.encode(text, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        return ""
