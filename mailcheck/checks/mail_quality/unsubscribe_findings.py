@@ -1,0 +1,146 @@
+"""Findings about leaving a mailing list: List-Unsubscribe and one-click (RFC 2369, RFC 8058)."""
+
+from collections.abc import Set
+from enum import Enum
+
+from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.mail_quality.facts import MailFacts, UnsubscribeFacts
+from mailcheck.checks.mail_quality.weights import charge
+from mailcheck.checks.mail_quality.wording import note, quote, warning
+
+ONE_CLICK = "List-Unsubscribe=One-Click"
+"""What List-Unsubscribe-Post must say, exactly (RFC 8058 3.1)."""
+
+MUST_BE_SIGNED = frozenset(("list-unsubscribe", "list-unsubscribe-post"))
+"""What a valid DKIM signature must cover, or receivers ignore it (RFC 8058 4)."""
+
+BULK_PRECEDENCE = frozenset(("bulk", "list", "junk"))
+
+_UNSUBSCRIBE = Area.UNSUBSCRIBE
+
+
+class OneClick(Enum):
+    """Why a mail can't be unsubscribed from with one click, or that it can."""
+
+    WORKS = "works"
+    UNDETERMINED = "undetermined"
+    NO_FIELD = "no List-Unsubscribe field"
+    NO_HTTPS = "no https address in List-Unsubscribe"
+    NO_POST = "no List-Unsubscribe-Post field"
+    WRONG_POST = "another text than List-Unsubscribe=One-Click in List-Unsubscribe-Post"
+    REPEATED = "the fields stand in it several times"
+    NOT_SIGNED = "no valid DKIM signature that covers both fields"
+
+
+def is_bulk_looking(facts: MailFacts) -> bool:
+    """Tell whether a mail looks like one of many: a List-* field, or Precedence."""
+    return bool(facts.bulk.list_fields) or facts.bulk.precedence in BULK_PRECEDENCE
+
+
+def find_one_click(facts: MailFacts, signed_fields: Set[str] | None) -> OneClick:
+    """Tell whether one-click unsubscribe works, and if not, the first reason.
+
+    :param signed_fields: lower-case names of the header fields that DKIM
+        signatures which pass cover; nothing when that could not be determined.
+    """
+    unsubscribe = facts.unsubscribe
+    broken = _find_fault_of_fields(unsubscribe)
+    if broken is not None:
+        return broken
+    if MUST_BE_SIGNED & set(facts.repeated_fields):
+        return OneClick.REPEATED
+    if signed_fields is None:
+        return OneClick.UNDETERMINED
+    return OneClick.WORKS if signed_fields >= MUST_BE_SIGNED else OneClick.NOT_SIGNED
+
+
+def _find_fault_of_fields(unsubscribe: UnsubscribeFacts) -> OneClick | None:
+    if not unsubscribe.is_present:
+        return OneClick.NO_FIELD
+    if not any(uri[:8].lower() == "https://" and len(uri) > 8 for uri in unsubscribe.uris):
+        return OneClick.NO_HTTPS
+    if unsubscribe.post is None:
+        return OneClick.NO_POST
+    return None if unsubscribe.post == ONE_CLICK else OneClick.WRONG_POST
+
+
+_FIXES = {
+    OneClick.NO_FIELD: (
+        "Add both fields: List-Unsubscribe: <https://your.domain/unsubscribe/id> and"
+        f" List-Unsubscribe-Post: {ONE_CLICK}; a POST to that address must unsubscribe at once."
+    ),
+    OneClick.NO_HTTPS: (
+        "Add an https address in angle brackets to List-Unsubscribe; a POST to it must"
+        " unsubscribe at once."
+    ),
+    OneClick.NO_POST: f"Add the field List-Unsubscribe-Post: {ONE_CLICK}.",
+    OneClick.WRONG_POST: f"Write exactly: List-Unsubscribe-Post: {ONE_CLICK}.",
+    OneClick.REPEATED: "Leave one List-Unsubscribe and one List-Unsubscribe-Post field.",
+    OneClick.NOT_SIGNED: (
+        "Sign the mail with DKIM, and let h= name list-unsubscribe and list-unsubscribe-post."
+    ),
+}
+
+
+def judge_unsubscribe(
+    facts: MailFacts, signed_fields: Set[str] | None
+) -> tuple[ChargedFinding, ...]:
+    """Judge how a reader leaves the list; parameters as for `find_one_click`.
+
+    A mail to one person (no List-* field, no Precedence) needs nothing.
+    """
+    if not is_bulk_looking(facts):
+        return ()
+    one_click = find_one_click(facts, signed_fields)
+    findings = []
+    if one_click is OneClick.UNDETERMINED:
+        findings.append(_undetermined())
+    elif one_click is not OneClick.WORKS:
+        findings.append(
+            warning(
+                _UNSUBSCRIBE,
+                "unsubscribe.no-one-click",
+                "The mail looks like one of many and can't be unsubscribed from with one click:"
+                f" {one_click.value}. Google and Yahoo ask bulk senders for it.",
+                _FIXES[one_click],
+            )
+        )
+    if one_click is not OneClick.NO_FIELD and not facts.unsubscribe.uris:
+        findings.append(_no_uris(facts))
+    if not facts.unsubscribe.body_links:
+        findings.append(_no_link())
+    return tuple(findings)
+
+
+def _undetermined() -> ChargedFinding:
+    return charge(
+        _UNSUBSCRIBE,
+        Finding(
+            "unsubscribe.undetermined",
+            Severity.UNDETERMINED,
+            "Could not be determined whether a DKIM signature covers the fields for one-click"
+            " unsubscribe.",
+            "Check the test again in a minute.",
+        ),
+    )
+
+
+def _no_uris(facts: MailFacts) -> ChargedFinding:
+    names = ", ".join(facts.bulk.list_fields)
+    return note(
+        _UNSUBSCRIBE,
+        "unsubscribe.no-address",
+        f"List-Unsubscribe holds no address in angle brackets (fields: {quote(names)}).",
+        "Write it as: List-Unsubscribe: <https://your.domain/unsubscribe/id>.",
+    )
+
+
+def _no_link() -> ChargedFinding:
+    return note(
+        _UNSUBSCRIBE,
+        "unsubscribe.no-link",
+        "No link in the mail itself offers to unsubscribe; Google asks for a visible one, too, and"
+        " people who find none mark mail as spam.",
+        "Put a link \u201cUnsubscribe\u201d at the end of the mail.",
+    )
