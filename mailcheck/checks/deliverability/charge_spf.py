@@ -1,9 +1,12 @@
 """What SPF, the name of the sending address and its HELO cost: all that vouches for the host."""
 
+from collections.abc import Iterable
+
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.charging import charge, unknown
+from mailcheck.checks.deliverability.charging import charge, charge_known, unknown
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
-from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
 from mailcheck.checks.spf.proposal import propose_new_record
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
@@ -49,6 +52,14 @@ def charge_spf(spf: SpfOfMail) -> tuple[ChargedFinding, ...]:
         meaning = f"{meaning} {identity.explanation}"
     finding_id = f"spf.result-{identity.result.value}"
     return (charge(finding_id, meaning, _fix(spf), _record(identity, spf.client_ip)),)
+
+
+def charge_host(
+    reverse_dns: ReverseDnsVerdict | None, helo: Iterable[Finding]
+) -> tuple[ChargedFinding, ...]:
+    """Charge the name of the sending address and the name in HELO."""
+    findings = (*(reverse_dns.findings if reverse_dns is not None else ()), *helo)
+    return tuple(charge_known(Area.SPF, finding) for finding in findings)
 
 
 def allow_address(record: str | None, address: IpAddress) -> str:

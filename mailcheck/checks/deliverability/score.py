@@ -1,0 +1,72 @@
+"""From evidence to a score from 0.0 to 10.0, each deduction with its reason.
+
+Pure arithmetic in tenths: the deductions sum to what is missing from 10.0, or
+to more where the score has reached 0; worse evidence never raises a score;
+what could not be determined costs nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mailcheck.checks.deliverability import summaries as say
+from mailcheck.checks.deliverability.charge_blocklists import charge_blocklists
+from mailcheck.checks.deliverability.charge_content_filter import charge_content_filter
+from mailcheck.checks.deliverability.charge_dkim import charge_dkim
+from mailcheck.checks.deliverability.charge_dmarc import charge_authentication, charge_dmarc
+from mailcheck.checks.deliverability.charge_spf import charge_host, charge_spf
+from mailcheck.checks.deliverability.charging import total
+from mailcheck.checks.deliverability.evidence import MailEvidence
+from mailcheck.checks.deliverability.report import PERFECT, Area, ChargedFinding
+from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
+
+
+@dataclass(frozen=True, slots=True)
+class MailScore:
+    """A score with all it was made from; ``checks`` are the five of SPEC.md 2.5, in its order."""
+
+    tenths: int
+    charged: tuple[ChargedFinding, ...]
+    checks: tuple[CheckSummary, ...]
+
+    @property
+    def deductions(self) -> tuple[ChargedFinding, ...]:
+        """Give what takes points off."""
+        return tuple(one for one in self.charged if one.tenths)
+
+    @property
+    def undetermined(self) -> tuple[CheckSummary, ...]:
+        """Give the checks of which something could not be determined."""
+        return tuple(check for check in self.checks if not check.is_determined)
+
+
+def score_mail(evidence: MailEvidence) -> MailScore:
+    """Score a mail."""
+    charged = tuple(_charge(evidence))
+    tenths = max(0, PERFECT - total(charged))
+    return MailScore(tenths, charged, tuple(_summarize(evidence, charged)))
+
+
+def _charge(evidence: MailEvidence) -> Iterator[ChargedFinding]:
+    yield from charge_spf(evidence.spf)
+    yield from charge_host(evidence.reverse_dns, evidence.helo)
+    yield from charge_dkim(evidence.dkim, evidence.dmarc)
+    yield from charge_dmarc(evidence.dmarc)
+    yield from charge_authentication(evidence.spf, evidence.dkim)
+    yield from charge_blocklists(evidence.listings)
+    yield from charge_content_filter(evidence.content_filter)
+    yield from evidence.quality
+
+
+def _summarize(
+    evidence: MailEvidence, charged: tuple[ChargedFinding, ...]
+) -> Iterator[CheckSummary]:
+    spf, dmarc = evidence.spf.mail_from, evidence.dmarc
+    rows, outcome = evidence.listings, evidence.content_filter
+    yield summarize(Area.SPF, spf.result.value, spf.explanation, charged)
+    dkim = say.result_of_dkim(evidence.dkim)
+    yield summarize(Area.DKIM, dkim, say.describe_dkim(evidence.dkim), charged)
+    yield summarize(Area.DMARC, dmarc.result.value, dmarc.explanation, charged)
+    listed = say.result_of_blocklists(rows, charged)
+    yield summarize(Area.BLACKLIST, listed, say.describe_blocklists(rows), charged)
+    word = say.result_of_content_filter(outcome)
+    yield summarize(Area.SPAMASSASSIN, word, say.describe_content_filter(outcome), charged)

@@ -1,0 +1,118 @@
+"""Evidence about a mail, written in a few words: perfect unless a test says otherwise."""
+
+from dataclasses import replace
+from ipaddress import IPv4Address
+from typing import Any
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
+from mailcheck.checks.deliverability.evidence import MailEvidence
+from mailcheck.checks.deliverability.origin import judge_origin
+from mailcheck.checks.dkim.key_record import KeyRecord
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, SignatureOfMail
+from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+
+ADDRESS = IPv4Address("8.8.4.10")
+
+LISTS = parse_catalogue(packaged_catalogue_text()).address_profile
+
+
+def spf(result: AuthResult = AuthResult.PASS, *, record: str | None = "v=spf1 -all") -> SpfOfMail:
+    """Give an SPF result for example.com."""
+
+    def identity(which: SpfIdentity, name: str, word: AuthResult) -> SpfOfIdentity:
+        return SpfOfIdentity(which, name, word, record, "", "It is so.")
+
+    return SpfOfMail(
+        ADDRESS,
+        identity(SpfIdentity.MAIL_FROM, "example.com", result),
+        identity(SpfIdentity.HELO, "mx.example.com", AuthResult.PASS),
+    )
+
+
+def signature(
+    result: AuthResult = AuthResult.PASS, *, bits: int = 2048, domain: str = "example.com"
+) -> SignatureOfMail:
+    """Give a signature with its result."""
+    header = SignatureHeader(
+        index=0,
+        signing_domain=domain,
+        selector="s1",
+        agent_id=f"@{domain}",
+        algorithm="rsa-sha256",
+        signed_fields=("from",),
+        canonicalization="relaxed/relaxed",
+        body_length=None,
+        signed_at=None,
+        expires_at=None,
+    )
+    key = KeyRecord("v=DKIM1; p=...", "rsa", bits, False, False, False, "")
+    return SignatureOfMail(header, result, key, "It is so.")
+
+
+def dkim(*signatures: SignatureOfMail) -> DkimOfMail:
+    """Give the signatures of a mail, numbered as they stand."""
+    numbered = (
+        replace(one, header=replace(one.header, index=number))
+        for number, one in enumerate(signatures)
+    )
+    return DkimOfMail(tuple(numbered))
+
+
+def dmarc(
+    result: AuthResult = AuthResult.PASS,
+    *,
+    policy: Policy | None = Policy.REJECT,
+    is_dkim_aligned: bool | None = True,
+) -> DmarcOfMail:
+    """Give a DMARC result for example.com."""
+    return DmarcOfMail(
+        author_domain="example.com",
+        result=result,
+        verdict=None,
+        policy=policy,
+        organizational_domain="example.com",
+        is_spf_aligned=True,
+        is_dkim_aligned=is_dkim_aligned,
+        aligned_signatures=(0,) if is_dkim_aligned else (),
+        explanation="It is so.",
+    )
+
+
+def reverse_dns(*findings: Any) -> ReverseDnsVerdict:
+    """Give a confirmed name, or one with findings."""
+    names = ("mx.example.com",)
+    return ReverseDnsVerdict(ADDRESS, Presence.FOUND, names, names, True, False, findings)
+
+
+def listing(weight: int, status: ListingStatus = ListingStatus.LISTED) -> Listing:
+    """Give a listing by a list of some weight."""
+    matched = (str(ADDRESS),) if status is ListingStatus.LISTED else ()
+    return Listing(LISTS[0], status, matched=matched, weight=weight)
+
+
+def filtered(points: float) -> FilterVerdict:
+    """Give what a content filter says."""
+    return FilterVerdict(points, 5.0, points >= 5, (FilterRule("RULE", points, "A rule"),))
+
+
+def perfect(**changes: Any) -> MailEvidence:
+    """Give the evidence of a mail nobody finds fault with, but for the changes."""
+    evidence = MailEvidence(
+        origin=judge_origin(str(ADDRESS), "mx.example.com", allow_private=False),
+        spf=spf(),
+        reverse_dns=reverse_dns(),
+        helo=(),
+        dkim=dkim(signature()),
+        dmarc=dmarc(),
+        listings=tuple(Listing(one, ListingStatus.CLEAN) for one in LISTS),
+        content_filter=filtered(-0.1),
+        quality=(),
+    )
+    return replace(evidence, **changes)

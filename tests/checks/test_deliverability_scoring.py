@@ -1,0 +1,302 @@
+"""What each finding about a mail costs, and the laws of the score."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.charge_content_filter import cost_of_points
+from mailcheck.checks.deliverability.charge_spf import allow_address
+from mailcheck.checks.deliverability.charging import cap
+from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
+from mailcheck.checks.deliverability.report import Area, ChargedFinding, CheckStatus
+from mailcheck.checks.deliverability.score import MailScore, score_mail
+from mailcheck.checks.deliverability.weights import COSTS, LISTING_TIERS, cost_of_listing
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, unknown_listing
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from tests.checks.mail_evidence import (
+    ADDRESS,
+    LISTS,
+    dkim,
+    dmarc,
+    filtered,
+    listing,
+    perfect,
+    reverse_dns,
+    signature,
+    spf,
+)
+
+FAIL, NONE, TEMPERROR = AuthResult.FAIL, AuthResult.NONE, AuthResult.TEMPERROR
+
+RDNS = {
+    name: reverse_dns(Finding(f"rdns.{name}", Severity.ERROR, "It is so.", "Mend it."))
+    for name in ("absent", "unconfirmed", "generic")
+}
+
+
+def ids(score: MailScore) -> list[str]:
+    """Give the ids of what takes points off."""
+    return [one.finding.id for one in score.deductions]
+
+
+def check(score: MailScore, area: Area) -> Any:
+    """Give one of the five checks."""
+    return next(one for one in score.checks if one.area is area)
+
+
+def test_a_perfect_mail() -> None:
+    """A perfect mail has ten points, and five checks that pass."""
+    score = score_mail(perfect())
+    assert score.tenths == 100
+    assert score.deductions == ()
+    assert score.undetermined == ()
+    assert [one.area.value for one in score.checks] == [
+        "spf",
+        "dkim",
+        "dmarc",
+        "blacklist",
+        "spamassassin",
+    ]
+    assert {one.status for one in score.checks} == {CheckStatus.PASS}
+
+
+@pytest.mark.parametrize(
+    ("changes", "tenths", "finding_id"),
+    [
+        ({"spf": spf(AuthResult.NEUTRAL)}, 95, "spf.result-neutral"),
+        ({"spf": spf(NONE, record=None)}, 90, "spf.result-none"),
+        ({"spf": spf(AuthResult.SOFTFAIL)}, 90, "spf.result-softfail"),
+        ({"spf": spf(AuthResult.PERMERROR)}, 85, "spf.result-permerror"),
+        ({"spf": spf(FAIL)}, 80, "spf.result-fail"),
+        ({"reverse_dns": RDNS["absent"]}, 90, "rdns.absent"),
+        ({"reverse_dns": RDNS["unconfirmed"]}, 95, "rdns.unconfirmed"),
+        ({"dkim": dkim(signature(bits=1024))}, 98, "dkim.weak-key"),
+        ({"dkim": dkim()}, 90, "dkim.unsigned"),
+        ({"dkim": dkim(signature(FAIL))}, 85, "dkim.invalid"),
+        ({"dkim": dkim(signature(AuthResult.POLICY))}, 85, "dkim.invalid"),
+        ({"dmarc": dmarc(is_dkim_aligned=False)}, 95, "dkim.unaligned"),
+        ({"dmarc": dmarc(NONE)}, 90, "dmarc.no-record"),
+        ({"dmarc": dmarc(AuthResult.PERMERROR)}, 85, "dmarc.no-author"),
+        ({"dmarc": dmarc(FAIL, policy=Policy.NONE)}, 85, "dmarc.fails-none"),
+        ({"dmarc": dmarc(FAIL, policy=Policy.QUARANTINE)}, 70, "dmarc.fails-enforced"),
+        ({"dmarc": dmarc(FAIL, policy=Policy.REJECT)}, 70, "dmarc.fails-enforced"),
+        ({"listings": (listing(10),)}, 70, "dnsbl.listed"),
+        ({"listings": (listing(8),)}, 70, "dnsbl.listed"),
+        ({"listings": (listing(5),)}, 85, "dnsbl.listed"),
+        ({"listings": (listing(3),)}, 93, "dnsbl.listed"),
+        ({"listings": (listing(1),)}, 98, "dnsbl.listed"),
+        ({"content_filter": filtered(5.0)}, 60, "spamassassin.points"),
+        ({"content_filter": filtered(1.3)}, 90, "spamassassin.points"),
+    ],
+)
+def test_each_single_fault(changes: dict[str, Any], tenths: int, finding_id: str) -> None:
+    """Each fault lowers the score by its published deduction, and names itself."""
+    score = score_mail(perfect(**changes))
+    assert score.tenths == tenths
+    assert ids(score) == [finding_id]
+    (only,) = score.deductions
+    assert only.finding.meaning
+    assert only.finding.fix
+    summary = check(score, only.area)
+    assert summary.tenths == 100 - tenths
+    assert summary.reason == only.finding.meaning
+    assert summary.fix == only.finding.fix
+    assert summary.status is (CheckStatus.FAIL if tenths <= 90 else CheckStatus.WARN)
+
+
+def test_what_costs_nothing() -> None:
+    """Generic names, listings of no weight and points in favour cost nothing."""
+    assert score_mail(perfect(reverse_dns=RDNS["generic"])).tenths == 100
+    assert score_mail(perfect(listings=(listing(0),))).tenths == 100
+    assert score_mail(perfect(content_filter=filtered(-3.0))).tenths == 100
+
+
+def test_nothing_passes() -> None:
+    """Without SPF and DKIM two points more are taken off: an unknown sender gets 5.0."""
+    score = score_mail(
+        perfect(spf=spf(NONE, record=None), dkim=dkim(), dmarc=dmarc(NONE, is_dkim_aligned=False))
+    )
+    assert score.tenths == 50
+    assert ids(score) == [
+        "spf.result-none",
+        "dkim.unsigned",
+        "dmarc.no-record",
+        "authentication.nothing-passes",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"spf": spf(TEMPERROR), "dkim": dkim()},
+        {"spf": spf(NONE), "dkim": dkim(signature(TEMPERROR))},
+    ],
+)
+def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, Any]) -> None:
+    """What could not be determined might have passed."""
+    assert "authentication.nothing-passes" not in ids(score_mail(perfect(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("area", "changes"),
+    [
+        (Area.SPF, {"spf": spf(TEMPERROR)}),
+        (Area.SPF, {"reverse_dns": reverse_dns(undetermined("rdns", ["10.4.8.8.in-addr.arpa"]))}),
+        (Area.SPF, {"helo": (undetermined("helo", ["mx.example.com"]),)}),
+        (Area.DKIM, {"dkim": dkim(signature(TEMPERROR))}),
+        (Area.DKIM, {"dkim": dkim(signature(FAIL), signature(TEMPERROR))}),
+        (Area.DKIM, {"dmarc": dmarc(is_dkim_aligned=None)}),
+        (Area.DMARC, {"dmarc": dmarc(TEMPERROR)}),
+        (
+            Area.BLACKLIST,
+            {"listings": tuple(unknown_listing(one, UnknownReason.NO_ANSWER) for one in LISTS)},
+        ),
+        (
+            Area.BLACKLIST,
+            {"listings": tuple(unknown_listing(one, UnknownReason.NO_TARGET) for one in LISTS)},
+        ),
+        *(
+            (Area.SPAMASSASSIN, {"content_filter": unavailable(problem)})
+            for problem in FilterProblem
+        ),
+    ],
+)
+def test_what_is_unknown_costs_nothing(area: Area, changes: dict[str, Any]) -> None:
+    """A check that could not be determined warns, costs nothing, and is named."""
+    score = score_mail(perfect(**changes))
+    assert score.tenths == 100
+    assert [one.area for one in score.undetermined] == [area]
+    assert check(score, area).status is CheckStatus.WARN
+    assert check(score, area).fix
+
+
+def test_a_silent_list_leaves_the_others_to_judge() -> None:
+    """One list of many without an answer does not make the check undetermined."""
+    rows = [Listing(one, ListingStatus.CLEAN) for one in LISTS]
+    rows[-1] = unknown_listing(LISTS[-1], UnknownReason.NO_ANSWER)
+    summary = check(score_mail(perfect(listings=tuple(rows))), Area.BLACKLIST)
+    assert (summary.status, summary.result) == (CheckStatus.PASS, "pass")
+    assert "Nothing is known of 1." in summary.detail
+
+
+def test_one_good_signature_is_enough() -> None:
+    """Signatures that fail beside a good one, and a weak one beside a strong one, cost nothing."""
+    signatures = (signature(), signature(FAIL), signature(bits=1024))
+    assert score_mail(perfect(dkim=dkim(*signatures))).tenths == 100
+
+
+def test_a_strong_key_of_somebody_else_does_not_help_a_weak_one() -> None:
+    """The key that counts is that of the signature that aligns."""
+    signatures = (signature(bits=1024), signature(domain="provider.example"))
+    assert ids(score_mail(perfect(dkim=dkim(*signatures)))) == ["dkim.weak-key"]
+
+
+@pytest.mark.parametrize(
+    ("record", "proposed"),
+    [
+        (None, "v=spf1 ip4:8.8.4.10 mx ~all"),
+        ("v=spf1 mx -all", "v=spf1 ip4:8.8.4.10 mx -all"),
+        ("v=spf1", "v=spf1 ip4:8.8.4.10"),
+    ],
+)
+def test_a_record_that_lets_the_host_send(record: str | None, proposed: str) -> None:
+    """The fix for SPF is the whole record, with the host that sent in front."""
+    assert allow_address(record, ADDRESS) == proposed
+    (only,) = score_mail(perfect(spf=spf(FAIL, record=record))).deductions
+    assert only.finding.record == RecordToPublish("example.com", "TXT", proposed)
+
+
+def test_listings_are_capped() -> None:
+    """All listings together cost five points; the worst are charged first."""
+    score = score_mail(perfect(listings=tuple(listing(weight) for weight in (3, 9, 10, 1))))
+    assert score.tenths == 50
+    assert [one.tenths for one in score.deductions] == [30, 20]
+
+
+@given(st.lists(st.integers(0, 10), max_size=40), st.integers(0, 10))
+def test_one_more_listing_never_helps(weights: list[int], more: int) -> None:
+    """More listings never raise a score, and never cost more than the cap."""
+    before = score_mail(perfect(listings=tuple(map(listing, weights)))).tenths
+    after = score_mail(perfect(listings=tuple(map(listing, [*weights, more])))).tenths
+    assert 50 <= after <= before <= 100
+
+
+@given(st.floats(-100, 2000), st.floats(0, 100))
+def test_more_points_never_help(points: float, more: float) -> None:
+    """Points of the content filter cost between nothing and four, and more of them never less."""
+    assert 0 <= cost_of_points(points) <= cost_of_points(points + more) <= 40
+
+
+def test_tiers_fall() -> None:
+    """A heavier list never costs less."""
+    costs = [cost_of_listing(weight) for weight in range(11)]
+    assert costs == sorted(costs)
+    assert [tier.weight for tier in LISTING_TIERS] == [8, 5, 3, 1, 0]
+
+
+ORDERED: dict[str, list[Any]] = {
+    "spf": [
+        spf(one)
+        for one in (
+            AuthResult.PASS,
+            AuthResult.NEUTRAL,
+            AuthResult.SOFTFAIL,
+            AuthResult.PERMERROR,
+            AuthResult.FAIL,
+        )
+    ],
+    "reverse_dns": [reverse_dns(), RDNS["generic"], RDNS["unconfirmed"], RDNS["absent"]],
+    "dkim": [dkim(signature()), dkim(signature(bits=1024)), dkim(), dkim(signature(FAIL))],
+    "dmarc": [
+        dmarc(),
+        dmarc(NONE),
+        dmarc(FAIL, policy=Policy.NONE),
+        dmarc(FAIL, policy=Policy.REJECT),
+    ],
+    "content_filter": [filtered(points) for points in (-1.0, 0.4, 2.0, 5.0, 1000.0)],
+    "listings": [tuple(map(listing, weights)) for weights in ((), (1,), (3,), (8,), (8, 8))],
+    "quality": [
+        tuple(
+            ChargedFinding(Area.HEADERS, Finding("x", Severity.WARNING, "m", "f"), tenths)
+            for tenths in costs
+        )
+        for costs in ((), (3,), (3, 3), (3, 3, 9))
+    ],
+}
+"""From the best to the worst."""
+
+CHOICES = st.fixed_dictionaries(
+    {name: st.integers(0, len(outcomes) - 1) for name, outcomes in ORDERED.items()}
+)
+
+
+@given(CHOICES, st.sampled_from(list(ORDERED)))
+def test_the_laws(choices: dict[str, int], worse: str) -> None:
+    """Bounds hold, deductions explain the score, and worse evidence never raises it."""
+    score = score_mail(perfect(**{name: ORDERED[name][at] for name, at in choices.items()}))
+    taken = sum(one.tenths for one in score.deductions)
+    assert score.tenths == max(0, 100 - taken)
+    assert 0 <= score.tenths <= 100
+    assert all(one.tenths >= 0 for one in score.charged)
+    at = min(choices[worse] + 1, len(ORDERED[worse]) - 1)
+    changed = {**choices, worse: at}
+    other = score_mail(perfect(**{name: ORDERED[name][at] for name, at in changed.items()}))
+    assert other.tenths <= score.tenths
+
+
+@given(st.lists(st.integers(0, 40)), st.integers(0, 60))
+def test_capping(costs: list[int], most: int) -> None:
+    """A cap takes nothing from what fits, and lets no more than itself through."""
+    finding = Finding("x", Severity.WARNING, "m", "f")
+    capped = cap([ChargedFinding(Area.LINKS, finding, cost) for cost in costs], most)
+    assert sum(one.tenths for one in capped) == min(most, sum(costs))
+    assert all(one.tenths <= cost for one, cost in zip(capped, costs, strict=True))
+
+
+def test_every_cost_has_a_reason() -> None:
+    """The table says of each finding when it is charged and why."""
+    assert all(cost.when and cost.reason and cost.tenths > 0 for cost in COSTS.values())
