@@ -222,6 +222,29 @@ class NetworkOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class SpamassassinOptions:
+    """The content filter of deliverability tests."""
+
+    spamd: str = option(
+        "auto",
+        "The spamd to ask: host:port or unix:/path. auto: one that runs on this machine, else a "
+        "private one is started when the program is installed. off: none.",
+    )
+    user: str = option("nobody", "User that a private spamd runs as, where the daemon is root.")
+    network_tests: bool = option(
+        False,
+        "Let a private spamd ask DNS and other services: slower, and mailcheck's own checks cover "
+        "most of it.",
+    )
+    concurrency: int = option(
+        2,
+        "Mails judged at a time; a private spamd holds about 120 MB for each.",
+        lowest=1,
+        highest=50,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; a section of the file for each field."""
 
@@ -235,6 +258,7 @@ class Config:
     blocklists: BlocklistOptions = field(default_factory=BlocklistOptions)
     probes: ProbeOptions = field(default_factory=ProbeOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
+    spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
 
 
 OptionField = Field[Any]

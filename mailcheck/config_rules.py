@@ -10,6 +10,7 @@ from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.dns.servers import parse_server
 from mailcheck.operations.keep_accounts import MIN_PRESET_KEY, is_possible_key
+from mailcheck.probes.spamd_address import parse_spamd_address
 
 Problem = tuple[str, str, str]
 """Section, option, and what is wrong with it: a sentence that goes on from the option's name."""
@@ -27,6 +28,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_preset_key(config),
         _check_resolvers(config),
         _check_blocklists(config),
+        _check_spamd(config),
     )
     return next(problems, None)
 
@@ -115,6 +117,12 @@ def _check_blocklists(config: Config) -> Iterator[Problem]:
         if not budget.isascii() or not budget.isdigit():
             problem = f"{zone}={budget}: {budget!r} is no whole number"
             yield "blocklists", "daily_budgets", problem
+
+
+def _check_spamd(config: Config) -> Iterator[Problem]:
+    spamd = config.spamassassin.spamd
+    if spamd not in ("auto", "off"):
+        yield from _check_each("spamassassin", "spamd", [spamd], parse_spamd_address)
 
 
 def _check_each(

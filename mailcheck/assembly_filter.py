@@ -1,0 +1,49 @@
+"""Builds the content filter from a configuration."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from twisted.application.service import IService
+
+from mailcheck.config_options import Config
+from mailcheck.daemon.checks_service import ChecksService
+from mailcheck.daemon.ordered_services import OrderedServices
+from mailcheck.daemon.spamd_folder import SpamdSettings
+from mailcheck.daemon.spamd_service import SpamdService
+from mailcheck.operations.filter_ports import ContentFilter
+from mailcheck.probes.spamd_address import SpamdReactor, parse_spamd_address
+from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
+from mailcheck.probes.spamd_finder import AutomaticSpamd, ConfiguredSpamd, NoSpamd, SpamdFinder
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAssembly:
+    """The filter, and the service that has to run while it is used.
+
+    Nothing is connected to and no process is started before the first mail.
+    Stopping the service ends what is under way as undetermined, and the
+    private spamd.
+    """
+
+    content_filter: ContentFilter
+    service: IService
+
+
+def assemble_filter(config: Config, reactor: Any) -> FilterAssembly:
+    """Build the content filter; for the daemon and for commands that score a file."""
+    options = config.spamassassin
+    services = OrderedServices()
+    finder: SpamdFinder
+    if options.spamd == "off":
+        finder = NoSpamd()
+    elif options.spamd == "auto":
+        settings = SpamdSettings(options.user, options.network_tests, options.concurrency)
+        private = SpamdService(reactor, settings)
+        private.setServiceParent(services)
+        finder = AutomaticSpamd(cast(SpamdReactor, reactor), private)
+    else:
+        address = parse_spamd_address(options.spamd)
+        finder = ConfiguredSpamd(cast(SpamdReactor, reactor), address)
+    judging = SpamdFilter(finder, reactor, FilterLimits(at_a_time=options.concurrency))
+    ChecksService(judging.close).setServiceParent(services)
+    return FilterAssembly(judging, services)

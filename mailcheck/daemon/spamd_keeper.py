@@ -1,0 +1,113 @@
+"""Keeps one spamd: starts it without rights, and ends it when the daemon closes our input.
+
+Runs as ``python -m mailcheck.daemon.spamd_keeper FOLDER USER PROGRAM ARGUMENT...``;
+an empty USER means our own. The input also ends when the daemon is killed, so
+that no spamd outlives it. FOLDER, the working directory and home of spamd, is
+removed at the end.
+"""
+
+import contextlib
+import ctypes
+import os
+import pwd
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+END_SECONDS = 5.0
+"""What spamd gets to end by itself; it takes about 0.1 s."""
+
+PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/opt/homebrew/bin"
+
+PR_SET_CHILD_SUBREAPER = 36  # Linux, prctl(2)
+
+CANNOT_START = 127
+"""Our exit status when there is no spamd to keep, as a shell has it."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Keep a spamd until it ends or is no longer wanted; gives its exit status."""
+    folder, user, *command = arguments
+    changes = _watch_signals()
+    _adopt_orphans()
+    # A kill or a Ctrl-C for the daemon's group is none for us: we end when it has ended.
+    with contextlib.suppress(OSError):
+        os.setsid()
+    try:
+        child = _start(folder, user, command)
+        _wait(child, changes)
+        return _end(child)
+    except (OSError, KeyError, subprocess.SubprocessError) as error:
+        print(f"cannot keep {command[0]}: {error}", file=sys.stderr, flush=True)
+        return CANNOT_START
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _watch_signals() -> int:
+    """Give a descriptor that becomes readable when a child has ended."""
+    changes, written = os.pipe()
+    os.set_blocking(changes, False)
+    os.set_blocking(written, False)
+    signal.set_wakeup_fd(written)
+    # Handled, not ignored: spamd would inherit that it ignores them.
+    for number in (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return changes
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of what spamd leaves behind: not every container has an init to reap it."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _start(folder: str, user: str, command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    rights: dict[str, Any] = {}
+    if user:
+        entry = pwd.getpwnam(user)
+        rights = {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+    return subprocess.Popen(  # noqa: S603
+        command,
+        stdin=subprocess.DEVNULL,
+        cwd=folder,
+        # Not the daemon's: its environment may hold keys.
+        env={"PATH": PATH, "HOME": folder, "TMPDIR": folder, "LC_ALL": "C"},
+        process_group=0,
+        umask=0o077,
+        **rights,
+    )
+
+
+def _wait(child: "subprocess.Popen[bytes]", changes: int) -> None:
+    while child.poll() is None:
+        readable, _, _ = select.select([sys.stdin, changes], [], [])
+        if changes in readable:
+            os.read(changes, 4_096)
+        if sys.stdin in readable and not os.read(sys.stdin.fileno(), 4_096):
+            return
+
+
+def _end(child: "subprocess.Popen[bytes]") -> int:
+    child.terminate()
+    try:
+        status = child.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        status = 1
+    # Those that it has forked, too, also where it was killed itself.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

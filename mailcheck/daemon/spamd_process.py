@@ -1,0 +1,137 @@
+"""The daemon's end of one private spamd: when it listens, what it says, when it is gone."""
+
+import re
+import sys
+from typing import Protocol
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import (
+    IDelayedCall,
+    IProcessTransport,
+    IReactorProcess,
+    IReactorTime,
+)
+from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.daemon.spamd_folder import SpamdFolder
+
+KEEPER = "mailcheck.daemon.spamd_keeper"
+
+INPUT, OUTPUT, ERRORS = 0, 1, 2
+"""The keeper's file descriptors."""
+
+KILL_SECONDS = 10.0
+"""The keeper ends spamd within 5 s; when it hangs itself, it is killed."""
+
+LAST_WORDS_SECONDS = 1.0
+"""From the end of the keeper to the end of its pipes: all of spamd is gone before the keeper."""
+
+MAX_LINE = 2_000
+
+_STARTED = re.compile(r"server started on UNIX domain socket .*\(running version ([\w.]{1,20})\)")
+_HEAD = re.compile(r".*?\[\d+\] (info|warn|error|dbg): (.*)")
+# What it says of itself; all other lines may quote a mail.
+_OF_ITSELF = re.compile(
+    r"prefork: |spamd: (timeout: |server |handled cleanup of child|bad protocol: )"
+)
+
+
+class SpamdReactor(IReactorTime, IReactorProcess):
+    """What a reactor needs for a private spamd: time and processes."""
+
+
+class Owner(Protocol):
+    """Whom the process tells."""
+
+    def spamd_listens(self, process: "SpamdProcess") -> None:
+        """It takes connections from now on."""
+
+    def spamd_ended(self, process: "SpamdProcess") -> None:
+        """It is gone."""
+
+
+class SpamdProcess(ProcessProtocol):
+    """A keeper with its spamd."""
+
+    _log = Logger()
+    transport: IProcessTransport
+
+    def __init__(self, folder: SpamdFolder, owner: Owner, clock: IReactorTime) -> None:
+        self.folder = folder
+        self.version = ""
+        self.started_at = clock.seconds()
+        self.listens = False
+        self.when_ended: Deferred[None] = Deferred()
+        self._owner = owner
+        self._clock = clock
+        self._line = ""
+        self._is_ending = False
+        self._timer: IDelayedCall | None = None
+
+    def end(self) -> None:
+        """Have the keeper end it; ``when_ended`` fires afterwards."""
+        if not self._is_ending:
+            self._is_ending = True
+            self.transport.closeChildFD(INPUT)
+            self._timer = self._clock.callLater(KILL_SECONDS, self._kill)
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
+        """Read lines; one that never ends is not kept."""
+        *lines, rest = (self._line + data.decode("utf-8", "replace")).split("\n")
+        self._line = rest[:MAX_LINE]
+        for line in lines:
+            self._read(line[:MAX_LINE])
+
+    def processExited(self, reason: Failure) -> None:
+        """Read what is left in the pipes, but wait for nobody else who may hold them."""
+        self._forget_timer()
+        self._is_ending = True
+        self._timer = self._clock.callLater(LAST_WORDS_SECONDS, self.transport.loseConnection)
+
+    def processEnded(self, reason: Failure) -> None:
+        """Note the end."""
+        self._forget_timer()
+        self._is_ending = True
+        self._owner.spamd_ended(self)
+        self.when_ended.callback(None)
+
+    def _kill(self) -> None:
+        self.transport.signalProcess("KILL")
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+
+    def _read(self, line: str) -> None:
+        started = _STARTED.search(line)
+        if started is not None and not self.listens:
+            self.listens = True
+            self.version = started[1]
+            self._owner.spamd_listens(self)
+            return
+        head = _HEAD.fullmatch(line)
+        level, text = head.groups() if head else ("warn", line)
+        if not self.listens or _OF_ITSELF.match(text):
+            if level in ("warn", "error"):
+                self._log.warn("spamd: {text}", text=text)
+            else:
+                self._log.debug("spamd: {text}", text=text)
+        elif level in ("warn", "error"):
+            self._log.debug("spamd complains about a mail")
+
+
+def spawn(
+    reactor: SpamdReactor, folder: SpamdFolder, user: str, command: list[str], owner: Owner
+) -> SpamdProcess:
+    """Start a spamd with its keeper, which removes the folder at the end."""
+    process = SpamdProcess(folder, owner, reactor)
+    reactor.spawnProcess(
+        process,
+        sys.executable,
+        [sys.executable, "-m", KEEPER, str(folder.path), user, *command],
+        env=None,
+        childFDs={INPUT: "w", OUTPUT: "r", ERRORS: "r"},
+    )
+    return process

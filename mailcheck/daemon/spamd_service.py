@@ -1,0 +1,159 @@
+"""A spamd of our own, for machines where none runs: started by the first mail, ended when idle.
+
+A laptop on which nobody tests a mail does not pay the 240 MB it holds; the
+first mail after a pause waits 1-2 s for it.
+"""
+
+from collections.abc import Callable
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, DeferredList, fail, succeed
+from twisted.internet.interfaces import IDelayedCall
+from twisted.logger import Logger
+
+from mailcheck.checks.deliverability.content_filter import FilterProblem
+from mailcheck.daemon.spamd_folder import (
+    SpamdSettings,
+    find_spamd,
+    make_folder,
+    user_to_become,
+)
+from mailcheck.daemon.spamd_process import SpamdProcess, SpamdReactor, spawn
+from mailcheck.operations.filter_ports import FilterFailed
+
+START_SECONDS = 20.0
+"""It listens after 0.4-1.6 s; a busy machine takes longer."""
+
+IDLE_SECONDS = 600.0
+"""How long it stays after the last mail; longer than any mail is judged."""
+
+STABLE_SECONDS = 60.0
+"""One that has lived this long was not broken from the start."""
+
+MAX_BACK_OFF = 60.0
+"""Seconds that pass at the most until one that keeps dying is started again."""
+
+
+class SpamdService(Service):
+    """Keeps the promises of `PrivateSpamd` while it is started; ended before it is stopped."""
+
+    _log = Logger()
+
+    def __init__(self, reactor: SpamdReactor, settings: SpamdSettings) -> None:
+        self._reactor = reactor
+        self._settings = settings
+        self._current: SpamdProcess | None = None
+        self._all: set[SpamdProcess] = set()
+        self._waiting: list[Deferred[str]] = []
+        self._timer: IDelayedCall | None = None
+        self._short_lives = 0
+        self._not_before = 0.0
+        self.engine = "SpamAssassin"
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether it listens, or is about to."""
+        return self._current is not None
+
+    def socket_path(self) -> Deferred[str]:
+        """Give the socket's path as `PrivateSpamd` promises."""
+        if not self.running:
+            return fail(FilterFailed(FilterProblem.UNREACHABLE, "the daemon is stopping"))
+        if self._current is None:
+            try:
+                self._start()
+            except FilterFailed as failure:
+                return fail(failure)
+        assert self._current is not None
+        if self._current.listens:
+            self._set_timer(IDLE_SECONDS, self._end_idle)
+            return succeed(self._current.folder.socket)
+        waiting: Deferred[str] = Deferred(self._waiting.remove)
+        self._waiting.append(waiting)
+        return waiting
+
+    def stopService(self) -> Deferred[None]:
+        """Fires when every spamd is gone."""
+        super().stopService()
+        self._let_go("the daemon is stopping")
+        endings = [process.when_ended for process in self._all]
+        for process in list(self._all):
+            process.end()
+        ended: Deferred[None] = DeferredList(endings).addCallback(lambda _: None)
+        return ended
+
+    def spamd_listens(self, process: SpamdProcess) -> None:
+        """Tell those who wait."""
+        if process is not self._current:
+            return
+        self.engine = f"SpamAssassin {process.version}"
+        self._log.info("A private {engine} was started", engine=self.engine)
+        self._set_timer(IDLE_SECONDS, self._end_idle)
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.callback(process.folder.socket)
+
+    def spamd_ended(self, process: SpamdProcess) -> None:
+        """Note that it is gone; when that was not our wish, the next one may have to wait."""
+        self._all.discard(process)
+        if process is not self._current:
+            return
+        now = self._reactor.seconds()
+        is_stable = process.listens and now - process.started_at >= STABLE_SECONDS
+        self._short_lives = 0 if is_stable else self._short_lives + 1
+        if self._short_lives > 1:
+            self._not_before = now + min(MAX_BACK_OFF, 2.0 ** (self._short_lives - 2))
+        self._log.warn("The private spamd has ended by itself")
+        self._let_go("it has ended by itself")
+
+    def _start(self) -> None:
+        """Start one.
+
+        :raises FilterFailed: it can't be started, or not yet.
+        """
+        program = find_spamd()
+        if program is None:
+            raise FilterFailed(FilterProblem.NOT_INSTALLED)
+        if self._reactor.seconds() < self._not_before:
+            raise FilterFailed(FilterProblem.UNREACHABLE, "it keeps ending by itself")
+        try:
+            user = user_to_become(self._settings)
+            folder = make_folder(user)
+            command = folder.command(program, self._settings)
+            self._current = spawn(self._reactor, folder, user, command, self)
+        except (OSError, KeyError) as error:
+            raise FilterFailed(FilterProblem.UNREACHABLE, f"can't be started: {error}") from error
+        self._all.add(self._current)
+        self._set_timer(START_SECONDS, self._give_up_start)
+
+    def _end_idle(self) -> None:
+        self._log.info("The private spamd is idle and ends")
+        self._end_current("it was idle")
+
+    def _give_up_start(self) -> None:
+        self._log.warn("The private spamd does not start")
+        self._not_before = self._reactor.seconds() + MAX_BACK_OFF
+        self._end_current("it does not start")
+
+    def _end_current(self, why: str) -> None:
+        process = self._current
+        self._let_go(why)
+        if process is not None:
+            process.end()
+
+    def _let_go(self, why: str) -> None:
+        """Have none from now on; fail those who wait for it."""
+        self._current = None
+        self._forget_timer()
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            each.errback(FilterFailed(FilterProblem.UNREACHABLE, why))
+
+    def _set_timer(self, seconds: float, call: Callable[[], None]) -> None:
+        self._forget_timer()
+        self._timer = self._reactor.callLater(seconds, call)
+
+    def _forget_timer(self) -> None:
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._timer = None

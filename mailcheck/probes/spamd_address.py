@@ -1,0 +1,75 @@
+"""Where a spamd listens, as the configuration names it."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from twisted.internet.endpoints import (
+    HostnameEndpoint,
+    TCP4ClientEndpoint,
+    TCP6ClientEndpoint,
+    UNIXClientEndpoint,
+)
+from twisted.internet.interfaces import (
+    IReactorTCP,
+    IReactorTime,
+    IReactorUNIX,
+    IStreamClientEndpoint,
+)
+
+from mailcheck.core.network_addresses import parse_ip_address
+
+_UNIX = "unix:"
+_HOST_PORT = re.compile(
+    r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>\d{1,5})", re.ASCII
+)
+
+CONNECT_SECONDS = 5.0
+"""A spamd is near; one that takes longer is not there."""
+
+
+class SpamdReactor(IReactorTime, IReactorTCP, IReactorUNIX):
+    """What a reactor needs for this: time, and streams by TCP or Unix sockets."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpamdAddress:
+    """A host with its port, or the path of a Unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        """Write it as it is configured."""
+        if self.path:
+            return _UNIX + self.path
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    def endpoint(self, reactor: SpamdReactor) -> IStreamClientEndpoint:
+        """Give what connects there."""
+        if self.path:
+            return UNIXClientEndpoint(reactor, self.path, timeout=CONNECT_SECONDS)
+        address = parse_ip_address(self.host)
+        # A name is looked up by the system: containers have such names.
+        kind: Any = HostnameEndpoint
+        if address is not None:
+            kind = TCP4ClientEndpoint if address.version == 4 else TCP6ClientEndpoint
+        endpoint: IStreamClientEndpoint = kind(
+            reactor, self.host, self.port, timeout=CONNECT_SECONDS
+        )
+        return endpoint
+
+
+def parse_spamd_address(text: str) -> SpamdAddress:
+    """Read ``host:port``, ``[IPv6]:port`` or ``unix:/path``.
+
+    :raises ValueError: it is none of them.
+    """
+    if text.startswith(_UNIX + "/"):
+        return SpamdAddress(path=text.removeprefix(_UNIX))
+    match = _HOST_PORT.fullmatch(text)
+    if match is None or not 0 < int(match["port"]) < 65_536:
+        raise ValueError("write auto, off, host:port or unix:/path")
+    return SpamdAddress(match["six"] or match["host"], int(match["port"]))

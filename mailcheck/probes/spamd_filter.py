@@ -1,0 +1,151 @@
+"""The content filter: mails wait for a free place, then a spamd judges them."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.checks.deliverability.content_filter import (
+    FilterOutcome,
+    FilterProblem,
+    FilterVerdict,
+    unavailable,
+)
+from mailcheck.checks.deliverability.filtered_mail import FilteredMail, fit_for_filter
+from mailcheck.operations.filter_ports import FilterFailed
+from mailcheck.probes.spamd_finder import SpamdFinder
+
+ATTEMPTS = 2
+"""A spamd that was killed or restarted under a mail gets it once more."""
+
+PAUSE_SECONDS = 1.0
+"""Between the attempts: until it is noticed that a private spamd is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterLimits:
+    """How much is asked at a time; seconds.
+
+    Two children of spamd judge about six mails a second: a hundred that wait
+    are through in 17 s.
+    """
+
+    at_a_time: int = 2
+    waiting: int = 200
+    wait_seconds: float = 60.0
+    judge_seconds: float = 45.0
+    """For all of it: finding or starting a spamd, and both attempts."""
+
+
+class SpamdFilter:
+    """Judges mails by a spamd; keeps the promises of `ContentFilter`."""
+
+    _log = Logger()
+
+    def __init__(
+        self, finder: SpamdFinder, clock: IReactorTime, limits: FilterLimits | None = None
+    ) -> None:
+        self._finder = finder
+        self._clock = clock
+        self._limits = limits or FilterLimits()
+        self._judging = 0
+        self._queue: deque[Deferred[None]] = deque()
+        self._under_way: set[Deferred[FilterOutcome]] = set()
+        self._is_closed = False
+
+    def judge(self, raw_message: bytes) -> Deferred[FilterOutcome]:
+        """Judge a mail as `ContentFilter` promises."""
+        if self._is_closed:
+            return succeed(unavailable(FilterProblem.UNREACHABLE))
+        mail = fit_for_filter(raw_message)
+        if mail is None:
+            return succeed(unavailable(FilterProblem.TOO_LARGE))
+        judging = Deferred.fromCoroutine(self._judge(mail))
+        if not judging.called:
+            self._under_way.add(judging)
+            judging.addBoth(self._forget, judging)
+        return judging
+
+    def close(self) -> Deferred[None]:
+        """End what is under way as undetermined, and judge nothing from now on."""
+        self._is_closed = True
+        for judging in list(self._under_way):
+            judging.cancel()
+        return succeed(None)
+
+    async def _judge(self, mail: FilteredMail) -> FilterOutcome:
+        try:
+            await self._take_place()
+            try:
+                judging = Deferred.fromCoroutine(self._ask(mail))
+                verdict = await judging.addTimeout(
+                    self._limits.judge_seconds, self._clock, _give_up
+                )
+            finally:
+                self._leave_place()
+        except FilterFailed as failure:
+            if failure.problem not in (FilterProblem.OFF, FilterProblem.NOT_INSTALLED):
+                self._log.warn("The content filter did not judge: {failure}", failure=failure)
+            return unavailable(failure.problem)
+        except CancelledError:
+            if not self._is_closed:
+                raise
+            return unavailable(FilterProblem.UNREACHABLE)
+        except Exception:
+            # A fault of ours is none of the sender's: the report says "could not be determined".
+            self._log.failure("The content filter failed")
+            return unavailable(FilterProblem.BROKEN_ANSWER)
+        return replace(verdict, left_out=mail.left_out)
+
+    async def _ask(self, mail: FilteredMail) -> FilterVerdict:
+        for attempts_left in reversed(range(ATTEMPTS)):
+            client, engine = await self._finder.find()
+            try:
+                return replace(await client.report(mail.raw_message), engine=engine)
+            except FilterFailed as failure:
+                if failure.problem is not FilterProblem.UNREACHABLE:
+                    raise
+                self._finder.forget()
+                if not attempts_left:
+                    raise
+                await deferLater(self._clock, PAUSE_SECONDS)
+        raise AssertionError("there is at least one attempt")
+
+    async def _take_place(self) -> None:
+        if self._judging < self._limits.at_a_time:
+            self._judging += 1
+            return
+        if len(self._queue) >= self._limits.waiting:
+            raise FilterFailed(FilterProblem.BUSY, "too many mails are waiting")
+        turn: Deferred[None] = Deferred()
+        self._queue.append(turn)
+        try:
+            await turn.addTimeout(self._limits.wait_seconds, self._clock, _too_busy)
+        finally:
+            if turn in self._queue:
+                self._queue.remove(turn)
+
+    def _leave_place(self) -> None:
+        if self._queue:
+            # The place goes straight to the next one.
+            self._queue.popleft().callback(None)
+        else:
+            self._judging -= 1
+
+    def _forget(
+        self, outcome: FilterOutcome | Failure, judging: Deferred[FilterOutcome]
+    ) -> FilterOutcome | Failure:
+        self._under_way.discard(judging)
+        return outcome
+
+
+def _give_up(_: object, seconds: float) -> FilterVerdict:
+    raise FilterFailed(FilterProblem.TIMEOUT, f"no verdict in {seconds:.0f} s")
+
+
+def _too_busy(_: object, seconds: float) -> None:
+    raise FilterFailed(FilterProblem.BUSY, f"no place in {seconds:.0f} s")
