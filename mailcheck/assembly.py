@@ -168,7 +168,7 @@ class Assembly:
         api = Api(gate, [*routes.routes(), *self.checks.routes()], urls, self.now)
         pages = OpenPages(self.inbox.share, urls, self.is_ready)
         mcp = self._mcp(gate, urls)
-        dashboard = self.dashboard.resource(urls)
+        dashboard = self.dashboard.resource(urls, self.authenticator, self.inbox)
         return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
 
     def _mcp(self, gate: Gate, urls: RequestUrls) -> McpEndpoint:

@@ -6,10 +6,12 @@ from typing import Any
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.attempts import Attempts
+from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.operations.dashboard_sessions import DashboardSessions
 from mailcheck.operations.invitations import Invitations
 from mailcheck.operations.keep_accounts import KeepAccounts
+from mailcheck.operations.own_keys import OwnKeys
 from mailcheck.operations.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.ports import Lane, Now
 from mailcheck.operations.register import Register, Registration, RegistrationRules
@@ -17,10 +19,12 @@ from mailcheck.operations.sign_in import SignIn
 from mailcheck.storage.engine import Engine
 from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.session_store import SqlSessionStore
+from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.dashboard.account_pages import AccountPages
 from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.application import Dashboard
+from mailcheck.web.dashboard.key_pages import KeyPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.static_files import StaticFiles
@@ -42,6 +46,8 @@ class DashboardAssembly:
     ) -> None:
         options = config.accounts
         self._config = config
+        self._accounts = accounts
+        self._meter = meter
         self._now = now
         self._random_bytes = random_bytes
         passwords = SqlPasswordStore(engine)
@@ -61,8 +67,11 @@ class DashboardAssembly:
             now,
         )
 
-    def resource(self, urls: RequestUrls) -> Any:
+    def resource(
+        self, urls: RequestUrls, authenticator: Authenticator, inbox: InboxOperations
+    ) -> Any:
         """Build what answers at ``<public_url>/``."""
+        keys = OwnKeys(self._accounts, authenticator, self._meter)
         networks = [ip_network(text) for text in self._config.web.trusted_proxies]
         static = StaticFiles()
         renderer = Renderer(static)
@@ -72,6 +81,15 @@ class DashboardAssembly:
         pages = [
             *static.pages(),
             *SignInPages(self.sign_in, self.register, self.sessions, renderer).pages(),
-            *AccountPages(self.sign_in, self.register, renderer).pages(),
+            *AccountPages(
+                self.sign_in,
+                self.register,
+                self.invitations,
+                keys,
+                inbox.read,
+                self._config.inbox.domain,
+                renderer,
+            ).pages(),
+            *KeyPages(keys, renderer).pages(),
         ]
         return Dashboard(admission, renderer, pages).resource()

@@ -128,6 +128,10 @@ class InvitationInvalid(ExpectedFailure):
     """The invitation was used before, has expired, or never was one."""
 
 
+class NotOperator(ExpectedFailure):
+    """Only the operator's account may do this."""
+
+
 class FormExpired(ExpectedFailure):
     """A form was not given out to this visitor, or was kept open for too long."""
 

@@ -1,6 +1,6 @@
 """Who is calling: from the secret of an API key to the account behind it."""
 
-from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.accounts import ApiKey, Caller, RequestLimits
 from mailcheck.core.errors import InvalidCredentials, StoreUnavailable
 from mailcheck.core.identifiers import KeyId, digest_secret
 from mailcheck.core.instants import Instant
@@ -28,13 +28,19 @@ class Authenticator:
                 "the API key is unknown" if key is None else "the API key has been revoked"
             )
         self._uses[key.id] = self._now()
-        limits = RequestLimits(
-            per_minute=self._default_limits.per_minute
-            if key.per_minute is None
-            else key.per_minute,
-            per_day=self._default_limits.per_day if key.per_day is None else key.per_day,
+        return Caller(key.account_id, key.id, self.limits_of(key))
+
+    def limits_of(self, key: ApiKey) -> RequestLimits:
+        """Give the limits of a key: its own, else the configured ones."""
+        default = self._default_limits
+        return RequestLimits(
+            per_minute=default.per_minute if key.per_minute is None else key.per_minute,
+            per_day=default.per_day if key.per_day is None else key.per_day,
         )
-        return Caller(key.account_id, key.id, limits)
+
+    def last_use(self, key: ApiKey) -> Instant | None:
+        """Tell when a key was last used, as far as this daemon knows."""
+        return self._uses.get(key.id, key.last_used_at)
 
     async def save_key_uses(self) -> None:
         """Write down when keys were last used: now and then, not for every request.

@@ -4,11 +4,17 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import LimitExceeded
+from mailcheck.core.identifiers import KeyId
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.operations.ports import Now, RateCounters
 
 _NOTHING = RequestLimits(per_minute=0, per_day=0)
+
+
+def key_subject(key_id: KeyId) -> str:
+    """Name a key as the one whose requests are counted."""
+    return f"key {key_id}"
 
 
 class RequestMeter:

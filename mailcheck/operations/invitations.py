@@ -1,6 +1,7 @@
 """Invitations: links with which one account each can be made."""
 
-from mailcheck.core.errors import InvitationInvalid
+from mailcheck.core.accounts import Account
+from mailcheck.core.errors import InvitationInvalid, NotOperator
 from mailcheck.core.identifiers import RandomBytes, digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.dashboard_ports import PasswordStore
@@ -24,6 +25,15 @@ class Invitations:
         expires_at = Instant(now + INVITATION_DAYS * DAY)
         await self._store.add_invitation(digest_secret(code), now, expires_at)
         return code
+
+    async def invite_as(self, account: Account) -> str:
+        """Make an invitation, as an account that may.
+
+        :raises NotOperator: it may not.
+        """
+        if not account.is_operator:
+            raise NotOperator("only the operator of this service can invite people")
+        return await self.invite()
 
     async def require(self, code: str) -> None:
         """Look whether an invitation can be used.

@@ -10,7 +10,7 @@ from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavai
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.authenticate import Authenticator
-from mailcheck.operations.count_requests import RequestMeter
+from mailcheck.operations.count_requests import RequestMeter, key_subject
 from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.request_headers import header_values
 
@@ -71,14 +71,14 @@ class Gate:
 
     async def count(self, caller: Caller) -> Admitted | Refused:
         """Count a request of a known caller against its limits."""
-        usage = await self._meter.count(_subject(caller), caller.limits)
+        usage = await self._meter.count(key_subject(caller.key_id), caller.limits)
         if usage.exhausted is not None:
             return Refused(usage, self._meter.refusal(usage, caller.limits))
         return Admitted(usage, caller)
 
     async def look(self, caller: Caller) -> Admitted:
         """Say what a caller has left, for a request that does not count."""
-        return Admitted(await self._meter.look(_subject(caller), caller.limits), caller)
+        return Admitted(await self._meter.look(key_subject(caller.key_id), caller.limits), caller)
 
     async def _refuse_unknown(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable
@@ -89,10 +89,6 @@ class Gate:
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
             return Refused(usage, self._meter.refusal(usage, self._anonymous))
         return Refused(usage, failure)
-
-
-def _subject(caller: Caller) -> str:
-    return f"key {caller.key_id}"
 
 
 def budget_address(client_ip: str) -> str:

@@ -1,27 +1,103 @@
-"""The overview, and the account itself."""
+"""The overview, the password, and invitations."""
 
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.operations.invitations import INVITATION_DAYS, Invitations
+from mailcheck.operations.own_keys import OwnKeys
+from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.register import Register, Registration
 from mailcheck.operations.sign_in import SignIn
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.sign_in_pages import session_headers
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.errors import reply_to_failure
 from mailcheck.web.replies import Reply
 
 
 class AccountPages:
-    """What is there to see first, and the password."""
+    """What is there to see first, and the account itself."""
 
-    def __init__(self, sign_in: SignIn, register: Register, renderer: Renderer) -> None:
+    def __init__(
+        self,
+        sign_in: SignIn,
+        register: Register,
+        invitations: Invitations,
+        keys: OwnKeys,
+        inbox: ReadInbox,
+        domain: str,
+        renderer: Renderer,
+    ) -> None:
+        """``domain`` is that of the inboxes."""
         self._sign_in = sign_in
         self._register = register
+        self._invitations = invitations
+        self._keys = keys
+        self._inbox = inbox
+        self._domain = domain
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
         """List the pages."""
-        return [Page("GET", "/", self.overview, is_open=True)]
+        return [
+            Page("GET", "/", self.overview, is_open=True),
+            Page("GET", "/account", self.account),
+            Page("POST", "/account/password", self.change_password),
+            Page("POST", "/account/invitations", self.invite),
+        ]
 
     async def overview(self, visit: Visit) -> Reply:
         """GET /: for who is signed in, and for anybody else."""
         if visit.owner is None:
-            can_register = self._register.rules.mode is Registration.OPEN
-            return self._renderer.page(visit, "welcome.html", can_register=can_register)
-        return self._renderer.page(visit, "overview.html")
+            return self._renderer.page(
+                visit,
+                "welcome.html",
+                can_register=self._register.rules.mode is Registration.OPEN,
+            )
+        account = visit.account
+        return self._renderer.page(
+            visit,
+            "overview.html",
+            address=join_subaddress(account.mailbox_name, "", self._domain),
+            tagged=join_subaddress(account.mailbox_name, "signup", self._domain),
+            inbox=await self._inbox.overview(account.id),
+            keys=await self._keys.valid(account),
+        )
+
+    async def account(self, visit: Visit) -> Reply:
+        """GET /account."""
+        return self._account_page(visit)
+
+    async def change_password(self, visit: Visit) -> Reply:
+        """POST /account/password: old, new, again."""
+        old, new = visit.form.text("old") or "", visit.form.text("new") or ""
+        try:
+            if new != (visit.form.text("again") or ""):
+                raise InvalidParameter("again", "the new password is not the same both times")
+            signed_in = await self._sign_in.change_password(visit.account, old, new)
+        except ExpectedFailure as failure:
+            return self._account_page(visit, failure)
+        headers = session_headers(visit, signed_in)
+        return redirect(visit, "/account", headers=headers, done="password-changed")
+
+    async def invite(self, visit: Visit) -> Reply:
+        """POST /account/invitations: by the operator. The answer shows the link once."""
+        code = await self._invitations.invite_as(visit.account)
+        link = f"{visit.urls.public_url}/sign-up?invitation={code}"
+        return self._account_page(visit, invitation=link)
+
+    def _account_page(
+        self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None
+    ) -> Reply:
+        refusal = None if failure is None else reply_to_failure(failure)
+        return self._renderer.page(
+            visit,
+            "account.html",
+            status=200 if refusal is None else refusal.status,
+            headers=None if refusal is None else refusal.headers,
+            problem=None if failure is None else str(failure),
+            can_invite=visit.account.is_operator
+            and self._register.rules.mode is Registration.INVITE,
+            invitation=invitation,
+            invitation_days=INVITATION_DAYS,
+            mode=self._register.rules.mode,
+        )
