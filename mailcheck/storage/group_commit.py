@@ -1,4 +1,4 @@
-"""Group commit: all writes that wait while one commit runs share the next.
+"""Group commit: all writes that wait while others are committed share the next commit.
 
 One fsync then serves many mails, so ``synchronous=FULL`` is both safe and
 fast. There is no timer: an idle store commits a lone write at once.
@@ -18,13 +18,21 @@ MAX_GROUP = 256
 """Writes in one commit; bounds how long the first of them waits for the last."""
 
 
+MAX_UNDER_WAY = 2
+"""Groups that the writer has at a time: it begins the next while the answer to one is on its way.
+With more of them the groups, and what a commit is shared by, get smaller."""
+
+
 class GroupCommit:
-    """Collects writes and has them committed in groups, one group at a time."""
+    """Collects writes and has them committed in groups.
+
+    :param commit: commits the groups it is given one after the other, in their order.
+    """
 
     def __init__(self, commit: Callable[[Sequence[Write]], Deferred[list[Outcome]]]) -> None:
         self._commit = commit
         self._waiting: list[tuple[Write, Deferred[Any]]] = []
-        self._is_committing = False
+        self._under_way = 0
         self._is_closed = False
         self._when_finished: Deferred[None] = Deferred()
 
@@ -34,7 +42,7 @@ class GroupCommit:
             return fail(StoreUnavailable("the database is closed"))
         when_committed: Deferred[Result] = Deferred()
         self._waiting.append((Write(work, item), when_committed))
-        if not self._is_committing:
+        if self._under_way < MAX_UNDER_WAY:
             self._commit_next()
         return when_committed
 
@@ -46,17 +54,16 @@ class GroupCommit:
 
     def _commit_next(self) -> None:
         group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-        self._is_committing = True
+        self._under_way += 1
         committed = maybeDeferred(self._commit, [write for write, _ in group])
         committed.addBoth(self._finish, [when_committed for _, when_committed in group])
 
     def _finish(self, outcomes: list[Outcome] | Failure, group: list[Deferred[Any]]) -> None:
         # The next commit starts before anyone hears of this one: the disk
         # works while replies are written.
+        self._under_way -= 1
         if self._waiting:
             self._commit_next()
-        else:
-            self._is_committing = False
         for number, when_committed in enumerate(group):
             outcome = outcomes if isinstance(outcomes, Failure) else outcomes[number]
             if isinstance(outcome, ExpectedFailure | Failure):
@@ -66,5 +73,5 @@ class GroupCommit:
         self._tell_finished()
 
     def _tell_finished(self) -> None:
-        if self._is_closed and not self._is_committing and not self._when_finished.called:
+        if self._is_closed and not self._under_way and not self._when_finished.called:
             self._when_finished.callback(None)

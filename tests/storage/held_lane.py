@@ -31,10 +31,10 @@ class HeldLane(DirectLane):
         self._is_holding_calls, self._is_holding_answers = False, True
 
     def let_go(self) -> None:
-        """Run and answer what was held, and hold nothing more."""
-        self._is_holding_calls = self._is_holding_answers = False
+        """Run and answer what was held, and what comes of it, in order; then hold nothing more."""
         while self.held:
             self.held.pop(0)()
+        self._is_holding_calls = self._is_holding_answers = False
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call, now or later."""

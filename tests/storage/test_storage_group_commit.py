@@ -64,14 +64,16 @@ def test_a_lone_write_is_committed_at_once() -> None:
 
 
 def test_writes_that_wait_share_a_commit() -> None:
-    """What is given while a commit runs is committed together, in order, in the next one."""
+    """Two groups are with the writer; what is given meanwhile is committed together, in order."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(5)]
-    assert commits.groups == [[0]]
+    assert commits.groups == [[0], [1]]
     commits.end()
-    assert commits.groups == [[0], [1, 2, 3, 4]]
+    assert commits.groups == [[0], [1], [2, 3, 4]]
     assert [one.called for one in written] == [True, False, False, False, False]
+    commits.end()
+    assert [one.called for one in written] == [True, True, False, False, False]
     commits.end()
     assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
 
@@ -81,9 +83,9 @@ def test_groups_are_bounded() -> None:
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
     written = [group_commit.submit(nothing, number) for number in range(2 * MAX_GROUP)]
-    for _ in range(3):
+    for _ in range(4):
         commits.end()
-    assert [len(group) for group in commits.groups] == [1, MAX_GROUP, MAX_GROUP - 1]
+    assert [len(group) for group in commits.groups] == [1, 1, MAX_GROUP, MAX_GROUP - 2]
     assert [result_of(one) for one in written] == list(range(2 * MAX_GROUP))
 
 
@@ -94,8 +96,10 @@ def test_the_next_commit_begins_before_anyone_hears_of_the_last() -> None:
     seen: list[int] = []
     group_commit.submit(nothing, 1).addCallback(lambda _: seen.append(len(commits.groups)))
     group_commit.submit(nothing, 2)
+    group_commit.submit(nothing, 3)
     commits.end()
-    assert seen == [2]
+    assert seen == [3]
+    commits.end()
     commits.end()
 
 
@@ -117,26 +121,29 @@ def test_expected_failures_are_told_to_their_own() -> None:
     """An expected failure, or one that is not, goes to the write that it belongs to."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
-    written = [group_commit.submit(nothing, number) for number in range(4)]
+    written = [group_commit.submit(nothing, number) for number in range(5)]
     commits.end()
-    commits.end([AccountNameTaken("taken"), Failure(ZeroDivisionError()), 3])
-    assert isinstance(failure_of(written[1]), AccountNameTaken)
-    assert isinstance(failure_of(written[2]), ZeroDivisionError)
-    assert [result_of(one) for one in (written[0], written[3])] == [0, 3]
+    commits.end()
+    commits.end([AccountNameTaken("taken"), Failure(ZeroDivisionError()), 4])
+    assert isinstance(failure_of(written[2]), AccountNameTaken)
+    assert isinstance(failure_of(written[3]), ZeroDivisionError)
+    assert [result_of(one) for one in (written[0], written[1], written[4])] == [0, 1, 4]
 
 
 def test_a_commit_that_fails() -> None:
     """A commit that fails fails all its writes and no others, and the store goes on."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
-    written = [group_commit.submit(nothing, number) for number in range(3)]
+    written = [group_commit.submit(nothing, number) for number in range(4)]
     commits.end()
-    later = group_commit.submit(nothing, 3)
+    later = group_commit.submit(nothing, 4)
+    commits.end()
     commits.end(StoreUnavailable("the disk is full"))
-    assert [type(failure_of(one)) for one in written[1:]] == [StoreUnavailable] * 2
-    assert commits.groups[-1] == [3]
+    assert [type(failure_of(one)) for one in written[2:]] == [StoreUnavailable] * 2
+    assert [result_of(one) for one in written[:2]] == [0, 1]
+    assert commits.groups[-1] == [4]
     commits.end()
-    assert result_of(later) == 3
+    assert result_of(later) == 4
 
 
 def test_a_commit_that_can_not_begin() -> None:
@@ -154,14 +161,15 @@ def test_a_writer_that_has_gone() -> None:
     """Who cancels its write leaves its neighbours, and the write, alone."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
-    written = [group_commit.submit(nothing, number) for number in range(3)]
+    written = [group_commit.submit(nothing, number) for number in range(4)]
     failures: list[Failure] = []
-    written[1].addErrback(failures.append)
-    written[1].cancel()
+    written[2].addErrback(failures.append)
+    written[2].cancel()
     commits.end()
-    assert commits.groups[1] == [1, 2]
+    assert commits.groups[2] == [2, 3]
     commits.end()
-    assert result_of(written[2]) == 2
+    commits.end()
+    assert result_of(written[3]) == 3
     assert len(failures) == 1
 
 
@@ -169,16 +177,16 @@ def test_closing_finishes_what_was_given() -> None:
     """A store that is closed commits all it was given and takes no more."""
     commits = HeldCommits()
     group_commit = GroupCommit(commits)
-    written = [group_commit.submit(nothing, number) for number in range(3)]
+    written = [group_commit.submit(nothing, number) for number in range(4)]
     closed = group_commit.close()
     late = group_commit.submit(nothing, 9)
     assert isinstance(failure_of(late), StoreUnavailable)
-    commits.end()
-    assert not closed.called
-    commits.end()
-    assert [result_of(one) for one in written] == [0, 1, 2]
+    for _ in range(3):
+        assert not closed.called
+        commits.end()
+    assert [result_of(one) for one in written] == [0, 1, 2, 3]
     assert closed.called
-    assert commits.groups == [[0], [1, 2]]
+    assert commits.groups == [[0], [1], [2, 3]]
 
 
 def test_closing_an_idle_store() -> None:
