@@ -92,8 +92,9 @@ class SignatureOfMail:
     ``explanation`` is one sentence on how the result came about; ``key`` is
     nothing when no key was found or could not be looked up. ``fault`` is
     nothing when it passes. ``unsigned_octets`` are those at the end of the body
-    that ``l=`` leaves unsigned, if it passes. ``key_record_name`` is where the
-    key stands when a CNAME leads there.
+    that ``l=`` leaves unsigned, and ``seconds_ahead`` tells how long after the
+    mail arrived it is dated, if it passes. ``key_record_name`` is where the key
+    really stands: where a CNAME led, if there is one.
     """
 
     header: SignatureHeader
@@ -102,6 +103,7 @@ class SignatureOfMail:
     explanation: str
     fault: SignatureFault | None = None
     unsigned_octets: int = 0
+    seconds_ahead: int = 0
     key_record_name: str = ""
 
     @property

@@ -1,0 +1,163 @@
+"""The words for what is wrong with the signatures of a mail."""
+
+from collections.abc import Iterator
+
+from mailcheck.checks.dkim.findings import describe
+from mailcheck.checks.dkim.key_record import GOOD_RSA_BITS
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault, SignatureOfMail
+from mailcheck.checks.dkim.verdicts import DkimKey
+from mailcheck.checks.dkim.verify_rules import describe_duration
+from mailcheck.checks.findings import Finding, Severity
+
+_SIGNER = "your mail server, or the provider that sends for you,"
+
+_FIXES = {
+    SignatureFault.MALFORMED: (
+        f"Bring the software that signs up to date, or tell whoever runs it: {_SIGNER} writes a"
+        " DKIM-Signature field that receivers can't use."
+    ),
+    SignatureFault.KEY_UNDETERMINED: (
+        "Check the mail again in a minute; if it stays, the name servers of that domain don't"
+        " answer."
+    ),
+    SignatureFault.NO_KEY: (
+        "Publish the TXT record that {signer} shows for this selector at exactly {name}; if it is"
+        " there already, look for the domain typed twice at the end of its name, and wait until the"
+        " old answer has left the caches (up to an hour)."
+    ),
+    SignatureFault.NO_KEY_RECORD: (
+        "Replace the TXT record at {name} by the one that {signer} shows; it begins with v=DKIM1."
+    ),
+    SignatureFault.SEVERAL_KEYS: (
+        "Keep the one TXT record at {name} that belongs to the key in use, and move the others to"
+        " selectors of their own."
+    ),
+    SignatureFault.KEY_REVOKED: (
+        "Sign with the new key, or publish the key in use at {name} again: {signer} still signs"
+        " with one that was withdrawn."
+    ),
+    SignatureFault.KEY_BROKEN: (
+        "Publish the TXT record at {name} anew, copied whole from what {signer} shows."
+    ),
+    SignatureFault.KEY_TOO_SHORT: (
+        f"Make a new RSA key of {GOOD_RSA_BITS} bits, publish it under a new selector, and sign"
+        " with it."
+    ),
+    SignatureFault.KEY_OF_OTHER_TYPE: (
+        "Publish the key that is in use at {name}, or sign with the one that is published there; an"
+        " RSA key and an Ed25519 key need two selectors."
+    ),
+    SignatureFault.OTHER_IDENTITY: (
+        "Remove t=s from the record at {name}, or sign with the domain of the address itself"
+        " (d= equal to what is behind the @ of i=)."
+    ),
+    SignatureFault.SHA1: "Set the signer to rsa-sha256; the key can stay if it is long enough.",
+    SignatureFault.EXPIRED: (
+        "Give signatures a longer life (a week, or no end at all: leave x= out), and look why the"
+        " mail was on its way for so long; a wrong clock of the signing server does it too."
+    ),
+    SignatureFault.FROM_THE_FUTURE: "Set the clock and the time zone of the server that signs.",
+    SignatureFault.BODY_CUT: (
+        "Switch the body length off in the signer (l=), and look for what shortens mails after"
+        " signing."
+    ),
+    SignatureFault.BODY_CHANGED: (
+        "Sign last: the usual causes are a footer or disclaimer added after signing, a virus"
+        " scanner or mailing list that rewrites the mail, links replaced for tracking, and a server"
+        " on the way that converts 8-bit text or breaks lines over 998 characters. Signing with"
+        " c=relaxed/relaxed bears changed blanks."
+    ),
+    SignatureFault.HEADER_CHANGED: (
+        "Compare the key in use with the record at {name} (a key made anew but not published is the"
+        " commonest cause). Else look for a server that rewrites From, To, Subject, Date or"
+        " Message-ID after signing, adds a second one of them, or folds them anew: signing with"
+        " c=relaxed/relaxed bears the last."
+    ),
+}
+
+
+def describe_signatures(dkim: DkimOfMail) -> tuple[Finding, ...]:
+    """Give all there is to say about the signatures of a mail, each thing once."""
+    return tuple(dict.fromkeys(_describe(dkim)))
+
+
+def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iterator[Finding]:
+    """Give what there is to say about one; milder when another one passes."""
+    if signature.fault is None:
+        yield from _describe_passing(signature)
+    else:
+        yield _describe_fault(signature, signature.fault, has_passing=has_passing)
+
+
+def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
+    if not dkim.signatures:
+        yield _unsigned()
+    has_passing = bool(dkim.passing)
+    for signature in dkim.signatures:
+        yield from describe_signature(signature, has_passing=has_passing)
+    if dkim.unchecked:
+        yield Finding(
+            "dkim.many-signatures",
+            Severity.NOTE,
+            f"The mail has {len(dkim.signatures) + dkim.unchecked} signatures; only the first"
+            f" {len(dkim.signatures)} were verified, as receivers do.",
+            "Look which servers sign the mail, and let each do it once.",
+        )
+
+
+def _unsigned() -> Finding:
+    return Finding(
+        "dkim.unsigned",
+        Severity.ERROR,
+        "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
+        " unaltered; Google, Yahoo and Microsoft ask for one.",
+        "Switch DKIM signing on in your mail server or at your mail provider, and publish the"
+        " record that it shows.",
+    )
+
+
+def _describe_fault(
+    signature: SignatureOfMail, fault: SignatureFault, *, has_passing: bool
+) -> Finding:
+    if not signature.result.is_determined:
+        severity = Severity.UNDETERMINED
+    else:
+        severity = Severity.WARNING if has_passing else Severity.ERROR
+    name = signature.header.key_name
+    if signature.key is not None:
+        name = signature.key_record_name or name
+    fix = _FIXES[fault].replace("{name}", name).replace("{signer}", _SIGNER)
+    return Finding(f"dkim.{fault.value}", severity, signature.explanation, fix)
+
+
+def _describe_passing(signature: SignatureOfMail) -> Iterator[Finding]:
+    header = signature.header
+    if signature.key is not None:
+        where = signature.key_record_name
+        key = DkimKey(
+            selector=header.selector,
+            record_name=header.key_name,
+            record=signature.key,
+            alias_of=where if where != header.key_name else "",
+            is_one_of_several=False,
+        )
+        yield from describe(key, has_usable=True)
+    if header.body_length is not None:
+        rest = signature.unsigned_octets
+        unsigned = f"; the last {rest} octets of this mail are not signed" if rest else ""
+        yield Finding(
+            "dkim.body-length",
+            Severity.WARNING,
+            f"The signature of {header.signing_domain} covers the first {header.body_length} octets"
+            f" of the body only (l=), so anybody can add text that seems signed{unsigned}.",
+            "Switch the body length off in the signer, so that it writes no l=.",
+        )
+    if signature.seconds_ahead:
+        yield Finding(
+            "dkim.clock-ahead",
+            Severity.WARNING,
+            f"The signature of {header.signing_domain} is dated"
+            f" {describe_duration(signature.seconds_ahead)} after the mail arrived (t=); some"
+            " receivers refuse such a signature.",
+            "Set the clock and the time zone of the server that signs.",
+        )

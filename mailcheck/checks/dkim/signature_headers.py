@@ -1,0 +1,235 @@
+"""DKIM-Signature fields as values (RFC 6376 3.5)."""
+
+import base64
+import binascii
+import re
+from dataclasses import dataclass
+
+from mailcheck.checks.dkim.mail_source import split_mail
+from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
+from mailcheck.checks.dkim.signature_names import InvalidName, to_a_labels
+from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.core.domain_names import MAX_NAME, is_within
+
+MAX_SIGNATURES = 10
+"""Signatures that are verified; mail through two providers and a list has about four."""
+
+MAX_OCTETS = 64 * 1024
+"""Octets of a field besides its blanks; one that copies the whole header (z=) has 10,000."""
+
+MAX_LOCAL_PART = 64  # octets that are shown, RFC 5321 4.5.3.1.1
+
+SHA1 = "rsa-sha1"
+ALGORITHMS = ("rsa-sha256", "ed25519-sha256", SHA1)
+FORMS = ("simple", "relaxed")
+SHA256_OCTETS = 32
+
+_MANDATORY = ("v", "a", "b", "bh", "d", "h", "s")
+_BLANKS = b" \t\r\n"
+_DIGITS = re.compile(r"[0-9]{1,76}", re.ASCII)  # RFC 6376 3.5, of l=; t= and x= are shorter
+
+
+class MalformedSignature(Exception):
+    """A signature can't be verified; the text says why, as the end of "The signature ..."."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureTags:
+    """The tags of a signature; each method raises `MalformedSignature` where one is broken."""
+
+    tags: dict[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        """Give a value."""
+        return self.tags.get(name, default)
+
+    def joined(self, name: str, default: str = "") -> str:
+        """Give a value that may have blanks anywhere, without them."""
+        return "".join(self.text(name, default).split())
+
+    def number(self, name: str) -> int | None:
+        """Give a value of digits, or nothing without the tag."""
+        if name not in self.tags:
+            return None
+        text = self.text(name)
+        if _DIGITS.fullmatch(text) is None:
+            raise MalformedSignature(f"has no number in {name}=")
+        return int(text)
+
+    def octets(self, name: str) -> bytes:
+        """Give what a value in Base64 stands for."""
+        try:
+            decoded = base64.b64decode(self.joined(name), validate=True)
+        except (binascii.Error, ValueError):
+            raise MalformedSignature(f"has no proper Base64 in {name}=") from None
+        if not decoded:
+            raise MalformedSignature(f"has nothing in {name}=")
+        return decoded
+
+    def domain(self, name: str) -> str:
+        """Give a name in A-labels."""
+        try:
+            return to_a_labels(self.text(name))
+        except InvalidName as problem:
+            raise MalformedSignature(f"has no proper name in {name}=: {problem}") from None
+
+
+def read_signatures(raw_message: bytes) -> tuple[tuple[SignatureHeader, ...], int]:
+    """Read the signatures of a mail, the topmost first, and count those that are too many.
+
+    Any bytes can be read: what is broken is said in `SignatureHeader.problem`.
+    """
+    source = split_mail(raw_message)
+    bodies = source.named(b"dkim-signature")
+    problem = "" if source.is_whole else "is in a mail with more header fields than anybody reads"
+    looked_at = bodies[:MAX_SIGNATURES]
+    headers = tuple(_read(index, body, problem) for index, body in enumerate(looked_at))
+    return headers, len(bodies) - len(headers)
+
+
+def parse_tags(body: bytes) -> SignatureTags:
+    """Read the tags of a field's body.
+
+    :raises MalformedSignature: it is no tag list, or too long to be read.
+    """
+    if len(body) > MAX_OCTETS and len(body.translate(None, _BLANKS)) > MAX_OCTETS:
+        raise MalformedSignature(f"is longer than {MAX_OCTETS // 1024} KiB")
+    parsed = parse_tag_list(body.decode("utf-8", "backslashreplace"))
+    if parsed.problems:
+        raise MalformedSignature(f"is no list of tags: {parsed.problems[0]}")
+    return SignatureTags(dict(parsed.tags))
+
+
+def parse_canonicalization(tags: SignatureTags) -> str:
+    """Give the forms of header and body, like ``relaxed/simple`` (RFC 6376 3.5, ``c=``).
+
+    :raises MalformedSignature: there are no such forms.
+    """
+    header, slash, body = tags.text("c", "simple/simple").lower().partition("/")
+    body = body if slash else "simple"
+    if header not in FORMS or body not in FORMS:
+        raise MalformedSignature(f"names an unknown canonicalization (c={tags.text('c')[:40]})")
+    return f"{header}/{body}"
+
+
+def parse_algorithm(tags: SignatureTags) -> str:
+    """Give the algorithm.
+
+    :raises MalformedSignature: nobody knows it.
+    """
+    algorithm = tags.text("a").lower()
+    if algorithm not in ALGORITHMS:
+        raise MalformedSignature(f"was made with an unknown algorithm (a={algorithm[:40]})")
+    return algorithm
+
+
+def parse_key_place(tags: SignatureTags) -> tuple[str, str]:
+    """Give selector and domain.
+
+    :raises MalformedSignature: no key can stand there.
+    """
+    selector, domain = tags.domain("s"), tags.domain("d")
+    if len(f"{selector}._domainkey.{domain}") > MAX_NAME:
+        raise MalformedSignature(f"has a selector and a domain of over {MAX_NAME} characters")
+    return selector, domain
+
+
+def parse_signed_fields(tags: SignatureTags) -> tuple[str, ...]:
+    """Give the names in ``h=``, in lower case."""
+    return tuple(tags.joined("h").lower().split(":"))
+
+
+def require(tags: SignatureTags, names: tuple[str, ...]) -> None:
+    """Check that tags are there.
+
+    :raises MalformedSignature: one isn't.
+    """
+    missing = [f"{name}=" for name in names if name not in tags.tags]
+    if missing:
+        raise MalformedSignature(f"lacks {', '.join(missing)}")
+
+
+def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
+    try:
+        tags = parse_tags(body)
+    except MalformedSignature as malformed:
+        return _broken(index, SignatureTags({}), problem or str(malformed))
+    try:
+        header = _parse(index, tags, problem)
+    except MalformedSignature as malformed:
+        return _broken(index, tags, problem or str(malformed))
+    return header
+
+
+def _broken(index: int, tags: SignatureTags, problem: str) -> SignatureHeader:
+    """Give what can be shown of a signature that can't be verified."""
+    try:
+        selector, domain = parse_key_place(tags)
+    except MalformedSignature:
+        selector = domain = ""
+    return SignatureHeader(
+        index=index,
+        signing_domain=domain,
+        selector=selector,
+        agent_id="",
+        algorithm=tags.text("a").lower()[:40],
+        signed_fields=(),
+        canonicalization="",
+        body_length=None,
+        signed_at=None,
+        expires_at=None,
+        problem=problem,
+    )
+
+
+def _parse(index: int, tags: SignatureTags, problem: str) -> SignatureHeader:
+    require(tags, _MANDATORY)
+    if tags.text("v") != "1":
+        raise MalformedSignature(f"is of an unknown version (v={tags.text('v')[:40]})")
+    selector, domain = parse_key_place(tags)
+    header = SignatureHeader(
+        index=index,
+        signing_domain=domain,
+        selector=selector,
+        agent_id=_parse_agent_id(tags, domain),
+        algorithm=parse_algorithm(tags),
+        signed_fields=parse_signed_fields(tags),
+        canonicalization=parse_canonicalization(tags),
+        body_length=tags.number("l"),
+        signed_at=tags.number("t"),
+        expires_at=tags.number("x"),
+        problem=problem,
+        body_hash=tags.octets("bh"),
+        signature=tags.octets("b"),
+    )
+    _check(header, tags)
+    return header
+
+
+def _parse_agent_id(tags: SignatureTags, domain: str) -> str:
+    """Give ``i=``, its domain in A-labels."""
+    local_part, at, host = tags.text("i", f"@{domain}").rpartition("@")
+    if not at:
+        raise MalformedSignature("has no @ in i=")
+    try:
+        host = to_a_labels(host)
+    except InvalidName as invalid:
+        raise MalformedSignature(f"has no proper domain in i=: {invalid}") from None
+    if not is_within(host, domain):
+        raise MalformedSignature(f"speaks for {host} (i=), which is not within {domain} (d=)")
+    return f"{local_part[:MAX_LOCAL_PART]}@{host}"
+
+
+def _check(header: SignatureHeader, tags: SignatureTags) -> None:
+    """Check what RFC 6376 6.1.1 asks of a signature."""
+    if "from" not in header.signed_fields:
+        raise MalformedSignature("does not cover the From field (h=)")
+    if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
+        raise MalformedSignature(
+            f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
+        )
+    begin, end = header.signed_at, header.expires_at
+    if begin is not None and end is not None and begin >= end:
+        raise MalformedSignature("ends (x=) before it was made (t=)")
+    if header.algorithm != SHA1 and len(header.body_hash) != SHA256_OCTETS:
+        raise MalformedSignature("has a body hash (bh=) that is not one of SHA-256")
