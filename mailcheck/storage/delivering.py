@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.cursors import Position
-from mailcheck.core.errors import InboxFull, RecipientUnknown
+from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.messages import Delivery
 from mailcheck.core.subaddresses import fold_tag
+from mailcheck.storage.deliverability_mails import AddressedTests, Judged, Numbered
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.inbox_rows import read_inboxes
 
@@ -40,6 +41,8 @@ _COUNT_TAG = """
         message_count = inbox_tag.message_count + excluded.message_count,
         latest_at = excluded.latest_at
 """
+
+_Outcome = tuple[Position, ...] | RecipientUnknown | AddressUsed | InboxFull
 
 
 @dataclass(slots=True)
@@ -79,52 +82,63 @@ class DeliverMails:
     """Writes a group of deliveries; the outcome of each is its positions or why not.
 
     A delivery is stored for all its recipients or for none, so that a sender
-    who tries again does not make copies.
+    who tries again does not make copies. Positions are those of its messages:
+    the address of a deliverability test gets none.
     """
 
     def __init__(self, default_quota: Quota) -> None:
         self._default_quota = default_quota
 
-    def __call__(
-        self, transaction: Transaction, deliveries: Sequence[Delivery]
-    ) -> list[tuple[Position, ...] | RecipientUnknown | InboxFull]:
+    def __call__(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> list[_Outcome]:
         """Write all that there is room for, in the order in which they came."""
-        accounts = {
-            recipient.account_id
-            for delivery in deliveries
-            for recipient in delivery.envelope.recipients
-        }
+        accounts = set()
+        test_ids = set()
+        for delivery in deliveries:
+            for recipient in delivery.envelope.recipients:
+                accounts.add(recipient.account_id)
+                if recipient.test_id is not None:
+                    test_ids.add(recipient.test_id)
         inboxes = read_inboxes(transaction, accounts, self._default_quota)
-        group = _Group({account: _Counters.of(inbox) for account, inbox in inboxes.items()})
+        counters = {account: _Counters.of(inbox) for account, inbox in inboxes.items()}
+        group = _Group(counters, AddressedTests(transaction, test_ids) if test_ids else None)
         outcomes = [group.add(delivery) for delivery in deliveries]
         group.write(transaction)
         return outcomes
 
 
 class _Group:
-    def __init__(self, counters: dict[AccountId, _Counters]) -> None:
+    def __init__(self, counters: dict[AccountId, _Counters], tests: AddressedTests | None) -> None:
         self._counters = counters
+        self._tests = tests
         self._deliveries: list[tuple[str | int | bytes | None, ...]] = []
         self._messages: list[tuple[str | int, ...]] = []
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
         self._advanced: set[AccountId] = set()
 
-    def add(self, delivery: Delivery) -> tuple[Position, ...] | RecipientUnknown | InboxFull:
+    def add(self, delivery: Delivery) -> _Outcome:
+        judged = self._judge(delivery)
+        if not isinstance(judged, Judged):
+            return judged
         size = len(delivery.raw_message)
-        refusal = self._refuse(delivery.envelope.recipients, size)
+        refusal = self._refuse(judged.messages, size)
         if refusal is not None:
             return refusal
-        self._deliveries.append(_delivery_row(delivery, size))
-        return tuple(
-            self._add_message(delivery, number, recipient, size)
-            for number, recipient in enumerate(delivery.envelope.recipients)
-        )
+        if judged.messages or judged.tests:
+            self._deliveries.append(_delivery_row(delivery, size))
+        if self._tests is not None:
+            self._tests.take(delivery, judged.tests)
+        return tuple(self._add_message(delivery, numbered, size) for numbered in judged.messages)
+
+    def _judge(self, delivery: Delivery) -> Judged | RecipientUnknown | AddressUsed:
+        if self._tests is None:
+            return Judged(tuple(enumerate(delivery.envelope.recipients)), ())
+        return self._tests.judge(delivery)
 
     def _refuse(
-        self, recipients: Sequence[Recipient], size: int
+        self, recipients: Sequence[Numbered], size: int
     ) -> RecipientUnknown | InboxFull | None:
         messages: dict[AccountId, int] = {}
-        for recipient in recipients:
+        for _, recipient in recipients:
             messages[recipient.account_id] = messages.get(recipient.account_id, 0) + 1
         for account_id, count in messages.items():
             counters = self._counters.get(account_id)
@@ -134,9 +148,8 @@ class _Group:
                 return InboxFull("the inbox is full; mail older than its retention makes room")
         return None
 
-    def _add_message(
-        self, delivery: Delivery, number: int, recipient: Recipient, size: int
-    ) -> Position:
+    def _add_message(self, delivery: Delivery, numbered: Numbered, size: int) -> Position:
+        number, recipient = numbered
         position = self._counters[recipient.account_id].add(size)
         self._advanced.add(recipient.account_id)
         tag_key = fold_tag(recipient.tag)
@@ -180,6 +193,8 @@ class _Group:
                 for (account, key), tag in self._tags.items()
             ],
         )
+        if self._tests is not None:
+            self._tests.write()
 
 
 def _delivery_row(delivery: Delivery, size: int) -> tuple[str | int | bytes | None, ...]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mailcheck.storage.deliverability_rows import DROP_UNSHARED_DELIVERY
 from mailcheck.storage.engine import Transaction
 
 REMOVABLE_COLUMNS = (
@@ -32,11 +33,6 @@ _REFRESH_TAG = """
     ) WHERE account_id = ? AND tag_key = ?
 """
 
-_DROP_UNSHARED_DELIVERY = """
-    DELETE FROM delivery WHERE id = ?
-    AND NOT EXISTS (SELECT 1 FROM message WHERE message.delivery_id = delivery.id)
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Removable:
@@ -50,7 +46,7 @@ class Removable:
 
 
 def remove_messages(transaction: Transaction, messages: Sequence[Removable]) -> None:
-    """Remove the messages for good, and the deliveries that no other message needs."""
+    """Remove the messages for good, and the deliveries that no other message and no test needs."""
     transaction.execute_many(
         "DELETE FROM message WHERE id = ?", [(m.message_id,) for m in messages]
     )
@@ -68,5 +64,5 @@ def remove_messages(transaction: Transaction, messages: Sequence[Removable]) -> 
     transaction.execute_many(_DROP_EMPTY_TAG, list(tags))
     transaction.execute_many(_REFRESH_TAG, list(tags))
     transaction.execute_many(
-        _DROP_UNSHARED_DELIVERY, [(delivery,) for delivery in {m.delivery_id for m in messages}]
+        DROP_UNSHARED_DELIVERY, [(delivery,) for delivery in {m.delivery_id for m in messages}]
     )

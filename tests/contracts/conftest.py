@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from mailcheck.core.accounts import Quota
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.lanes.threads import ThreadLane
+from mailcheck.operations.deliverability_ports import DeliverabilityStore
 from mailcheck.operations.ports import (
     AccountStore,
     ContentStore,
@@ -22,6 +23,7 @@ from mailcheck.operations.ports import (
 )
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
+from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
@@ -41,6 +43,7 @@ class Stores:
     contents: ContentStore
     expiry: ExpiryStore
     accounts: AccountStore
+    tests: DeliverabilityStore
 
 
 class PicklingLane(DirectLane):
@@ -87,6 +90,7 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         contents=SqlContentStore(engine),
         expiry=SqlExpiryStore(engine, engine.give_back_space),
         accounts=SqlAccountStore(engine),
+        tests=SqlDeliverabilityStore(engine),
     )
     await engine.close()
     if request.param == "sqlite as in processes":

@@ -5,8 +5,15 @@ from itertools import count
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.content import MessageContent
+from mailcheck.core.deliverability_tests import (
+    ADDRESS_LIFETIME,
+    DeliverabilityTest,
+    State,
+    local_part_of,
+)
 from mailcheck.core.identifiers import (
     AccountId,
+    DeliverabilityTestId,
     DeliveryId,
     MessageId,
     new_time_ordered_id,
@@ -48,6 +55,26 @@ def recipient(account_id: str, tag: str = "") -> Recipient:
     return Recipient(f"dev-{account_id}{subaddress}@mailcheck.example", AccountId(account_id), tag)
 
 
+def deliverability_test(
+    name: str, account_id: str = "ann", created_at: Instant = NOON, **facts: object
+) -> DeliverabilityTest:
+    """Make a pending test of an account; its id begins with its name."""
+    known: dict[str, object] = {"state": State.PENDING, "share_token": f"secret-{name}"}
+    return DeliverabilityTest(
+        id=DeliverabilityTestId(name.ljust(13, "a")),
+        account_id=AccountId(account_id),
+        created_at=created_at,
+        expires_at=Instant(created_at + ADDRESS_LIFETIME),
+        **{**known, **facts},  # type: ignore[arg-type]
+    )
+
+
+def addressed(test: DeliverabilityTest) -> Recipient:
+    """Make the recipient that a test's address is."""
+    address = f"{local_part_of(test.id)}@mailcheck.example"
+    return Recipient(address, test.account_id, "", test.id)
+
+
 def mail(
     subject: str = "Welcome", body: str = "Hello", author: str = "Shop <shop@example.com>"
 ) -> bytes:
@@ -62,6 +89,7 @@ def delivery(
     expires_at: Instant | None = None,
     sender: str = "bounce@example.com",
     session: Session = SESSION,
+    transcript: tuple[str, ...] = (),
 ) -> Delivery:
     """Make a mail for some recipients; ids are new and in the order of the calls."""
 
@@ -71,7 +99,7 @@ def delivery(
     return Delivery(
         id=DeliveryId(new_id()),
         session=session,
-        envelope=Envelope(sender, recipients),
+        envelope=Envelope(sender, recipients, transcript),
         raw_message=mail() if raw is None else raw,
         received_at=received_at,
         expires_at=Instant(received_at + RETENTION) if expires_at is None else expires_at,

@@ -1,0 +1,142 @@
+"""What users and time do to deliverability tests: made, rechecked, shared, expired, forgotten."""
+
+import json
+
+from mailcheck.core.deliverability_tests import (
+    MAX_PENDING,
+    TRANSITIONS,
+    DeliverabilityTest,
+    State,
+    Trigger,
+)
+from mailcheck.core.errors import TooManyPendingTests
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
+from mailcheck.core.instants import SECOND, Instant
+from mailcheck.storage.deliverability_rows import DROP_UNSHARED_DELIVERY, move
+from mailcheck.storage.engine import Transaction, Value, for_each
+
+_INTO_TEST = """
+    INSERT INTO deliverability_test (
+        id, account_id, state, created_at, expires_at, forget_at, share_token,
+        attempts, failure, received_at, delivery_id, transcript
+    )
+"""
+
+_ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
+
+
+@for_each
+def add(
+    transaction: Transaction, item: tuple[DeliverabilityTest, Instant]
+) -> TooManyPendingTests | None:
+    """Add a pending test, unless too many are."""
+    test, forget_at = item
+    ((count, oldest),) = transaction.rows(
+        "SELECT COUNT(*), MIN(expires_at) FROM deliverability_test "
+        "WHERE account_id = ? AND state = ? AND expires_at > ?",
+        (test.account_id, State.PENDING.value, test.created_at),
+    )
+    if count >= MAX_PENDING:
+        return TooManyPendingTests(
+            f"{count} tests of this account wait for their mail, its limit; "
+            f"use one of them, or wait until the oldest expires",
+            -((test.created_at - oldest) // SECOND),
+        )
+    transaction.execute(
+        f"{_INTO_TEST} VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', NULL, NULL, NULL)",
+        _known(test, forget_at),
+    )
+    return None
+
+
+@for_each
+def add_of_message(
+    transaction: Transaction, item: tuple[DeliverabilityTest, MessageId, Instant]
+) -> bool:
+    """Add a test that shares the mail of a message; false when the account has no such one."""
+    test, message_id, forget_at = item
+    added = transaction.execute(
+        f"{_INTO_TEST} SELECT ?, ?, ?, ?, ?, ?, ?, 0, '', received_at, delivery_id, ? "
+        "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
+        (
+            *_known(test, forget_at),
+            json.dumps(()),
+            message_id,
+            test.account_id,
+            test.created_at,
+        ),
+    )
+    return added == 1
+
+
+def _known(test: DeliverabilityTest, forget_at: Instant) -> tuple[str | int, ...]:
+    return (
+        test.id,
+        test.account_id,
+        test.state.value,
+        test.created_at,
+        test.expires_at,
+        forget_at,
+        test.share_token,
+    )
+
+
+@for_each
+def recheck(
+    transaction: Transaction, item: tuple[AccountId, DeliverabilityTestId, Instant]
+) -> State | None:
+    """Put a test that has ended back into processing; gives the state it was in."""
+    account_id, test_id, now = item
+    row = transaction.row(
+        "SELECT state FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ?",
+        (test_id, account_id, now),
+    )
+    if row is None:
+        return None
+    state = State(row[0])
+    if (state, Trigger.RECHECK) in TRANSITIONS:
+        move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
+    return state
+
+
+@for_each
+def replace_share_token(
+    transaction: Transaction, item: tuple[str, DeliverabilityTestId, AccountId, Instant]
+) -> bool:
+    """Change the secret of a test's share link."""
+    return bool(
+        transaction.execute(
+            "UPDATE deliverability_test SET share_token = ? "
+            "WHERE id = ? AND account_id = ? AND forget_at > ?",
+            item,
+        )
+    )
+
+
+@for_each
+def expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    """Move tests whose address has expired without a mail."""
+    rows = transaction.rows(
+        "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
+        "ORDER BY expires_at LIMIT ?",
+        item,
+    )
+    for (test_id,) in rows:
+        move(transaction, test_id, State.PENDING, Trigger.ADDRESS_EXPIRED, {})
+    return len(rows)
+
+
+@for_each
+def forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    """Delete tests, and mails that neither a message nor another test needs."""
+    rows = transaction.rows(
+        "SELECT id, delivery_id FROM deliverability_test WHERE forget_at <= ? "
+        "ORDER BY forget_at LIMIT ?",
+        item,
+    )
+    transaction.execute_many(
+        "DELETE FROM deliverability_test WHERE id = ?", [(test_id,) for test_id, _ in rows]
+    )
+    deliveries = {delivery_id for _, delivery_id in rows if delivery_id is not None}
+    transaction.execute_many(DROP_UNSHARED_DELIVERY, [(one,) for one in deliveries])
+    return len(rows)

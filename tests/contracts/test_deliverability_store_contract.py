@@ -1,0 +1,520 @@
+"""What every `DeliverabilityStore` promises, and a `DeliveryStore` about mail to tests."""
+
+from dataclasses import replace
+
+import pytest
+from pytest_twisted import async_yield_fixture
+from twisted.internet.defer import DeferredList
+
+from mailcheck.core.content import HeaderSummary
+from mailcheck.core.deliverability_tests import (
+    ADDRESS_LIFETIME,
+    MAX_ATTEMPTS,
+    MAX_PENDING,
+    DeliverabilityResult,
+    DeliverabilityTest,
+    ListedTest,
+    ReceivedMail,
+    State,
+    StoredReport,
+)
+from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown, TooManyPendingTests
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
+from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.messages import Delivery, MessageSummary
+from mailcheck.operations.deliverability_ports import Lease
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import (
+    NOON,
+    RETENTION,
+    SESSION,
+    account,
+    addressed,
+    at,
+    deliverability_test,
+    delivery,
+    mail,
+    recipient,
+)
+
+ANN, BOB = AccountId("ann"), AccountId("bob")
+FORGET_AT = Instant(NOON + 7 * DAY)
+EXPIRY = Instant(NOON + ADDRESS_LIFETIME)
+REPORT = StoredReport(95, '{"checks": {}}')
+TRANSCRIPT = ("S: 220 ready", "C: EHLO mx.example.com")
+
+
+@async_yield_fixture(autouse=True)
+async def accounts(stores: Stores) -> None:  # type: ignore[misc]
+    """Two accounts."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    yield
+
+
+async def add(stores: Stores, name: str, **facts: object) -> DeliverabilityTest:
+    """Add a test of ann's."""
+    test = deliverability_test(name, **facts)  # type: ignore[arg-type]
+    await stores.tests.add(test, Instant(test.created_at + 7 * DAY))
+    return test
+
+
+async def receive(
+    stores: Stores, test: DeliverabilityTest, seconds: float = 60, **facts: object
+) -> Delivery:
+    """Deliver a mail to a test."""
+    sent = delivery(addressed(test), received_at=at(seconds), **facts)  # type: ignore[arg-type]
+    assert await stores.deliveries.deliver(sent) == ()
+    return sent
+
+
+async def state(stores: Stores, test: DeliverabilityTest, now: Instant = NOON) -> State:
+    """Give the state that a test is in."""
+    found = await stores.tests.find_any(test.id, now)
+    assert found is not None
+    return found.test.state
+
+
+async def claimed(
+    stores: Stores, holder: str = "one", now: Instant = NOON, until: Instant = EXPIRY
+) -> list[DeliverabilityTestId]:
+    """Claim what can be claimed; gives the ids."""
+    return [test.id for test in await stores.tests.claim(Lease(holder, until), now, 10)]
+
+
+async def completed(stores: Stores, name: str, seconds: float = 60) -> DeliverabilityTest:
+    """Add a test that has got its mail and its report."""
+    test = await add(stores, name)
+    await receive(stores, test, seconds)
+    assert await claimed(stores) == [test.id]
+    assert await stores.tests.complete(test.id, "one", REPORT)
+    return test
+
+
+async def messages(stores: Stores, account_id: AccountId) -> list[MessageSummary]:
+    """Give the messages of an inbox."""
+    found, _ = await stores.messages.oldest_matches(account_id, MessageFilter(), NOON, 100)
+    return list(found)
+
+
+async def test_a_new_test(stores: Stores) -> None:
+    """A new test is found by its account, as it was made, and has neither mail nor report."""
+    test = await add(stores, "x")
+    assert await stores.tests.find(ANN, test.id, NOON) == DeliverabilityResult(test)
+    assert await stores.tests.find_any(test.id, NOON) == DeliverabilityResult(test)
+    assert await stores.tests.read_mail(test.id) is None
+
+
+async def test_isolation(stores: Stores) -> None:
+    """A test of another account is not found, not listed, not rechecked and not shared anew."""
+    test = await completed(stores, "x")
+    assert await stores.tests.find(BOB, test.id, NOON) is None
+    assert (await stores.tests.page(BOB, NOON, 10, 0)).total == 0
+    assert await stores.tests.recheck(BOB, test.id, NOON) is None
+    assert not await stores.tests.replace_share_token(BOB, test.id, "new", NOON)
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found is not None
+    assert (found.test.state, found.test.share_token) == (State.COMPLETED, "secret-x")
+
+
+async def test_pending_tests_are_bounded(stores: Stores) -> None:
+    """An account has so many pending tests and no more; used and expired ones do not count."""
+    tests = [await add(stores, f"x{chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(99)]
+    await add(stores, "y", created_at=at(-60.5))
+    assert len(tests) + 1 == MAX_PENDING
+    late = deliverability_test("z")
+    with pytest.raises(TooManyPendingTests) as caught:
+        await stores.tests.add(late, FORGET_AT)
+    # The oldest expires in 3539.5 s.
+    assert caught.value.retry_after == 3540
+    await stores.tests.add(deliverability_test("b", "bob"), FORGET_AT)
+    await receive(stores, tests[0])
+    await stores.tests.add(late, FORGET_AT)
+    await stores.tests.add(replace(late, id="q", created_at=at(3540)), FORGET_AT)  # type: ignore[arg-type]
+
+
+async def test_mail_for_a_test(stores: Stores) -> None:
+    """The first mail is stored byte for byte, and the test is in processing with it at once."""
+    test = await add(stores, "x")
+    raw = bytes(range(256))
+    sent = await receive(stores, test, 60, raw=raw, sender="", transcript=TRANSCRIPT)
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found == DeliverabilityResult(
+        replace(test, state=State.PROCESSING, received_at=at(60), delivery_id=sent.id)
+    )
+    assert await stores.tests.read_mail(test.id) == ReceivedMail(
+        SESSION, "", at(60), raw, TRANSCRIPT
+    )
+    assert await messages(stores, ANN) == []
+    inbox = await stores.deliveries.find_account_inbox(ANN)
+    assert inbox is not None
+    assert (inbox.message_count, inbox.byte_count) == (0, 0)
+
+
+@pytest.mark.parametrize("seconds", [3600, 3601])
+async def test_mail_for_an_expired_address(stores: Stores, seconds: float) -> None:
+    """From the moment of its expiry an address takes nothing, swept or not."""
+    test = await add(stores, "x")
+    late = delivery(addressed(test), received_at=at(seconds))
+    for _ in range(2):
+        with pytest.raises(RecipientUnknown):
+            await stores.deliveries.deliver(late)
+        await stores.tests.expire(at(seconds), 10)
+    assert await state(stores, test, at(seconds)) is State.EXPIRED
+    assert await stores.contents.underived(10) == []
+
+
+async def test_mail_in_the_last_moment(stores: Stores) -> None:
+    """A mail that comes a millisecond before the expiry is taken."""
+    test = await add(stores, "x")
+    await receive(stores, test, 3599.999)
+    assert await stores.tests.expire(EXPIRY, 10) == 0
+    assert await state(stores, test, EXPIRY) is State.PROCESSING
+
+
+async def test_mail_for_a_test_that_is_not_there(stores: Stores) -> None:
+    """A test that was never made takes nothing."""
+    with pytest.raises(RecipientUnknown):
+        await stores.deliveries.deliver(delivery(addressed(deliverability_test("x"))))
+
+
+async def test_the_same_mail_again(stores: Stores) -> None:
+    """The identical mail again succeeds and changes nothing, whatever state the test is in."""
+    test = await add(stores, "x")
+    sent = await receive(stores, test, transcript=TRANSCRIPT)
+    before = await stores.tests.find(ANN, test.id, NOON)
+    await receive(stores, test, 61)
+    assert await stores.tests.find(ANN, test.id, NOON) == before
+    await claimed(stores)
+    await stores.tests.complete(test.id, "one", REPORT)
+    await receive(stores, test, 3700)
+    assert await state(stores, test) is State.COMPLETED
+    received = await stores.tests.read_mail(test.id)
+    assert received is not None
+    assert (received.received_at, received.transcript) == (at(60), TRANSCRIPT)
+    assert await stores.contents.underived(10) == [sent.id]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"raw": mail("Welcome", "Hallo")}, {"raw": mail() + b"\r\n"}, {"sender": "else@example.com"}],
+    ids=["same size", "another size", "another sender"],
+)
+async def test_another_mail(stores: Stores, other: dict[str, object]) -> None:
+    """Another mail for a test that has one is refused, and nothing of it is stored."""
+    test = await add(stores, "x")
+    sent = await receive(stores, test)
+    again = delivery(addressed(test), recipient("ann"), received_at=at(61), **other)  # type: ignore[arg-type]
+    with pytest.raises(AddressUsed):
+        await stores.deliveries.deliver(again)
+    assert await messages(stores, ANN) == []
+    assert await stores.contents.underived(10) == [sent.id]
+
+
+async def test_mail_for_a_test_in_a_burst(stores: Stores) -> None:
+    """Of mails that come together the first is the test's; copies succeed, others are refused."""
+    test = await add(stores, "x")
+    mails = [
+        delivery(addressed(test), raw=mail(subject), received_at=at(60))
+        for subject in ("one", "one", "two", "one", "two")
+    ]
+    mails.insert(2, delivery(recipient("ann")))
+    outcomes = await DeferredList(
+        [stores.deliveries.deliver(one) for one in mails], consumeErrors=True
+    )
+    assert [ok for ok, _ in outcomes] == [True, True, True, False, True, False]
+    assert [type(failure.value) for ok, failure in outcomes if not ok] == [AddressUsed] * 2
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found is not None
+    assert found.test.delivery_id == mails[0].id
+    assert len(await messages(stores, ANN)) == 1
+
+
+async def test_mail_for_tests_and_inboxes(stores: Stores) -> None:
+    """A mail for tests and inboxes of several accounts reaches all of them, stored once."""
+    ours, theirs = await add(stores, "x"), await add(stores, "y", account_id="bob")
+    sent = delivery(
+        recipient("bob", "b"),
+        addressed(ours),
+        recipient("ann", "a"),
+        addressed(theirs),
+        received_at=at(60),
+    )
+    assert await stores.deliveries.deliver(sent) == (1, 1)
+    for test in (ours, theirs):
+        assert await state(stores, test) is State.PROCESSING
+    for account_id, number in ((ANN, 2), (BOB, 0)):
+        (message,) = await messages(stores, account_id)
+        assert (message.delivery_id, message.id) == (sent.id, sent.message_ids[number])
+    # Sent again by one who did not hear our reply: no second copy anywhere.
+    again = delivery(*sent.envelope.recipients, received_at=at(61))
+    assert await stores.deliveries.deliver(again) == ()
+    assert len(await messages(stores, ANN)) == len(await messages(stores, BOB)) == 1
+    # But an inbox that the first one was not for gets it.
+    more = delivery(addressed(ours), recipient("ann", "a"), recipient("ann", "c"))
+    assert await stores.deliveries.deliver(more) == (2,)
+
+
+async def test_all_or_nothing(stores: Stores) -> None:
+    """A mail that one of its inboxes has no room for is not the test's either."""
+    await stores.accounts.add_account(account("cid", max_messages=0))
+    test, gone = await add(stores, "x"), deliverability_test("y")
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(delivery(addressed(test), recipient("cid")))
+    with pytest.raises(RecipientUnknown):
+        await stores.deliveries.deliver(
+            delivery(addressed(test), recipient("ann"), addressed(gone))
+        )
+    assert await state(stores, test) is State.PENDING
+    assert await messages(stores, ANN) == []
+    assert await stores.contents.underived(10) == []
+    await receive(stores, test)
+
+
+async def test_claims(stores: Stores) -> None:
+    """What waits is claimed once, the oldest mail first, and each claim is an attempt."""
+    tests = [await add(stores, name) for name in ("x", "y", "z")]
+    await add(stores, "p")
+    for test, seconds in zip(tests, (30, 10, 20), strict=True):
+        await receive(stores, test, seconds)
+    lease = Lease("one", at(30))
+    first = await stores.tests.claim(lease, NOON, 2)
+    assert [(test.id, test.attempts) for test in first] == [(tests[1].id, 1), (tests[2].id, 1)]
+    assert await claimed(stores, "two") == [tests[0].id]
+    assert await claimed(stores, "one") == []
+
+
+async def test_a_lease_that_ends(stores: Stores) -> None:
+    """Another one takes over when the lease has ended; what its holder brings then counts not."""
+    test = await add(stores, "x")
+    await receive(stores, test)
+    await claimed(stores, "one", NOON, at(30))
+    assert await claimed(stores, "two", at(29.999)) == []
+    assert await claimed(stores, "two", at(30), at(60)) == [test.id]
+    assert await stores.tests.renew(Lease("one", at(90)), [test.id]) == frozenset()
+    assert not await stores.tests.complete(test.id, "one", REPORT)
+    assert await stores.tests.fail_attempt(test.id, "one", "no", NOON) is None
+    await stores.tests.release("one", is_attempt=False)
+    assert await state(stores, test) is State.PROCESSING
+    assert await stores.tests.complete(test.id, "two", REPORT)
+
+
+async def test_renewing(stores: Stores) -> None:
+    """A lease that is renewed goes on."""
+    test = await add(stores, "x")
+    await receive(stores, test)
+    await claimed(stores, "one", NOON, at(30))
+    assert await stores.tests.renew(Lease("one", at(60)), [test.id]) == {test.id}
+    assert await claimed(stores, "two", at(59)) == []
+    assert await claimed(stores, "two", at(60)) == [test.id]
+
+
+async def test_completing(stores: Stores) -> None:
+    """The report is kept as it is given, once; the test is nobody's any more."""
+    test = await completed(stores, "x")
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found is not None
+    assert (found.test.state, found.report, found.failure) == (State.COMPLETED, REPORT, "")
+    assert not await stores.tests.complete(test.id, "one", StoredReport(0, "{}"))
+    assert await stores.tests.renew(Lease("one", at(60)), [test.id]) == frozenset()
+    assert await claimed(stores, now=EXPIRY) == []
+
+
+async def test_failing(stores: Stores) -> None:
+    """An analysis that fails is tried again later, and ends in error after so many attempts."""
+    test = await add(stores, "x")
+    await receive(stores, test)
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        now = at(attempt * 10)
+        assert await claimed(stores, now=now) == [test.id]
+        after = await stores.tests.fail_attempt(test.id, "one", "why", Instant(now + 5_000))
+        assert after is (State.ERROR if attempt == MAX_ATTEMPTS else State.PROCESSING)
+        assert await claimed(stores, now=Instant(now + 4_999)) == []
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found is not None
+    assert (found.test.state, found.report, found.failure) == (State.ERROR, None, "why")
+
+
+async def test_analyses_that_never_end(stores: Stores) -> None:
+    """A mail that takes the daemon down each time ends in error, and is not begun for ever."""
+    test = await add(stores, "x")
+    await receive(stores, test)
+    for _ in range(MAX_ATTEMPTS):
+        assert await claimed(stores) == [test.id]
+        await stores.tests.release("one", is_attempt=True)
+    assert await claimed(stores) == []
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found is not None
+    assert (found.test.state, found.failure) == (
+        State.ERROR,
+        "the analysis began 3 times and never ended",
+    )
+
+
+async def test_releasing(stores: Stores) -> None:
+    """What was let go of in order can be claimed at once, and counts as no attempt."""
+    tests = [await add(stores, name) for name in ("x", "y")]
+    for test in tests:
+        await receive(stores, test)
+    for _ in range(MAX_ATTEMPTS + 1):
+        assert await claimed(stores) == [test.id for test in tests]
+        await stores.tests.release("two", is_attempt=False)
+        assert await claimed(stores) == []
+        await stores.tests.release("one", is_attempt=False)
+    assert [test.attempts for test in await stores.tests.claim(Lease("a", EXPIRY), NOON, 9)] == [
+        1,
+        1,
+    ]
+
+
+async def test_recheck(stores: Stores) -> None:
+    """A recheck of what has ended starts anew: no report, no failure, all attempts."""
+    test = await completed(stores, "x")
+    assert await stores.tests.recheck(ANN, test.id, NOON) is State.COMPLETED
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found is not None
+    assert (found.test.state, found.test.attempts, found.report) == (State.PROCESSING, 0, None)
+    assert await stores.tests.recheck(ANN, test.id, NOON) is State.PROCESSING
+    assert await claimed(stores) == [test.id]
+    assert await stores.tests.recheck(ANN, test.id, NOON) is State.PROCESSING
+    assert await claimed(stores, "two") == []
+    for _ in range(MAX_ATTEMPTS):
+        await stores.tests.fail_attempt(test.id, "one", "why", NOON)
+        await claimed(stores)
+    assert await stores.tests.recheck(ANN, test.id, NOON) is State.ERROR
+    assert await state(stores, test) is State.PROCESSING
+    assert await claimed(stores) == [test.id]
+
+
+async def test_recheck_without_a_mail(stores: Stores) -> None:
+    """What has no mail is left as it is."""
+    test = await add(stores, "x")
+    assert await stores.tests.recheck(ANN, test.id, NOON) is State.PENDING
+    await stores.tests.expire(EXPIRY, 10)
+    assert await stores.tests.recheck(ANN, test.id, EXPIRY) is State.EXPIRED
+    assert await state(stores, test, EXPIRY) is State.EXPIRED
+    assert await stores.tests.recheck(ANN, DeliverabilityTestId("gone"), NOON) is None
+
+
+async def test_expiry(stores: Stores) -> None:
+    """A test is expired from its very moment on; the state follows in pieces."""
+    tests = [await add(stores, name, created_at=at(n)) for n, name in enumerate("xyz")]
+    assert await state(stores, tests[0], Instant(EXPIRY - 1)) is State.PENDING
+    assert await state(stores, tests[0], EXPIRY) is State.EXPIRED
+    assert await state(stores, tests[1], EXPIRY) is State.PENDING
+    late = at(3602)
+    assert [await stores.tests.expire(late, 2) for _ in range(3)] == [2, 1, 0]
+    # What is expired stays so, whatever the clock says.
+    assert [await state(stores, test) for test in tests] == [State.EXPIRED] * 3
+
+
+async def test_scoring_a_message(stores: Stores) -> None:
+    """A test of a message begins in processing with the message's mail, which both share."""
+    sent = delivery(recipient("ann"), received_at=at(-60), sender="")
+    await stores.deliveries.deliver(sent)
+    test = deliverability_test("x", state=State.PROCESSING)
+    assert await stores.tests.add_of_message(test, sent.message_ids[0], FORGET_AT)
+    found = await stores.tests.find(ANN, test.id, NOON)
+    assert found == DeliverabilityResult(replace(test, received_at=at(-60), delivery_id=sent.id))
+    assert await stores.tests.read_mail(test.id) == ReceivedMail(
+        SESSION, "", at(-60), sent.raw_message
+    )
+    assert await claimed(stores) == [test.id]
+
+
+async def test_scoring_a_message_that_is_not_there(stores: Stores) -> None:
+    """A message of another account, one that has expired, or none at all makes no test."""
+    sent = delivery(recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    (message_id,) = sent.message_ids
+    for test, wanted in (
+        (deliverability_test("x", "bob"), message_id),
+        (deliverability_test("x", created_at=Instant(NOON + RETENTION)), message_id),
+        (deliverability_test("x"), MessageId("gone")),
+    ):
+        assert not await stores.tests.add_of_message(test, wanted, FORGET_AT)
+        assert await stores.tests.find_any(test.id, NOON) is None
+
+
+async def test_a_mail_lives_as_long_as_it_is_needed(stores: Stores) -> None:
+    """The bytes stay while a message or a test needs them, whichever goes first."""
+    first, second = await add(stores, "x"), await add(stores, "y")
+    both = [delivery(addressed(test), recipient("ann")) for test in (first, second)]
+    for sent in both:
+        await stores.deliveries.deliver(sent)
+    # The message goes first.
+    (message_id,) = both[0].message_ids[1:]
+    assert await stores.messages.delete_message(ANN, message_id, NOON)
+    assert await stores.contents.raw_message(both[0].id) is not None
+    assert await stores.expiry.expire(Instant(NOON + RETENTION), 10) == 1
+    assert [await stores.contents.raw_message(one.id) for one in both] == [mail(), mail()]
+    assert await stores.tests.forget(FORGET_AT, 10) == 2
+    assert [await stores.contents.raw_message(one.id) for one in both] == [None, None]
+
+
+async def test_forgetting_a_test_leaves_the_message(stores: Stores) -> None:
+    """When a test goes first, the message keeps its bytes; and so does another test."""
+    sent = delivery(recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    for name, forget_at in (("x", at(1)), ("y", at(2))):
+        test = deliverability_test(name)
+        assert await stores.tests.add_of_message(test, sent.message_ids[0], forget_at)
+    assert await stores.tests.forget(at(1), 10) == 1
+    await stores.messages.delete_message(ANN, sent.message_ids[0], NOON)
+    assert await stores.contents.raw_message(sent.id) == sent.raw_message
+    assert await stores.tests.forget(at(2), 10) == 1
+    assert await stores.contents.raw_message(sent.id) is None
+
+
+async def test_forgetting(stores: Stores) -> None:
+    """Results are kept so long after the mail, unused tests after they were made; then hidden."""
+    unused, used = await add(stores, "x"), await completed(stores, "y", 600)
+    assert await stores.tests.find(ANN, unused.id, Instant(FORGET_AT - 1)) is not None
+    assert await stores.tests.find(ANN, unused.id, FORGET_AT) is None
+    later = Instant(FORGET_AT + 10 * MINUTE)
+    assert (await stores.tests.page(ANN, Instant(later - 1), 10, 0)).total == 1
+    assert await stores.tests.find_any(used.id, Instant(later - 1)) is not None
+    assert await stores.tests.find_any(used.id, later) is None
+    assert await stores.tests.recheck(ANN, used.id, later) is None
+    assert not await stores.tests.replace_share_token(ANN, used.id, "new", later)
+    assert [await stores.tests.forget(later, 1) for _ in range(3)] == [1, 1, 0]
+    assert await stores.tests.find_any(used.id, NOON) is None
+
+
+async def test_forgetting_while_an_analysis_runs(stores: Stores) -> None:
+    """A test that is forgotten meanwhile has no use for its report."""
+    test = await add(stores, "x")
+    await receive(stores, test)
+    await claimed(stores)
+    assert await stores.tests.forget(Instant(FORGET_AT + DAY), 10) == 1
+    assert await stores.tests.read_mail(test.id) is None
+    assert not await stores.tests.complete(test.id, "one", REPORT)
+
+
+async def test_listing(stores: Stores) -> None:
+    """Tests are listed newest first, each with what its state lets be known, page by page."""
+    pending = await add(stores, "p", created_at=at(5))
+    done = await completed(stores, "d")
+    running = await add(stores, "r", created_at=at(-5))
+    await receive(stores, running, raw=mail("Subject", author="Ann <ann@example.com>"))
+    await add(stores, "b", account_id="bob")
+    page = await stores.tests.page(ANN, NOON, 10, 0)
+    assert page.total == 3
+    assert [entry.test.id for entry in page.entries] == [pending.id, done.id, running.id]
+    assert page.entries[0] == ListedTest(pending)
+    header = HeaderSummary("shop@example.com", "Shop", "Welcome")
+    assert (page.entries[1].tenths, page.entries[1].header) == (95, header)
+    assert page.entries[2].tenths is None
+    assert page.entries[2].header == HeaderSummary("ann@example.com", "Ann", "Subject")
+    second = await stores.tests.page(ANN, NOON, 2, 2)
+    assert (second.entries, second.total) == (page.entries[2:], 3)
+
+
+async def test_share_tokens(stores: Stores) -> None:
+    """A new share token takes the place of the old one."""
+    test = await add(stores, "x")
+    assert await stores.tests.replace_share_token(ANN, test.id, "new", NOON)
+    found = await stores.tests.find_any(test.id, NOON)
+    assert found is not None
+    assert found.test == replace(test, share_token="new")
