@@ -1,0 +1,191 @@
+"""The checklists of Google, Yahoo and Microsoft: which of their rules a mail meets."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+MIN_KEY_BITS = 1024
+"""Bits of an RSA key that Google asks for (and RFC 8301 3.2)."""
+
+
+class RuleResult(Enum):
+    """Whether a mail meets a rule."""
+
+    MET = "met"
+    NOT_MET = "not-met"
+    NOT_APPLICABLE = "not-applicable"
+    UNDETERMINED = "undetermined"
+    """Could not be found out, or no single mail can tell; never read as "not met"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a mail; nothing (``None``) means that it could not be determined.
+
+    ``spf_passes`` is about MAIL FROM; ``any_aligned`` tells whether an
+    identifier that passed, SPF's or DKIM's, is aligned with the author domain.
+    ``key_bits`` is the size of the shortest RSA key among the signatures that
+    pass, nothing when none passes or all have Ed25519 keys. ``tls_used`` is
+    nothing when TLS was not offered. ``claims_gmail`` and ``claims_freemail``
+    are about the author domain; ``can_get_answers`` about its MX.
+    """
+
+    spf_passes: bool | None = None
+    dkim_passes: bool | None = None
+    any_aligned: bool | None = None
+    has_dmarc_record: bool | None = None
+    is_ptr_confirmed: bool | None = None
+    tls_used: bool | None = None
+    key_bits: int | None = None
+    is_format_valid: bool | None = None
+    claims_gmail: bool = False
+    claims_freemail: bool = False
+    can_get_answers: bool | None = None
+    is_bulk_looking: bool = False
+    has_one_click: bool | None = None
+    has_unsubscribe_link: bool = False
+    has_list_unsubscribe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """One rule of a receiver with its result; ``id`` is stable, like ``google.tls``."""
+
+    id: str
+    text: str
+    source: str
+    result: RuleResult
+
+
+@dataclass(frozen=True, slots=True)
+class Checklist:
+    """All rules of one receiver, in its order."""
+
+    id: str
+    name: str
+    source: str
+    rules: tuple[RuleOutcome, ...]
+
+    @property
+    def is_met(self) -> bool:
+        """Tell whether no rule is known to be broken."""
+        return all(rule.result is not RuleResult.NOT_MET for rule in self.rules)
+
+
+def judge_by_receivers(evidence: Evidence) -> tuple[Checklist, ...]:
+    """Go through the rules of every receiver, in the order of the table."""
+    return tuple(
+        Checklist(
+            receiver.id,
+            receiver.name,
+            receiver.source,
+            tuple(
+                RuleOutcome(rule.id, rule.text, receiver.source, QUESTIONS[rule.question](evidence))
+                for rule in receiver.rules
+            ),
+        )
+        for receiver in load_receivers()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the table."""
+
+    id: str
+    question: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """A receiver of the table."""
+
+    id: str
+    name: str
+    source: str
+    rules: tuple[Rule, ...]
+
+
+@cache
+def load_receivers() -> tuple[Receiver, ...]:
+    """Read the table."""
+    text = files(__package__).joinpath("receivers.toml").read_text("utf-8")
+    return tuple(
+        Receiver(
+            row["id"], row["name"], row["source"], tuple(Rule(**rule) for rule in row["rules"])
+        )
+        for row in tomllib.loads(text)["receivers"]
+    )
+
+
+def _tell(claim: bool | None) -> RuleResult:
+    if claim is None:
+        return RuleResult.UNDETERMINED
+    return RuleResult.MET if claim else RuleResult.NOT_MET
+
+
+def _spf_or_dkim_passes(evidence: Evidence) -> RuleResult:
+    if evidence.spf_passes or evidence.dkim_passes:
+        return RuleResult.MET
+    # One that failed and one that is unknown: the unknown one may pass.
+    is_unknown = evidence.spf_passes is None or evidence.dkim_passes is None
+    return RuleResult.UNDETERMINED if is_unknown else RuleResult.NOT_MET
+
+
+def _key_is_long_enough(evidence: Evidence) -> RuleResult:
+    if evidence.key_bits is not None:
+        return _tell(evidence.key_bits >= MIN_KEY_BITS)
+    is_unknown = evidence.dkim_passes is None
+    return RuleResult.UNDETERMINED if is_unknown else RuleResult.NOT_APPLICABLE
+
+
+def _gmail_is_genuine(evidence: Evidence) -> RuleResult:
+    return _tell(evidence.any_aligned) if evidence.claims_gmail else RuleResult.NOT_APPLICABLE
+
+
+def _freemail_is_genuine(evidence: Evidence) -> RuleResult:
+    return _tell(evidence.any_aligned) if evidence.claims_freemail else RuleResult.NOT_APPLICABLE
+
+
+def _one_click_works(evidence: Evidence) -> RuleResult:
+    return _tell(evidence.has_one_click) if evidence.is_bulk_looking else RuleResult.NOT_APPLICABLE
+
+
+def _link_is_visible(evidence: Evidence) -> RuleResult:
+    if not evidence.is_bulk_looking:
+        return RuleResult.NOT_APPLICABLE
+    return _tell(evidence.has_unsubscribe_link)
+
+
+def _can_be_unsubscribed(evidence: Evidence) -> RuleResult:
+    if not evidence.is_bulk_looking:
+        return RuleResult.NOT_APPLICABLE
+    return _tell(evidence.has_unsubscribe_link or evidence.has_list_unsubscribe)
+
+
+QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
+    {
+        "spf passes": lambda evidence: _tell(evidence.spf_passes),
+        "dkim passes": lambda evidence: _tell(evidence.dkim_passes),
+        "spf or dkim passes": _spf_or_dkim_passes,
+        "spf or dkim is aligned": lambda evidence: _tell(evidence.any_aligned),
+        "dmarc record is present": lambda evidence: _tell(evidence.has_dmarc_record),
+        "reverse dns is confirmed": lambda evidence: _tell(evidence.is_ptr_confirmed),
+        "tls was used": lambda evidence: _tell(evidence.tls_used),
+        "key has 1024 bits": _key_is_long_enough,
+        "format is valid": lambda evidence: _tell(evidence.is_format_valid),
+        "gmail address is genuine": _gmail_is_genuine,
+        "freemail address is genuine": _freemail_is_genuine,
+        "author can get answers": lambda evidence: _tell(evidence.can_get_answers),
+        "one-click works": _one_click_works,
+        "unsubscribe link is visible": _link_is_visible,
+        "some way to unsubscribe": _can_be_unsubscribed,
+        "nobody can tell": lambda evidence: RuleResult.UNDETERMINED,
+    }
+)
+"""What the rows of the table ask, and how it is answered."""
