@@ -9,6 +9,7 @@ from twisted.application.service import MultiService
 
 from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly_dashboard import DashboardAssembly
+from mailcheck.assembly_inbox_pages import inbox_pages
 from mailcheck.assembly_lanes import Lanes as Lanes
 from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly_probes import Probes
@@ -166,9 +167,18 @@ class Assembly:
             self.inbox, self.config.inbox.domain, self.retention, self._random_bytes
         )
         api = Api(gate, [*routes.routes(), *self.checks.routes()], urls, self.now)
-        pages = OpenPages(self.inbox.share, urls, self.is_ready)
+        pages = OpenPages(self.is_ready)
         mcp = self._mcp(gate, urls)
-        dashboard = self.dashboard.resource(urls, self.authenticator, self.inbox)
+        shown = inbox_pages(
+            self.config,
+            self.inbox,
+            self.receiver,
+            self._content_store,
+            self._lanes.content,
+            self.now,
+            self._random_bytes,
+        )
+        dashboard = self.dashboard.resource(urls, self.authenticator, self.inbox, shown)
         return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
 
     def _mcp(self, gate: Gate, urls: RequestUrls) -> McpEndpoint:

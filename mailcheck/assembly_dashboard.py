@@ -1,5 +1,6 @@
 """Builds the dashboard: the operations of who signs in, and the pages."""
 
+from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from typing import Any
 
@@ -28,6 +29,7 @@ from mailcheck.web.dashboard.key_pages import KeyPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.static_files import StaticFiles
+from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.request_urls import RequestUrls
 
 
@@ -68,9 +70,13 @@ class DashboardAssembly:
         )
 
     def resource(
-        self, urls: RequestUrls, authenticator: Authenticator, inbox: InboxOperations
+        self,
+        urls: RequestUrls,
+        authenticator: Authenticator,
+        inbox: InboxOperations,
+        *more: Callable[[Renderer], Sequence[Page]],
     ) -> Any:
-        """Build what answers at ``<public_url>/``."""
+        """Build what answers at ``<public_url>/``; ``more`` make the pages of other rooms."""
         keys = OwnKeys(self._accounts, authenticator, self._meter)
         networks = [ip_network(text) for text in self._config.web.trusted_proxies]
         static = StaticFiles()
@@ -92,4 +98,6 @@ class DashboardAssembly:
             ).pages(),
             *KeyPages(keys, renderer).pages(),
         ]
+        for make_pages in more:
+            pages += make_pages(renderer)
         return Dashboard(admission, renderer, pages).resource()

@@ -1,4 +1,4 @@
-"""What needs no key: health, readiness, and mail that somebody shared."""
+"""What programs ask for without a key: health, readiness, the client libraries."""
 
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
@@ -12,11 +12,8 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 from werkzeug.exceptions import HTTPException
 
-from mailcheck.operations.share_message import ShareMessage
 from mailcheck.web.answering import answer, reply_to_wrong_path
 from mailcheck.web.replies import Reply, error_reply, json_reply
-from mailcheck.web.request_urls import RequestUrls
-from mailcheck.wire.messages import render_message
 
 CLIENT_LIBRARIES = {
     "mailcheck_client.py": "text/x-python; charset=utf-8",
@@ -27,16 +24,11 @@ CLIENT_LIBRARIES = {
 class OpenPages:
     """The pages beside the API; they are not metered."""
 
-    def __init__(
-        self, share: ShareMessage, urls: RequestUrls, is_ready: Callable[[], Awaitable[bool]]
-    ) -> None:
-        self._share = share
-        self._urls = urls
+    def __init__(self, is_ready: Callable[[], Awaitable[bool]]) -> None:
         self._is_ready = is_ready
         self._klein = Klein()
         self._add("/healthz", self._health)
         self._add("/readyz", self._readiness)
-        self._add("/share/<token>", self._shared)
         self._add("/clients/<name>", self._client_library)
         self._klein.handle_errors(HTTPException)(self._refuse_path)
 
@@ -60,12 +52,6 @@ class OpenPages:
         if await self._is_ready():
             return json_reply({"status": "ready"})
         return error_reply(503, "the store does not answer", {"Retry-After": "1"})
-
-    async def _shared(self, request: Request, token: str) -> Reply:
-        """GET /share/<token>: a message for those who have its link."""
-        message = await self._share.open(token)
-        headers = {"X-Robots-Tag": "noindex, nofollow"}
-        return json_reply(render_message(message, self._urls.of(request)), headers=headers)
 
     async def _client_library(self, _: Request, name: str) -> Reply:
         """GET /clients/<file>: the client libraries of this very version."""

@@ -11,7 +11,7 @@ from mailcheck.wire.urls import API_PATH, MCP_PATH
 IDLE_TIMEOUT = 75
 """Seconds until a connection that sends nothing is closed; a parked wait is not idle."""
 
-OPEN_PAGES = (b"healthz", b"readyz", b"share", b"clients")
+OPEN_PAGES = (b"healthz", b"readyz", b"clients")
 """First segments of what programs ask for without a key."""
 
 

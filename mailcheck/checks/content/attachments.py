@@ -32,7 +32,7 @@ def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFa
             id=str(number),
             filename=clean_filename(entity.filename),
             content_type=entity.content_type,
-            size=len(_decode(raw_message, entity)),
+            size=len(decode_entity(raw_message, entity)),
             content_id=entity.content_id,
         )
         for number, entity in enumerate(list_attachments(root), 1)
@@ -44,7 +44,7 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
     root = scan_structure(raw_message).root
     for number, entity in enumerate(list_attachments(root), 1):
         if str(number) == attachment_id:
-            data = _decode(raw_message, entity)
+            data = decode_entity(raw_message, entity)
             return Attachment(clean_filename(entity.filename), entity.content_type, data)
     return None
 
@@ -60,5 +60,6 @@ def clean_filename(name: str) -> str:
     return name[:MAX_FILENAME]
 
 
-def _decode(raw_message: bytes, entity: Entity) -> bytes:
+def decode_entity(raw_message: bytes, entity: Entity) -> bytes:
+    """Give the bytes of a part, its transfer encoding undone."""
     return decode_transfer(raw_message[slice(*entity.body)], entity.encoding)[0]

@@ -1,6 +1,7 @@
 """The inbox: its address, its messages, and a sample mail for who has none yet."""
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import HOUR
@@ -77,7 +78,7 @@ class InboxPages:
             address=join_subaddress(
                 account.mailbox_name, "" if problem else tag, self._facts.domain
             ),
-            mail_port=self._facts.mail_port,
+            mail_server=self._mail_server(visit),
             retention_hours=f"{self._facts.retention / HOUR:g}",
         )
 
@@ -85,10 +86,19 @@ class InboxPages:
         """POST /inbox/sample: tag."""
         tag = visit.form.tag() or ""
         await self._sample.send(visit.account, tag)
-        return redirect(visit, "/inbox", done="sample-sent", **({"tag": tag} if tag else {}))
+        if tag:
+            return redirect(visit, "/inbox", done="sample-sent", tag=tag)
+        return redirect(visit, "/inbox", done="sample-sent")
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/delete: what the list is filtered by."""
         wanted = read_list_request(visit.form).wanted
         await self._delete.matching(visit.account.id, wanted)
         return redirect(visit, "/inbox", done="messages-deleted")
+
+    def _mail_server(self, visit: Visit) -> str | None:
+        """Give where to send mail, as this visitor reaches it; nothing where none is received."""
+        if self._facts.mail_port is None:
+            return None
+        host = urlsplit(visit.urls.public_url).hostname or "localhost"
+        return f"{f'[{host}]' if ':' in host else host}:{self._facts.mail_port}"

@@ -40,7 +40,7 @@ class ListRequest:
 
     @property
     def is_live(self) -> bool:
-        """Tell whether new mail belongs on top of the list: a text is searched in the store only."""
+        """Tell whether new mail belongs on top of the list; a text is searched in the store."""
         return self.page == 1 and self.wanted.text is None
 
     def query(self, **changes: object) -> str:

@@ -10,14 +10,13 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import KeyId
 from mailcheck.core.instants import MINUTE
-from mailcheck.core.messages import StoredMessage
+from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.operations.ports import Now
 from mailcheck.operations.wait_for_message import TimedOut, WaitForMessage
 from mailcheck.web.dashboard.visits import Page, Stream, Visit
 from mailcheck.web.request_headers import header_values
 from mailcheck.wire.json_values import JsonObject, dump_json
 from mailcheck.wire.messages import render_listed_message
-from mailcheck.core.messages import ListedMessage
 
 KEEP_ALIVE = 20.0
 """Seconds after which something is sent, so that proxies and browsers keep the connection."""

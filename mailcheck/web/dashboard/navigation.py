@@ -2,6 +2,7 @@
 
 MENU: tuple[tuple[str, str], ...] = (
     ("Overview", "/"),
+    ("Inbox", "/inbox"),
     ("Keys", "/keys"),
 )
 

@@ -7,4 +7,8 @@ NOTICES: Mapping[str, str] = {
     "signed-up": "Welcome: your account and its inbox are ready.",
     "password-changed": "Your password has been changed. All other sessions have ended.",
     "key-revoked": "The key has been revoked: requests with it are refused from now on.",
+    "sample-sent": "A sample mail is on its way to your inbox.",
+    "message-deleted": "The mail has been deleted.",
+    "messages-deleted": "The mails have been deleted.",
+    "share-renewed": "The old share link is dead. There is a new one.",
 }

@@ -1,0 +1,49 @@
+"""Builds the pages of the inbox, its messages and their share links."""
+
+from collections.abc import Callable
+
+from mailcheck.config_options import Config
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.instants import HOUR
+from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.operations.ports import ContentStore, Lane, Now
+from mailcheck.operations.receive_mail import ReceiveMail
+from mailcheck.operations.send_sample import SendSample
+from mailcheck.operations.show_message import ShowMessage
+from mailcheck.web.api.inbox_routes import InboxOperations
+from mailcheck.web.dashboard.inbox_pages import InboxFacts, InboxPages
+from mailcheck.web.dashboard.live_pages import LivePages
+from mailcheck.web.dashboard.message_pages import MessagePages
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.share_pages import SharePages
+from mailcheck.web.dashboard.visits import Page
+
+
+def inbox_pages(
+    config: Config,
+    inbox: InboxOperations,
+    receiver: ReceiveMail,
+    content_store: ContentStore,
+    lane: Lane,
+    now: Now,
+    random_bytes: RandomBytes,
+) -> Callable[[Renderer], list[Page]]:
+    """Give what makes the pages, once there is a renderer."""
+    show = ShowMessage(content_store, lane)
+    sample = SendSample(receiver, config.inbox.domain, now, random_bytes)
+    addresses = [parse_listen_address(text) for text in config.smtp.listen]
+    facts = InboxFacts(
+        config.inbox.domain,
+        next((address.port for address in addresses if address.port), None),
+        int(config.inbox.retention_hours * HOUR),
+    )
+
+    def make(renderer: Renderer) -> list[Page]:
+        return [
+            *InboxPages(inbox.read, inbox.delete, sample, renderer, facts).pages(),
+            *LivePages(inbox.wait, now).pages(),
+            *MessagePages(inbox.read, show, inbox.share, inbox.delete, renderer).pages(),
+            *SharePages(inbox.share, show, renderer).pages(),
+        ]
+
+    return make

@@ -1,0 +1,92 @@
+"""Showing a message to a person: its HTML made safe, its attachments, its bytes.
+
+For whoever was given the message: its owner, or somebody with its share link.
+"""
+
+from collections import OrderedDict
+from functools import partial
+
+from mailcheck.checks.content.attachments import Attachment, find_attachment
+from mailcheck.checks.content.inline_images import find_inline_images
+from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
+from mailcheck.core.errors import AttachmentNotFound, MessageNotFound
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.ports import ContentStore, Lane
+from mailcheck.operations.sharing_calls import SharedCalls
+
+RECENT_PAGES = 32
+"""Safe pages kept: the page, its frame and a reload come right after one another."""
+
+RECENT_SIZE = 1_000_000
+"""Characters over which a page is not kept."""
+
+_Key = tuple[DeliveryId, bool]
+
+
+class ShowMessage:
+    """Makes what a mail holds fit for a browser, away from the reactor."""
+
+    def __init__(self, content_store: ContentStore, lane: Lane) -> None:
+        self._content_store = content_store
+        self._lane = lane
+        self._recent: OrderedDict[_Key, SafeHtml] = OrderedDict()
+        self._wanted: dict[_Key, StoredMessage] = {}
+        self._making: SharedCalls[_Key, SafeHtml] = SharedCalls(self._make)
+
+    async def html(self, message: StoredMessage, *, allows_remote: bool) -> SafeHtml:
+        """Give the HTML of a message, safe to be shown in a sandboxed frame.
+
+        :raises MessageNotFound: it has been deleted meanwhile.
+        """
+        key = message.summary.delivery_id, allows_remote
+        safe = self._recent.get(key)
+        if safe is None:
+            self._wanted[key] = message
+            safe = await self._making.call(key)
+        return safe
+
+    async def raw_message(self, message: StoredMessage) -> bytes:
+        """Give the exact bytes that came after DATA.
+
+        :raises MessageNotFound: it has been deleted meanwhile.
+        """
+        raw = await self._content_store.raw_message(message.summary.delivery_id)
+        if raw is None:
+            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+        return raw
+
+    async def attachment(self, message: StoredMessage, attachment_id: str) -> Attachment:
+        """Give an attachment, decoded.
+
+        :raises MessageNotFound: the message has been deleted meanwhile.
+        :raises AttachmentNotFound: it has no such attachment.
+        """
+        raw = await self.raw_message(message)
+        attachment = await self._lane.run(partial(find_attachment, raw, attachment_id))
+        if attachment is None:
+            raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
+        return attachment
+
+    async def _make(self, key: _Key) -> SafeHtml:
+        message = self._wanted.pop(key)
+        html = message.content.html[: MAX_HTML + 1]
+        # The whole mail goes to the lane only where its HTML asks for parts of it.
+        has_images = bool(message.content.attachments) and "cid:" in html.lower()
+        raw = await self.raw_message(message) if has_images else b""
+        safe = await self._lane.run(partial(make_safe, html, raw, allows_remote=key[1]))
+        if len(safe.body) + len(safe.style_sheet) <= RECENT_SIZE:
+            self._recent[key] = safe
+            if len(self._recent) > RECENT_PAGES:
+                self._recent.popitem(last=False)
+        return safe
+
+
+def make_safe(html: str, raw_message: bytes, *, allows_remote: bool) -> SafeHtml:
+    """Make HTML safe, with the images that its mail brings along."""
+    safe = sanitise_html(html, allows_remote=allows_remote)
+    images = find_inline_images(raw_message, safe.content_ids) if safe.content_ids else {}
+    if not images:
+        return safe
+    return sanitise_html(html, images, allows_remote=allows_remote)
