@@ -15,11 +15,15 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
 END_SECONDS = 5.0
 """What spamd gets to end by itself; it takes about 0.1 s."""
+
+REAP_ROUNDS, REAP_PAUSE = 40, 0.025  # seconds
+"""How often, and after which pauses, it is looked whether all have ended."""
 
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/opt/homebrew/bin"
 
@@ -103,10 +107,16 @@ def _end(child: "subprocess.Popen[bytes]") -> int:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.wait()
+    _reap_orphans()
     return status if status >= 0 else 128 - status
+
+
+def _reap_orphans() -> None:
+    """Reap what was killed; for what has left the group there is no waiting."""
+    with contextlib.suppress(ChildProcessError):
+        for _ in range(REAP_ROUNDS):
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(REAP_PAUSE)
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@
 1000 GTUBE                  BODY: Generic Test for Unsolicited Bulk Email
 
 The text above the table quotes the mail, indented, so that only a line of
-dashes at the very left begins the table. What follows a description may quote
-the mail, too: a table whose points don't make up the sum is not believed.
+dashes at the very left begins the table; an empty line ends it. What follows a
+description may quote the mail, too: a table whose points don't make up the sum
+is not believed.
 """
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from math import fsum
 
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
@@ -62,21 +64,21 @@ def _read_rules(report: str) -> Iterator[FilterRule]:
         raise ReportUnreadable("no table of rules")
     name, points, texts = "", 0.0, list[str]()
     count = 0
-    for line in lines:
+    for line in takewhile(str.strip, lines):
         found = _RULE.fullmatch(line)
         if found is None:
             texts.append(line)
             continue
         if name:
             yield _rule(name, points, texts)
-        elif any(text.strip() for text in texts):
-            raise ReportUnreadable("the table does not begin with a rule")
         count += 1
-        if count > MAX_RULES:
-            raise ReportUnreadable("too many rules")
+        if count > MAX_RULES or (texts and not name):
+            raise ReportUnreadable("no rule at the top, or too many")
         name, points, texts = found[2], float(found[1]), [found[3] or ""]
     if name:
         yield _rule(name, points, texts)
+    elif texts:
+        raise ReportUnreadable("no rules in the table")
 
 
 def _rule(name: str, points: float, texts: list[str]) -> FilterRule:
