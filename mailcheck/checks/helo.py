@@ -1,0 +1,150 @@
+"""The name with which a client greets (RFC 5321 4.1.1.1, 4.1.4)."""
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
+from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.core.addresses import parse_address_literal
+from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+
+MAX_SHOWN = 80  # characters of a name that are repeated
+
+
+class HeloForm(Enum):
+    """What the name is, before DNS is asked."""
+
+    DOMAIN = "domain"
+    LITERAL = "literal"
+    """An address in brackets: for clients that have no name."""
+    SINGLE_LABEL = "single-label"
+    MALFORMED = "malformed"
+    """A bare address, or nothing that can be a name."""
+    UNKNOWN = "unknown"
+    """It was not recorded how the client greeted."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeloVerdict:
+    """What is known of the name.
+
+    ``presence`` is about addresses of the name; a name of another form than
+    DOMAIN has none. ``leads_to_client`` is nothing when that could not be
+    determined or the client's address does not count.
+    """
+
+    helo_name: str
+    form: HeloForm
+    presence: Presence
+    addresses: tuple[IpAddress, ...]
+    leads_to_client: bool | None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_resolvable(self) -> bool | None:
+        """Tell whether it is a full name that has an address; nothing if it is undetermined."""
+        if self.form is HeloForm.UNKNOWN or self.presence is Presence.UNDETERMINED:
+            return None
+        return self.presence is Presence.FOUND
+
+
+def evaluate_helo(helo_name: str, client_ip: IpAddress | None, answers: Answers) -> HeloVerdict:
+    """Judge the name, from the answers that are known.
+
+    :param helo_name: as the client sent it; empty if that is not known.
+    :param client_ip: nothing for a client whose address means nothing, such as a private one.
+    """
+    form = _form_of(helo_name)
+    if form is not HeloForm.DOMAIN:
+        verdict = HeloVerdict(helo_name, form, Presence.ABSENT, (), None)
+        leads = _literal_address(helo_name) == client_ip if form is HeloForm.LITERAL else None
+        verdict = replace(verdict, leads_to_client=leads if client_ip is not None else None)
+        finding = _describe_form(verdict)
+        return replace(verdict, findings=() if finding is None else (finding,))
+    host = look_up_addresses(answers, read_mail_domain(helo_name) or helo_name)
+    verdict = HeloVerdict(helo_name, form, host.presence, host.addresses, _leads(host, client_ip))
+    finding = _describe_name(verdict, host, client_ip)
+    return replace(verdict, findings=() if finding is None else (finding,))
+
+
+def _form_of(helo_name: str) -> HeloForm:
+    if not helo_name:
+        return HeloForm.UNKNOWN
+    if _literal_address(helo_name) is not None:
+        return HeloForm.LITERAL
+    name = read_mail_domain(helo_name)
+    if name is None:
+        return HeloForm.MALFORMED
+    return HeloForm.DOMAIN if "." in name else HeloForm.SINGLE_LABEL
+
+
+def _literal_address(helo_name: str) -> IpAddress | None:
+    try:
+        return parse_ip_address(parse_address_literal(helo_name))
+    except ValueError:
+        return None
+
+
+def _leads(host: HostAddresses, client_ip: IpAddress | None) -> bool | None:
+    if client_ip is None:
+        return None
+    if client_ip in host.addresses:
+        return True
+    return False if host.is_complete else None
+
+
+def _describe_form(verdict: HeloVerdict) -> Finding | None:
+    problems = {
+        HeloForm.LITERAL: "an address in brackets, not a name",
+        HeloForm.SINGLE_LABEL: "a single word, not a full domain name",
+        HeloForm.MALFORMED: "not a domain name",
+    }
+    problem = problems.get(verdict.form)
+    if problem is None:
+        return None
+    return Finding(
+        "helo.unresolvable",
+        Severity.WARNING,
+        f"The mail server greets with {_shown(verdict.helo_name)}, which is {problem}; many"
+        " receivers distrust or refuse that.",
+        "Have the server greet (HELO, EHLO) with its full name, one that has an address in DNS,"
+        " such as mail.example.com.",
+    )
+
+
+def _describe_name(
+    verdict: HeloVerdict, host: HostAddresses, client_ip: IpAddress | None
+) -> Finding | None:
+    if host.presence is Presence.UNDETERMINED:
+        return undetermined("helo", [host.name])
+    record = None
+    if client_ip is not None:
+        rdtype = "A" if client_ip.version == 4 else "AAAA"
+        record = RecordToPublish(host.name, rdtype, str(client_ip))
+    if host.presence is Presence.ABSENT:
+        return Finding(
+            "helo.unresolvable",
+            Severity.WARNING,
+            f"The mail server greets with {_shown(verdict.helo_name)}, a name that has no address"
+            " in DNS; many receivers distrust or refuse that.",
+            "Publish the address of the server under this name, or have the server greet with a"
+            " name that has one.",
+            record,
+        )
+    if verdict.leads_to_client is not False:
+        return None
+    return Finding(
+        "helo.other-address",
+        Severity.NOTE,
+        f"The mail server greets with {_shown(verdict.helo_name)}, a name that does not lead to its"
+        f" address {client_ip}; a few receivers compare the two.",
+        "Have the server greet with the name that its address has in reverse DNS.",
+        record,
+    )
+
+
+def _shown(text: str) -> str:
+    cut = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return "".join(letter if letter.isprintable() else "?" for letter in cut)

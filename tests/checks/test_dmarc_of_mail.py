@@ -1,0 +1,380 @@
+"""DMARC of one mail: which identifiers count for its author, and what is undetermined."""
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, SignatureOfMail
+from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
+from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+from tests.fakes.memory_zone import MemoryZone, Records
+from tests.fakes.settling import settle
+
+CLIENT = ip_address("192.0.2.1")
+PASS, FAIL, NONE = AuthResult.PASS, AuthResult.FAIL, AuthResult.NONE
+TEMPERROR, PERMERROR = AuthResult.TEMPERROR, AuthResult.PERMERROR
+REJECT = "v=DMARC1; p=reject; rua=mailto:r@d.example"
+Failing = dict[str | tuple[str, str], DnsStatus]
+
+
+def spf_of(domain: str, result: AuthResult = PASS) -> SpfOfMail:
+    """Give an SPF verdict whose HELO identity passes for the author, which must not count."""
+    mail_from = SpfOfIdentity(SpfIdentity.MAIL_FROM, domain, result, None, "", "")
+    helo = SpfOfIdentity(SpfIdentity.HELO, "d.example", PASS, None, "", "")
+    return SpfOfMail(CLIENT, mail_from, helo)
+
+
+def signed(*signatures: tuple[str, AuthResult]) -> DkimOfMail:
+    """Give a DKIM verdict: ``d=`` and result of each signature."""
+    return DkimOfMail(
+        tuple(
+            SignatureOfMail(
+                SignatureHeader(
+                    number, domain, "s", "", "rsa-sha256", (), "relaxed/relaxed", None, None, None
+                ),
+                result,
+                None,
+                "",
+            )
+            for number, (domain, result) in enumerate(signatures)
+        )
+    )
+
+
+def policies(**records: str) -> Records:
+    """Publish DMARC records: ``d_example="..."`` stands at _dmarc.d.example."""
+    return {f"_dmarc.{name.replace('_', '.')}": {"TXT": [text]} for name, text in records.items()}
+
+
+def judge(
+    records: Records,
+    spf: SpfOfMail | None,
+    dkim: DkimOfMail | None,
+    author: str | Sequence[str] = "d.example",
+    failing: Failing | None = None,
+) -> DmarcOfMail:
+    """Evaluate a mail."""
+    authors = [author] if isinstance(author, str) else author
+    zone = MemoryZone(records, failing=failing)
+    return settle(zone, lambda answers: evaluate_dmarc_of_mail(authors, spf, dkim, answers))
+
+
+NOTHING = spf_of("other.example", FAIL)
+UNSIGNED = signed()
+
+
+@pytest.mark.parametrize(
+    ("spf", "dkim", "result", "aligned"),
+    [
+        (spf_of("d.example"), UNSIGNED, PASS, (True, False)),
+        (spf_of("D.Example"), UNSIGNED, PASS, (True, False)),
+        (spf_of("bounce.d.example"), UNSIGNED, PASS, (True, False)),
+        (NOTHING, signed(("d.example", PASS)), PASS, (False, True)),
+        (NOTHING, signed(("esp.example", PASS), ("mail.d.example", PASS)), PASS, (False, True)),
+        (spf_of("esp.example"), signed(("esp.example", PASS)), FAIL, (False, False)),
+        (spf_of("d.example", FAIL), signed(("d.example", FAIL)), FAIL, (False, False)),
+        (spf_of("d.example", AuthResult.SOFTFAIL), UNSIGNED, FAIL, (False, False)),
+        (spf_of("d.example", AuthResult.NEUTRAL), UNSIGNED, FAIL, (False, False)),
+        (NOTHING, signed(("d.example", AuthResult.POLICY)), FAIL, (False, False)),
+        (NOTHING, UNSIGNED, FAIL, (False, False)),
+        (spf_of("notd.example"), UNSIGNED, FAIL, (False, False)),
+        (spf_of("[192.0.2.1]"), UNSIGNED, FAIL, (False, False)),
+        # What is not known counts only where it could change the result.
+        (spf_of("d.example"), signed(("d.example", TEMPERROR)), PASS, (True, None)),
+        (spf_of("d.example", TEMPERROR), UNSIGNED, TEMPERROR, (None, False)),
+        (spf_of("esp.example", TEMPERROR), UNSIGNED, FAIL, (False, False)),
+        (NOTHING, signed(("sub.d.example", TEMPERROR)), TEMPERROR, (False, None)),
+        (NOTHING, signed(("esp.example", TEMPERROR)), FAIL, (False, False)),
+        (None, UNSIGNED, TEMPERROR, (None, False)),
+        (None, signed(("d.example", PASS)), PASS, (None, True)),
+        (NOTHING, None, TEMPERROR, (False, None)),
+        (spf_of("d.example"), None, PASS, (True, None)),
+    ],
+)
+def test_a_passing_identifier_of_the_author_is_enough(
+    spf: SpfOfMail | None,
+    dkim: DkimOfMail | None,
+    result: AuthResult,
+    aligned: tuple[bool | None, bool | None],
+) -> None:
+    """DMARC passes if SPF or a signature passes for the organization; unknown is not no."""
+    verdict = judge(policies(d_example=REJECT), spf, dkim)
+    assert verdict.result is result, verdict.explanation
+    assert (verdict.is_spf_aligned, verdict.is_dkim_aligned) == aligned
+    assert verdict.policy is Policy.REJECT
+    assert verdict.organizational_domain == "d.example"
+
+
+@pytest.mark.parametrize(
+    ("record", "spf", "dkim", "result"),
+    [
+        ("v=DMARC1; p=none; aspf=s", spf_of("bounce.d.example"), UNSIGNED, FAIL),
+        ("v=DMARC1; p=none; aspf=s", spf_of("d.example"), UNSIGNED, PASS),
+        ("v=DMARC1; p=none; aspf=s", NOTHING, signed(("mail.d.example", PASS)), PASS),
+        ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", PASS)), FAIL),
+        ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("d.example", PASS)), PASS),
+        ("v=DMARC1; p=none; adkim=s", spf_of("bounce.d.example"), UNSIGNED, PASS),
+        # A strict mismatch is certain, whatever the signature turns out to be.
+        ("v=DMARC1; p=none; adkim=s", NOTHING, signed(("mail.d.example", TEMPERROR)), FAIL),
+    ],
+)
+def test_strict_alignment_wants_the_very_domain(
+    record: str, spf: SpfOfMail, dkim: DkimOfMail, result: AuthResult
+) -> None:
+    """Of aspf and adkim each is strict for their own mechanism only."""
+    assert judge(policies(d_example=record), spf, dkim).result is result
+
+
+@pytest.mark.parametrize(
+    ("records", "author", "identifier", "result", "organization"),
+    [
+        # Two customers below a public suffix that says so are strangers.
+        ({"co_example": "v=DMARC1; p=none; psd=y"}, "a.co.example", "b.co.example", FAIL, None),
+        (
+            {"co_example": "v=DMARC1; p=none; psd=y"},
+            "x.a.co.example",
+            "y.a.co.example",
+            PASS,
+            "a.co.example",
+        ),
+        # A department that declared itself an organization stands alone.
+        (
+            {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
+            "dep.d.example",
+            "d.example",
+            FAIL,
+            "dep.d.example",
+        ),
+        (
+            {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none; psd=n"},
+            "d.example",
+            "mail.dep.d.example",
+            FAIL,
+            "d.example",
+        ),
+        (
+            {"d_example": REJECT, "dep_d_example": "v=DMARC1; p=none"},
+            "dep.d.example",
+            "mail.d.example",
+            PASS,
+            "d.example",
+        ),
+        # The identifier has no record of its own and more than eight labels.
+        ({"d_example": REJECT}, "d.example", "1.2.3.4.5.6.7.8.d.example", PASS, "d.example"),
+    ],
+)
+def test_organizations_are_found_by_walks(
+    records: dict[str, str],
+    author: str,
+    identifier: str,
+    result: AuthResult,
+    organization: str | None,
+) -> None:
+    """Relaxed alignment compares organizational domains, each found by its own walk."""
+    verdict = judge(policies(**records), spf_of(identifier), UNSIGNED, author)
+    assert verdict.result is result
+    assert verdict.organizational_domain == (organization or author)
+
+
+@pytest.mark.parametrize(
+    ("record", "author", "policy"),
+    [
+        ("v=DMARC1; p=reject", "d.example", Policy.REJECT),
+        ("v=DMARC1; p=reject; t=y", "d.example", Policy.QUARANTINE),
+        ("v=DMARC1; p=quarantine; t=y", "d.example", Policy.NONE),
+        ("v=DMARC1; p=none; t=y", "d.example", Policy.NONE),
+        ("v=DMARC1; p=reject; sp=quarantine", "sub.d.example", Policy.QUARANTINE),
+        ("v=DMARC1; p=reject; sp=quarantine; np=none", "sub.d.example", Policy.QUARANTINE),
+        ("v=DMARC1; p=none; sp=none; np=reject", "gone.d.example", Policy.REJECT),
+        ("v=DMARC1; p=none; sp=none; np=reject; t=y", "gone.d.example", Policy.QUARANTINE),
+        ("v=DMARC1; p=reject; pct=0", "d.example", Policy.REJECT),
+    ],
+)
+def test_the_policy_is_that_for_this_mail(record: str, author: str, policy: Policy) -> None:
+    """Subdomains have sp and np, t=y asks for one step less, and pct means nothing."""
+    hosts: Records = {"sub.d.example": {"A": ["192.0.2.5"]}, **policies(d_example=record)}
+    verdict = judge(hosts, NOTHING, UNSIGNED, author)
+    assert verdict.result is FAIL
+    assert verdict.policy is policy
+
+
+@pytest.mark.parametrize(
+    ("authors", "words"),
+    [
+        ([], "no From address"),
+        (["d.example", "other.example"], "2 domains (d.example, other.example)"),
+        (["[192.0.2.1]"], "no domain name"),
+        (["192.0.2.1"], "no domain name"),
+        ([""], "no domain"),
+        (["a..b"], "no domain name"),
+        (["d.example", "[192.0.2.1]"], "2 domains"),
+    ],
+)
+def test_without_one_author_domain_dmarc_cannot_be_applied(authors: list[str], words: str) -> None:
+    """No, several, and broken author domains are each said, and nothing is asked."""
+    zone = MemoryZone(policies(d_example=REJECT))
+    verdict = settle(
+        zone, lambda a: evaluate_dmarc_of_mail(authors, spf_of("d.example"), UNSIGNED, a)
+    )
+    assert verdict.result is PERMERROR
+    assert verdict.author_domain is None
+    assert verdict.verdict is None
+    assert words in verdict.explanation
+    assert zone.asked == []
+
+
+@pytest.mark.parametrize(
+    "authors",
+    [["d.example", "D.EXAMPLE", "d.example."], ["D.example"]],
+)
+def test_several_authors_of_one_domain_are_one(authors: list[str]) -> None:
+    """Authors of the same domain, however it is spelt, have one policy."""
+    verdict = judge(policies(d_example=REJECT), spf_of("d.example"), UNSIGNED, authors)
+    assert (verdict.result, verdict.author_domain) == (PASS, "d.example")
+
+
+def test_an_international_author_domain_is_read_in_a_labels() -> None:
+    """A From domain in U-labels is looked up, and compared, in A-labels."""
+    records: Records = {"_dmarc.xn--mnchen-3ya.example": {"TXT": ["v=DMARC1; p=reject"]}}
+    verdict = judge(records, NOTHING, signed(("xn--mnchen-3ya.example", PASS)), "münchen.example")
+    assert verdict.result is PASS
+    assert verdict.author_domain == "xn--mnchen-3ya.example"
+
+
+def test_without_a_record_dmarc_says_none() -> None:
+    """No record means that DMARC does not apply, whether identifiers align or not."""
+    verdict = judge({}, spf_of("d.example"), UNSIGNED)
+    assert verdict.result is NONE
+    assert verdict.policy is None
+    assert verdict.is_spf_aligned is True
+    assert verdict.verdict is not None
+    assert [f.id for f in verdict.verdict.findings] == ["dmarc.absent"]
+
+
+@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
+    """Silence about the record is temperror and names what is silent."""
+    verdict = judge({}, spf_of("d.example"), UNSIGNED, failing={"_dmarc.d.example": status})
+    assert verdict.result is TEMPERROR
+    assert verdict.silent_names == ("_dmarc.d.example",)
+    assert "_dmarc.d.example" in verdict.explanation
+
+
+@pytest.mark.parametrize(
+    ("silent", "spf", "result"),
+    [
+        # The identical domain needs no walk.
+        ("_dmarc.example", spf_of("d.example"), PASS),
+        # "d.example" may not be the organization, so a sibling is open; a stranger is not.
+        ("_dmarc.example", spf_of("bounce.d.example"), TEMPERROR),
+        ("_dmarc.example", spf_of("other.test"), FAIL),
+        # The walk of the identifier is silent below the organization.
+        ("_dmarc.bounce.d.example", spf_of("bounce.d.example"), TEMPERROR),
+        ("_dmarc.bounce.d.example", spf_of("bounce.d.example", FAIL), FAIL),
+        ("_dmarc.bounce.d.example", spf_of("d.example"), PASS),
+    ],
+)
+def test_a_silent_walk_leaves_open_only_what_it_could_change(
+    silent: str, spf: SpfOfMail, result: AuthResult
+) -> None:
+    """A certain pass stays a pass, a certain fail a fail."""
+    verdict = judge(policies(d_example=REJECT), spf, UNSIGNED, failing={silent: DnsStatus.TIMEOUT})
+    assert verdict.result is result
+    assert verdict.silent_names == ((silent,) if result is TEMPERROR else ())
+
+
+def count_rounds(records: Records, *, spf: SpfOfMail, dkim: DkimOfMail, is_early: bool) -> int:
+    """Count how often questions must be asked until the verdict stands."""
+    zone = MemoryZone(records)
+    answers = Answers()
+    for number in range(10):
+        answers.missing.clear()
+        if is_early and number == 0:
+            answers.lookup("something.else.example", "TXT")  # SPF and DKIM are not done either
+        evaluate_dmarc_of_mail(["d.example"], spf, dkim, answers)
+        if not answers.missing:
+            return number
+        for question in list(answers.missing):
+            zone.lookup(question).addCallback(lambda a: answers.known.update({a.question: a}))
+    raise AssertionError("no end")
+
+
+def test_all_walks_are_made_at_once() -> None:
+    """The walks of author and related identifiers need one round of questions together."""
+    records = policies(d_example=REJECT.partition("; rua")[0])
+    spf = spf_of("bounce.mail.d.example")
+    dkim = signed(("a.b.c.d.example", PASS), ("esp.example", PASS))
+    assert count_rounds(records, spf=spf, dkim=dkim, is_early=True) == 1
+
+
+def test_strangers_are_not_walked() -> None:
+    """Domains that can't belong to the author cost no question."""
+    zone = MemoryZone(policies(d_example="v=DMARC1; p=reject"))
+    dkim = signed(("mail.esp.test", PASS))
+    settle(
+        zone, lambda a: evaluate_dmarc_of_mail(["d.example"], spf_of("bounce.esp.test"), dkim, a)
+    )
+    assert not any("esp" in question.name for question in zone.asked)
+
+
+RESULTS = st.sampled_from([PASS, FAIL, NONE, TEMPERROR, PERMERROR, AuthResult.POLICY])
+DOMAINS = st.sampled_from(["d.example", "sub.d.example", "other.example", "dep.d.example"])
+RECORDS = policies(d_example=REJECT, dep_d_example="v=DMARC1; p=none; psd=n")
+BELONGING = ("d.example", "sub.d.example")
+
+
+@given(DOMAINS, RESULTS, st.lists(st.tuples(DOMAINS, RESULTS), max_size=4))
+def test_pass_means_that_something_of_the_author_passes(
+    sender: str, result: AuthResult, signatures: list[tuple[str, AuthResult]]
+) -> None:
+    """DMARC passes exactly if a passing identifier is of the organization."""
+    verdict = judge(RECORDS, spf_of(sender, result), signed(*signatures))
+    identifiers = [(sender, result), *signatures]
+    assert (verdict.result is PASS) == any(
+        domain in BELONGING and one is PASS for domain, one in identifiers
+    )
+    assert verdict.aligned_signatures == tuple(
+        number
+        for number, (domain, one) in enumerate(signatures)
+        if domain in BELONGING and one is PASS
+    )
+
+
+RANK = {FAIL: 0, TEMPERROR: 1, PASS: 2}
+
+
+@given(DOMAINS, RESULTS, DOMAINS, RESULTS, st.booleans(), st.sampled_from([FAIL, TEMPERROR]))
+def test_worse_evidence_never_helps(
+    sender: str, spf: AuthResult, signer: str, dkim: AuthResult, worsen_spf: bool, worse: AuthResult
+) -> None:
+    """A pass that becomes undetermined or a fail never gives a better result."""
+    before = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)))
+    lowered = (worse, dkim) if worsen_spf else (spf, worse)
+    if (spf if worsen_spf else dkim) is not PASS:
+        return
+    after = judge(RECORDS, spf_of(sender, lowered[0]), signed((signer, lowered[1])))
+    assert RANK[after.result] <= RANK[before.result]
+
+
+@given(
+    DOMAINS,
+    RESULTS,
+    DOMAINS,
+    RESULTS,
+    st.sets(st.sampled_from(["d.example", "sub.d.example", "dep.d.example", "example"])),
+)
+def test_silence_only_makes_undetermined(
+    sender: str, spf: AuthResult, signer: str, dkim: AuthResult, silent: set[str]
+) -> None:
+    """With names silent the result is the true one, or temperror; never another."""
+    truth = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)))
+    failing: Failing = {f"_dmarc.{name}": DnsStatus.SERVFAIL for name in silent}
+    seen = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)), failing=failing)
+    assert seen.result in (truth.result, TEMPERROR)

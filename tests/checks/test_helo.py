@@ -1,0 +1,133 @@
+"""The name with which a client greets."""
+
+from ipaddress import ip_address
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import RecordToPublish, Severity
+from mailcheck.checks.helo import HeloForm, HeloVerdict, evaluate_helo
+from mailcheck.checks.lookups import Presence
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+CLIENT = "192.0.2.1"
+HOSTS = {
+    "mx.d.example": {"A": [CLIENT], "AAAA": ["2001:db8::1"]},
+    "other.d.example": {"A": ["192.0.2.99"]},
+    "alias.d.example": {"CNAME": ["mx.d.example."]},
+    "text.d.example": {"TXT": ["no address"]},
+    "xn--mnchen-3ya.example": {"A": [CLIENT]},
+}
+
+
+def judge(
+    helo_name: str,
+    client: str | None = CLIENT,
+    failing: dict[str | tuple[str, str], DnsStatus] | None = None,
+) -> HeloVerdict:
+    """Evaluate a greeting."""
+    zone = MemoryZone(HOSTS, failing=failing)
+    client_ip = None if client is None else ip_address(client)
+    return settle(zone, lambda answers: evaluate_helo(helo_name, client_ip, answers))
+
+
+def ids(verdict: HeloVerdict) -> list[str]:
+    """Give the ids of the findings."""
+    return [finding.id for finding in verdict.findings]
+
+
+@pytest.mark.parametrize(
+    ("helo_name", "client"),
+    [
+        ("mx.d.example", CLIENT),
+        ("MX.D.Example.", CLIENT),
+        ("mx.d.example", "2001:db8::1"),
+        ("alias.d.example", CLIENT),
+        ("münchen.example", CLIENT),
+    ],
+)
+def test_a_name_of_the_client_is_right(helo_name: str, client: str) -> None:
+    """A full name that leads to the client's address has no fault, in any spelling."""
+    verdict = judge(helo_name, client)
+    assert verdict.is_resolvable is True
+    assert verdict.leads_to_client is True
+    assert ids(verdict) == []
+
+
+@pytest.mark.parametrize(
+    ("helo_name", "form"),
+    [
+        ("[192.0.2.1]", HeloForm.LITERAL),
+        ("[IPv6:2001:db8::1]", HeloForm.LITERAL),
+        ("localhost", HeloForm.SINGLE_LABEL),
+        ("192.0.2.1", HeloForm.MALFORMED),
+        ("[192.0.2.1", HeloForm.MALFORMED),
+        ("two..dots.example", HeloForm.MALFORMED),
+        ("a b.example", HeloForm.MALFORMED),
+        ("x" * 64 + ".example", HeloForm.MALFORMED),
+        ("gone.d.example", HeloForm.DOMAIN),
+        ("text.d.example", HeloForm.DOMAIN),
+    ],
+)
+def test_what_does_not_resolve_is_named(helo_name: str, form: HeloForm) -> None:
+    """A literal, a single word, an address and a name without an address are told apart."""
+    verdict = judge(helo_name)
+    assert verdict.form is form
+    assert verdict.is_resolvable is False
+    assert ids(verdict) == ["helo.unresolvable"]
+
+
+def test_a_literal_may_be_that_of_the_client() -> None:
+    """A literal is compared with the client's address, and DNS is not asked."""
+    zone = MemoryZone(HOSTS)
+    verdict = settle(zone, lambda a: evaluate_helo("[192.0.2.1]", ip_address(CLIENT), a))
+    assert verdict.leads_to_client is True
+    assert judge("[192.0.2.7]").leads_to_client is False
+    assert zone.asked == []
+
+
+def test_the_record_to_publish_is_the_clients_address() -> None:
+    """For a name without an address the fix is that address, in its family."""
+    found = judge("gone.d.example").findings[0].record
+    assert found == RecordToPublish("gone.d.example", "A", CLIENT)
+    found = judge("gone.d.example", "2001:db8::7").findings[0].record
+    assert found == RecordToPublish("gone.d.example", "AAAA", "2001:db8::7")
+
+
+def test_a_name_of_another_host_is_only_noted() -> None:
+    """A name that leads elsewhere is resolvable; that it is another's is a note."""
+    verdict = judge("other.d.example")
+    assert verdict.is_resolvable is True
+    assert verdict.leads_to_client is False
+    assert [(f.id, f.severity) for f in verdict.findings] == [("helo.other-address", Severity.NOTE)]
+
+
+@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.TIMEOUT, DnsStatus.REFUSED])
+def test_silence_is_undetermined(status: DnsStatus) -> None:
+    """A name server that does not answer is never read as a name without an address."""
+    verdict = judge("gone.d.example", failing={"gone.d.example": status})
+    assert verdict.presence is Presence.UNDETERMINED
+    assert verdict.is_resolvable is None
+    assert verdict.leads_to_client is None
+    assert [f.severity for f in verdict.findings] == [Severity.UNDETERMINED]
+
+
+def test_half_an_answer_is_enough_where_it_says_enough() -> None:
+    """With one family silent, an address of the other resolves, and a mismatch stays open."""
+    failing: dict[str | tuple[str, str], DnsStatus]
+    failing = {("other.d.example", "AAAA"): DnsStatus.TIMEOUT}
+    verdict = judge("other.d.example", failing=failing)
+    assert verdict.is_resolvable is True
+    assert verdict.leads_to_client is None
+    assert ids(verdict) == []
+
+
+def test_an_unknown_greeting_or_client_is_no_fault() -> None:
+    """Where the greeting is not known, or the client's address means nothing, nothing is said."""
+    verdict = judge("")
+    assert verdict.form is HeloForm.UNKNOWN
+    assert verdict.is_resolvable is None
+    assert ids(verdict) == []
+    assert judge("other.d.example", None).leads_to_client is None
+    assert ids(judge("other.d.example", None)) == []
