@@ -14,7 +14,8 @@ class MessageFilter:
 
     ``tag`` and ``recipient`` are compared whole and without case, ``author``
     (name and address), ``subject`` and ``text`` by containing, without case.
-    ``since`` includes its own moment, ``after`` excludes its own position.
+    ``since`` includes its own moment, ``after`` excludes its own position,
+    ``up_to`` includes it.
     """
 
     tag: str | None = None
@@ -24,6 +25,7 @@ class MessageFilter:
     text: str | None = None
     since: Instant | None = None
     after: Position = START
+    up_to: Position | None = None
 
     def mismatches(self, message: MessageSummary) -> list[str]:
         """Say in words why a message does not match; empty when it does.
@@ -41,6 +43,8 @@ class MessageFilter:
             reasons.append(f"its subject is {message.header.subject!r}")
         if message.position <= self.after:
             reasons.append("it had arrived before the cursor given as after")
+        if self.up_to is not None and message.position > self.up_to:
+            reasons.append("it has arrived since")
         if self.since is not None and message.received_at < self.since:
             early = (self.since - message.received_at) / 1000
             reasons.append(f"it arrived {early:.1f} s before since")

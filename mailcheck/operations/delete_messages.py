@@ -1,5 +1,7 @@
 """Deleting mail for good."""
 
+from dataclasses import replace
+
 from mailcheck.core.cursors import START, require_reached
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
@@ -26,13 +28,16 @@ class DeleteMessages:
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
-        """Delete all messages that match; gives how many.
+        """Delete all messages that match and are there now; gives how many.
 
         :raises InvalidParameter: ``after`` is a cursor of another inbox.
         """
+        inbox = await self._store.find_account_inbox(account_id)
+        newest = START if inbox is None else inbox.last_position
         if wanted.after > START:
-            inbox = await self._store.find_account_inbox(account_id)
-            require_reached(wanted.after, START if inbox is None else inbox.last_position)
+            require_reached(wanted.after, newest)
+        # What comes in while a large inbox is emptied is not meant.
+        wanted = replace(wanted, up_to=newest)
         now = self._now()
         deleted = 0
         while True:

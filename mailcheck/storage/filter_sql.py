@@ -42,6 +42,8 @@ def filter_sql(
         also("message.recipient_key = ?", wanted.recipient.casefold())
     if wanted.after > START:
         also("message.position > ?", wanted.after)
+    if wanted.up_to is not None:
+        also("message.position <= ?", wanted.up_to)
     if wanted.since is not None:
         also(_SINCE, account_id, wanted.since, wanted.since)
     if wanted.author is not None:

@@ -86,6 +86,7 @@ FILTERS = st.builds(
     subject=st.none() | TEXTS,
     since=st.none() | MOMENTS,
     after=st.integers(0, 9).map(Position),
+    up_to=st.none() | st.integers(0, 9).map(Position),
 )
 
 

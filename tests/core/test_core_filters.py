@@ -39,6 +39,7 @@ MESSAGE = MessageSummary(
         MessageFilter(subject="straße"),
         MessageFilter(since=Instant(10_000)),
         MessageFilter(after=Position(6)),
+        MessageFilter(up_to=Position(7)),
         MessageFilter(text="is searched in the store only"),
     ],
 )
@@ -58,6 +59,7 @@ def test_matches(wanted: MessageFilter) -> None:
         (MessageFilter(subject="reset"), "its subject is"),
         (MessageFilter(since=Instant(12_500)), "it arrived 2.5 s before since"),
         (MessageFilter(after=Position(7)), "it had arrived before the cursor"),
+        (MessageFilter(up_to=Position(6)), "it has arrived since"),
     ],
 )
 def test_mismatches(wanted: MessageFilter, reason: str) -> None:

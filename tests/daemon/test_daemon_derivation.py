@@ -13,7 +13,7 @@ from mailcheck.daemon.derivation import LONGEST_PUT_OFF, QUIET, REST_SHARE, Deri
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.contents import Contents
 from mailcheck.storage.engine import Transaction, for_each
-from tests.house import House, config_in_memory, result_of, run
+from tests.house import House, config_in_memory, result_of
 from tests.storage.held_lane import HeldLane
 
 
@@ -149,7 +149,9 @@ def test_mail_that_was_deleted(shop: Workshop) -> None:
     shop.clock.advance(1)
     shop.reader.hold_answers()
     shop.derivation.startService()
-    run(shop.assembly.inbox.delete.matching(shop.account.id, MessageFilter()))
+    now = shop.assembly.now()
+    deleted = shop.assembly._mail_store.delete_matches(shop.account.id, MessageFilter(), now, 9)
+    assert result_of(deleted) == 1
     shop.reader.let_go()
     shop.receive()
     shop.rest(1)

@@ -22,13 +22,14 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import MessageSummary
+from mailcheck.core.messages import MessageSummary, Recipient
 from mailcheck.core.share_links import format_share_token
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
 from mailcheck.operations.delete_messages import BATCH
 from mailcheck.operations.read_inbox import OVERVIEW_TAGS, MessageList
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.deliveries import delivery
 from tests.storage.held_lane import HeldLane
 
 ANY = MessageFilter()
@@ -337,6 +338,20 @@ class TestDeleting:
         assert run(room.assembly.inbox.delete.matching(room.account.id, after)) == count
         assert room.writer.calls - writes == count // BATCH + 1
         assert [message.summary.tag for message in room.page().messages] == ["kept"]
+
+    def test_what_comes_in_meanwhile_stays(self, room: ReadingRoom) -> None:
+        """Mail that arrives while a large inbox is emptied is not deleted with it."""
+        room.receive(*[room.address(f"t{number}") for number in range(BATCH)])
+        room.writer.hold_answers()
+        deleting = Deferred.fromCoroutine(room.assembly.inbox.delete.matching(room.account.id, ANY))
+        late = Recipient(room.address("late"), room.account.id, "late")
+        arriving = room.assembly._mail_store.deliver(
+            delivery(late, received_at=room.assembly.now())
+        )
+        room.writer.let_go()
+        assert result_of(deleting) == BATCH
+        assert result_of(arriving)
+        assert [message.summary.tag for message in room.page().messages] == ["late"]
 
 
 class TestSharing:
