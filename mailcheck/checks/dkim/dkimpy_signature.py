@@ -7,6 +7,7 @@ record but the key. How it parses mails, tags, keys and times is not relied on.
 import base64
 import binascii
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import dkim  # type: ignore[import-untyped]
@@ -99,6 +100,12 @@ def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -
         return bool(verifier.verify_sig_process(tags, names, signed.signature_field, None))
     except dkim.DKIMException:
         return False
+
+
+def relax_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
+    """Give fields in the relaxed form (RFC 6376 3.4.2)."""
+    install_linear_canonicalization()
+    return tuple(dkim.canonicalization.Relaxed.canonicalize_headers(list(fields)))
 
 
 def _give_key(verifier: dkim.DKIM, key: KeyRecord, signature: bytes) -> bool:

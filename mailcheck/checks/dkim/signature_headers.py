@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mailcheck.checks.dkim.mail_source import split_mail
 from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
@@ -135,8 +135,14 @@ def parse_key_place(tags: SignatureTags) -> tuple[str, str]:
 
 
 def parse_signed_fields(tags: SignatureTags) -> tuple[str, ...]:
-    """Give the names in ``h=``, in lower case."""
-    return tuple(tags.joined("h").lower().split(":"))
+    """Give the names in ``h=``, in lower case.
+
+    :raises MalformedSignature: From is not among them (RFC 6376 5.4).
+    """
+    names = tuple(tags.joined("h").lower().split(":"))
+    if "from" not in names:
+        raise MalformedSignature("does not cover the From field (h=)")
+    return names
 
 
 def require(tags: SignatureTags, names: tuple[str, ...]) -> None:
@@ -147,6 +153,34 @@ def require(tags: SignatureTags, names: tuple[str, ...]) -> None:
     missing = [f"{name}=" for name in names if name not in tags.tags]
     if missing:
         raise MalformedSignature(f"lacks {', '.join(missing)}")
+
+
+def parse_signature(index: int, tags: SignatureTags) -> SignatureHeader:
+    """Read what DKIM's and ARC's signatures of a message have in common (RFC 8617 4.1.2).
+
+    :raises MalformedSignature: it can't be verified (RFC 6376 6.1.1).
+    """
+    selector, domain = parse_key_place(tags)
+    header = SignatureHeader(
+        index=index,
+        signing_domain=domain,
+        selector=selector,
+        agent_id=f"@{domain}",
+        algorithm=parse_algorithm(tags),
+        signed_fields=parse_signed_fields(tags),
+        canonicalization=parse_canonicalization(tags),
+        body_length=tags.number("l"),
+        signed_at=tags.number("t"),
+        expires_at=tags.number("x"),
+        body_hash=tags.octets("bh"),
+        signature=tags.octets("b"),
+    )
+    begin, end = header.signed_at, header.expires_at
+    if begin is not None and end is not None and begin >= end:
+        raise MalformedSignature("ends (x=) before it was made (t=)")
+    if header.algorithm != SHA1 and len(header.body_hash) != SHA256_OCTETS:
+        raise MalformedSignature("has a body hash (bh=) that is not one of SHA-256")
+    return header
 
 
 def _read(index: int, body: bytes, problem: str) -> SignatureHeader:
@@ -186,23 +220,16 @@ def _parse(index: int, tags: SignatureTags, problem: str) -> SignatureHeader:
     require(tags, _MANDATORY)
     if tags.text("v") != "1":
         raise MalformedSignature(f"is of an unknown version (v={tags.text('v')[:40]})")
-    selector, domain = parse_key_place(tags)
-    header = SignatureHeader(
-        index=index,
-        signing_domain=domain,
-        selector=selector,
+    _, domain = parse_key_place(tags)
+    header = replace(
+        parse_signature(index, tags),
         agent_id=_parse_agent_id(tags, domain),
-        algorithm=parse_algorithm(tags),
-        signed_fields=parse_signed_fields(tags),
-        canonicalization=parse_canonicalization(tags),
-        body_length=tags.number("l"),
-        signed_at=tags.number("t"),
-        expires_at=tags.number("x"),
         problem=problem,
-        body_hash=tags.octets("bh"),
-        signature=tags.octets("b"),
     )
-    _check(header, tags)
+    if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
+        raise MalformedSignature(
+            f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
+        )
     return header
 
 
@@ -218,18 +245,3 @@ def _parse_agent_id(tags: SignatureTags, domain: str) -> str:
     if not is_within(host, domain):
         raise MalformedSignature(f"speaks for {host} (i=), which is not within {domain} (d=)")
     return f"{local_part[:MAX_LOCAL_PART]}@{host}"
-
-
-def _check(header: SignatureHeader, tags: SignatureTags) -> None:
-    """Check what RFC 6376 6.1.1 asks of a signature."""
-    if "from" not in header.signed_fields:
-        raise MalformedSignature("does not cover the From field (h=)")
-    if "dns/txt" not in tags.joined("q", "dns/txt").lower().split(":"):
-        raise MalformedSignature(
-            f"wants its key looked up in an unknown way (q={tags.text('q')[:40]})"
-        )
-    begin, end = header.signed_at, header.expires_at
-    if begin is not None and end is not None and begin >= end:
-        raise MalformedSignature("ends (x=) before it was made (t=)")
-    if header.algorithm != SHA1 and len(header.body_hash) != SHA256_OCTETS:
-        raise MalformedSignature("has a body hash (bh=) that is not one of SHA-256")

@@ -7,6 +7,7 @@ large mail can be verified in a process of its own.
 from collections.abc import Sequence
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.dkimpy_linear import Field
 from mailcheck.checks.dkim.dkimpy_signature import (
     BodyHashes,
     SignedHeader,
@@ -44,23 +45,31 @@ def verify_signatures(
     bodies = BodyHashes(source.body)
     now = received_at // SECOND
     signatures = tuple(
-        _verify(source, bodies, header, key, now) for header, key in zip(headers, keys, strict=True)
+        verify_signature(source, bodies, header, key, now)
+        for header, key in zip(headers, keys, strict=True)
     )
     return DkimOfMail(signatures, len(source.named(SIGNATURE_FIELD)) - len(signatures))
 
 
-def _verify(
+def verify_signature(
     source: MailSource,
     bodies: BodyHashes,
     header: SignatureHeader,
     key: KeyOfSignature,
     now: int,
+    *,
+    name: bytes = SIGNATURE_FIELD,
 ) -> SignatureOfMail:
-    """Judge one signature: by its tags and its key, then the body, then the header."""
+    """Judge one signature: by its tags and its key, then the body, then the header.
+
+    :param now: when the mail arrived, in seconds since the epoch.
+    :param name: the fields that ``header.index`` counts; ARC's are signed the same way.
+    """
     refusal = find_refusal(header, key, now)
     if refusal is None and key.record is not None:
+        own_field = source.by_name[name][header.index]
         refusal = _find_change_of_body(bodies, header)
-        refusal = refusal or _find_change_of_header(source, header, key.record)
+        refusal = refusal or find_change_of_header(source, header, key.record, own_field)
     if refusal is not None:
         return SignatureOfMail(
             header,
@@ -101,15 +110,16 @@ def _find_change_of_body(bodies: BodyHashes, header: SignatureHeader) -> Refusal
     return None
 
 
-def _find_change_of_header(
-    source: MailSource, header: SignatureHeader, key: KeyRecord
+def find_change_of_header(
+    source: MailSource, header: SignatureHeader, key: KeyRecord, own_field: Field
 ) -> Refusal | None:
+    """Verify the signature over the header; ``own_field`` is the one that it stands in."""
     signed = SignedHeader(
         header.algorithm,
         header.canonicalization,
         header.signed_fields,
         header.signature,
-        source.by_name[SIGNATURE_FIELD][header.index],
+        own_field,
     )
     try:
         if is_header_intact(source, signed, key):
@@ -123,7 +133,7 @@ def _find_change_of_header(
     return Refusal(
         SignatureFault.HEADER_CHANGED,
         AuthResult.FAIL,
-        f"The body is unchanged, but the signature of {header.signing_domain} is not valid: a"
+        f"The body is as it was, but the signature of {header.signing_domain} is not valid: a"
         " signed header field was changed after signing, or the key at"
         f" {header.key_name} does not match.",
     )

@@ -1,0 +1,167 @@
+"""The ARC fields of a mail as sets (RFC 8617 4.1, 4.2)."""
+
+import re
+
+from mailcheck.checks.arc.verdicts import ArcChain, ArcSet
+from mailcheck.checks.dkim.dkimpy_signature import relax_fields
+from mailcheck.checks.dkim.mail_source import MailSource, split_mail
+from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
+from mailcheck.checks.dkim.signature_headers import (
+    SHA1,
+    MalformedSignature,
+    SignatureTags,
+    parse_algorithm,
+    parse_key_place,
+    parse_signature,
+    parse_tags,
+    require,
+)
+
+RESULTS = b"arc-authentication-results"
+MESSAGE_SIGNATURE = b"arc-message-signature"
+SEAL = b"arc-seal"
+KINDS = (RESULTS, MESSAGE_SIGNATURE, SEAL)
+
+MAX_SETS = 50  # RFC 8617 4.2.1
+
+MAX_OCTETS = 256 * 1024
+"""Octets of all ARC fields: the last seal covers all of them, the one before nearly all."""
+
+CHAIN_STATES = ("none", "pass", "fail")
+
+_RESULTS_INSTANCE = re.compile(rb"i ?= ?([0-9]{1,3}) ?;")
+
+
+class BrokenChain(Exception):
+    """The ARC fields are no chain; the text says why, as the end of "The ARC chain ..."."""
+
+
+def read_chain(raw_message: bytes) -> ArcChain:
+    """Read the ARC sets of a mail of any bytes."""
+    source = split_mail(raw_message)
+    seals = len(source.named(SEAL))
+    if not any(source.named(kind) for kind in KINDS):
+        return ArcChain((), 0)
+    try:
+        return ArcChain(_read_sets(source), seals)
+    except BrokenChain as broken:
+        return ArcChain((), seals, str(broken))
+
+
+def _read_sets(source: MailSource) -> tuple[ArcSet, ...]:
+    if not source.is_whole:
+        raise BrokenChain("is in a mail with more header fields than anybody reads")
+    relaxed = {kind: relax_fields(source.by_name.get(kind, ())) for kind in KINDS}
+    if max(map(len, relaxed.values())) > MAX_SETS:
+        raise BrokenChain(f"has more than {MAX_SETS} sets")
+    if sum(len(body) for fields in relaxed.values() for _, body in fields) > MAX_OCTETS:
+        raise BrokenChain(f"is longer than {MAX_OCTETS // 1024} KiB")
+    results = _number(RESULTS, [_read_results_instance(body) for _, body in relaxed[RESULTS]])
+    messages = [_parse(body, "message signature") for _, body in relaxed[MESSAGE_SIGNATURE]]
+    message_at = _number(MESSAGE_SIGNATURE, [_read_instance(tags) for tags in messages])
+    seals = [_parse(body, "seal") for _, body in relaxed[SEAL]]
+    seal_at = _number(SEAL, [_read_instance(tags) for tags in seals])
+    last = max((*results, *message_at, *seal_at))
+    for instance in range(1, last + 1):
+        if not (instance in results and instance in message_at and instance in seal_at):
+            raise BrokenChain(f"lacks a field of set {instance} of {last}")
+    return tuple(
+        ArcSet(
+            instance=instance,
+            chain=_read_chain_state(seals[seal_at[instance]]),
+            message_signature=_read_message_signature(
+                message_at[instance], messages[message_at[instance]]
+            ),
+            seal=_read_seal(seal_at[instance], seals[seal_at[instance]]),
+            fields=(
+                relaxed[RESULTS][results[instance]],
+                relaxed[MESSAGE_SIGNATURE][message_at[instance]],
+                relaxed[SEAL][seal_at[instance]],
+            ),
+        )
+        for instance in range(1, last + 1)
+    )
+
+
+def _number(kind: bytes, instances: list[int]) -> dict[int, int]:
+    """Give the index of the field of each instance."""
+    places: dict[int, int] = {}
+    for index, instance in enumerate(instances):
+        if not 1 <= instance <= MAX_SETS:
+            raise BrokenChain(f"has a set with the number {instance}")
+        if instance in places:
+            raise BrokenChain(f"has two {kind.decode()} fields in set {instance}")
+        places[instance] = index
+    return places
+
+
+def _read_results_instance(body: bytes) -> int:
+    match = _RESULTS_INSTANCE.match(body)
+    if match is None:
+        raise BrokenChain("has results that belong to no set (no i= at their beginning)")
+    return int(match[1])
+
+
+def _parse(body: bytes, what: str) -> SignatureTags:
+    try:
+        return parse_tags(body)
+    except MalformedSignature as malformed:
+        raise BrokenChain(f"has a {what} that {malformed}") from None
+
+
+def _read_instance(tags: SignatureTags) -> int:
+    try:
+        return tags.number("i") or 0
+    except MalformedSignature:
+        return 0
+
+
+def _read_chain_state(tags: SignatureTags) -> str:
+    state = tags.text("cv").lower()
+    if state not in CHAIN_STATES:
+        raise BrokenChain("has a seal that says no state of the chain (cv=)")
+    return state
+
+
+def _read_message_signature(index: int, tags: SignatureTags) -> SignatureHeader:
+    try:
+        require(tags, ("a", "b", "bh", "d", "h", "s"))
+        header = parse_signature(index, tags)
+        _check_algorithm(header.algorithm)
+    except MalformedSignature as malformed:
+        raise BrokenChain(f"has a message signature that {malformed}") from None
+    if SEAL.decode() in header.signed_fields:
+        raise BrokenChain("has a message signature that covers seals")
+    return header
+
+
+def _read_seal(index: int, tags: SignatureTags) -> SignatureHeader:
+    """Read a seal; which fields it covers follows from its set (RFC 8617 5.1.1)."""
+    try:
+        require(tags, ("a", "b", "cv", "d", "s"))
+        selector, domain = parse_key_place(tags)
+        algorithm = parse_algorithm(tags)
+        _check_algorithm(algorithm)
+        signature, signed_at = tags.octets("b"), tags.number("t")
+    except MalformedSignature as malformed:
+        raise BrokenChain(f"has a seal that {malformed}") from None
+    if "h" in tags.tags:
+        raise BrokenChain("has a seal that names the fields it covers (h=)")
+    return SignatureHeader(
+        index=index,
+        signing_domain=domain,
+        selector=selector,
+        agent_id=f"@{domain}",
+        algorithm=algorithm,
+        signed_fields=(),
+        canonicalization="relaxed/relaxed",
+        body_length=None,
+        signed_at=signed_at,
+        expires_at=None,
+        signature=signature,
+    )
+
+
+def _check_algorithm(algorithm: str) -> None:
+    if algorithm == SHA1:
+        raise MalformedSignature("was made with SHA-1")
