@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from twisted.internet import error
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IAddress, ITCPTransport
 from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
@@ -104,6 +104,8 @@ class SpamdClient:
         conversation = SpamdConversation(request)
         try:
             await endpoint.connect(_OneConversation(conversation))
+        except error.ConnectingCancelledError:
+            raise CancelledError from None
         except (error.ConnectError, error.DNSLookupError, OSError) as failure:
             # Not the message: it names addresses.
             raise FilterFailed(FilterProblem.UNREACHABLE, type(failure).__name__) from failure

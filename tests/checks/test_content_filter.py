@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from email import policy
 from email.utils import parsedate_to_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -308,7 +309,8 @@ class TestTraceFields:
     def test_nothing_is_injected(self, words: list[str]) -> None:
         """Whatever a client says, there are two fields and the mail begins after them."""
         names = [field.name for field in fields(TraceFacts)][:-1]
-        facts = replace(FACTS, **dict(zip(names, words, strict=True)))
+        said: dict[str, Any] = dict(zip(names, words, strict=True))
+        facts = replace(FACTS, **said)
         mail = with_trace_fields(b"From: a@example.com\r\n\r\n", facts)
         parsed = email.message_from_bytes(mail, policy=policy.compat32)
         assert parsed.keys() == ["Return-Path", "Received", "From"]
