@@ -6,7 +6,7 @@ from mailcheck.assembly import Lanes
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.lanes.direct import DirectLane
-from tests.house import House, Pending, config_in_memory, mail, run
+from tests.house import House, Pending, config_in_memory, mail, result_of
 from tests.web.lanes import FaultyLane
 
 
@@ -255,7 +255,8 @@ def test_a_message_deleted_in_between_is_not_returned() -> None:
     pending = wait(slow)
     reader.is_slow = True
     slow.receive(raw=mail("gone"))
-    run(slow.assembly.inbox.delete.matching(slow.account.id, MessageFilter()))
+    everything = (slow.account.id, MessageFilter(subject="gone"), slow.assembly.now(), 9)
+    assert result_of(slow.assembly._mail_store.delete_matches(*everything)) == 1
     reader.catch_up()
     assert not pending.is_answered
     slow.receive(raw=mail("stays"))
