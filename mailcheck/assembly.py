@@ -263,13 +263,15 @@ class Assembly:
         config = self.config
         return FirstStart(
             self.accounts,
+            self.dashboard.sign_in,
+            self._random_bytes,
             config.accounts.bootstrap_key,
             Path(config.storage.state_directory),
             config.inbox.domain,
             FirstSteps(
                 mail=config.smtp.listen,
                 submission=config.smtp.submission_listen,
-                base_url=self.urls.base_url,
+                urls=self.urls,
                 per_minute=config.limits.requests_per_minute,
                 per_day=config.limits.requests_per_day,
                 retention_hours=config.inbox.retention_hours,

@@ -6,6 +6,7 @@ from typing import Any
 
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.deployment import mail_server
 from mailcheck.operations.attempts import Attempts
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter
@@ -94,6 +95,7 @@ class DashboardAssembly:
                 keys,
                 inbox.read,
                 self._config.inbox.domain,
+                mail_server(self._config),
                 renderer,
             ).pages(),
             *KeyPages(keys, renderer).pages(),

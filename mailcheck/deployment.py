@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
@@ -29,6 +30,16 @@ def public_url(config: Config) -> str:
     """Give the address under which people reach the daemon."""
     first = parse_listen_address(config.web.listen[0])
     return config.web.public_url or first.url or "http://127.0.0.1"
+
+
+def mail_server(config: Config) -> str:
+    """Give host and port at which people's programs hand in mail for the inboxes."""
+    listen = parse_listen_address(config.smtp.listen[0]) if config.smtp.listen else None
+    if listen is None or listen.url is None:
+        return config.inbox.domain
+    own, public = urlsplit(listen.url), urlsplit(public_url(config))
+    is_everywhere = listen.host in ("0.0.0.0", "::")  # noqa: S104
+    return f"{public.hostname if is_everywhere else own.hostname}:{own.port}"
 
 
 def tls_policy(config: Config, now: Instant) -> TlsPolicy:

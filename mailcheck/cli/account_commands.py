@@ -7,6 +7,7 @@ from typing import Any
 
 from mailcheck.assembly import Assembly
 from mailcheck.cli.commands import EXIT_FINE, Console
+from mailcheck.cli.dashboard_commands import add_dashboard_commands
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.subaddresses import join_subaddress
@@ -22,7 +23,7 @@ def add_account_commands(groups: Any) -> None:
 
 
 def _add_accounts(groups: Any) -> None:
-    account = groups.add_parser("account", help="accounts: add, list")
+    account = groups.add_parser("account", help="accounts: add, list, invite, set-password")
     commands = account.add_subparsers(required=True, metavar="COMMAND")
     add = commands.add_parser("add", help="add an account with an inbox of its own")
     add.add_argument("name", help="how you call it")
@@ -35,6 +36,7 @@ def _add_accounts(groups: Any) -> None:
     add.set_defaults(command=add_account)
     listing = commands.add_parser("list", help="list all accounts")
     listing.set_defaults(command=list_accounts)
+    add_dashboard_commands(commands)
 
 
 def _add_keys(groups: Any) -> None:

@@ -1,7 +1,8 @@
-"""The first start on a laptop: an account, a key, and what to do next."""
+"""The first start on a laptop: an account, a key, a password, and what to do next."""
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -11,11 +12,22 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.identifiers import RandomBytes, new_password
 from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.keep_accounts import KeepAccounts
+from mailcheck.operations.sign_in import SignIn
 
 ACCOUNT_NAME = "developer"
 KEY_FILE = "api-key"
+PASSWORD_FILE = "dashboard-password"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Where a secret lies, if it does, and the secret itself where it may be shown."""
+
+    path: Path | None
+    secret: str | None
 
 
 class Starter(Protocol):
@@ -28,8 +40,8 @@ class Starter(Protocol):
 class FirstSteps(Protocol):
     """Writes what a newcomer can do next."""
 
-    def __call__(self, address: str, key_path: Path, secret: str | None) -> str:
-        """Write it; ``secret`` only where it may be shown."""
+    def __call__(self, address: str, key: "Shown", name: str, password: "Shown") -> str:
+        """Write it; ``name`` and ``password`` open the dashboard."""
 
 
 class FirstStart(Service):
@@ -40,6 +52,8 @@ class FirstStart(Service):
     def __init__(
         self,
         accounts: KeepAccounts,
+        sign_in: SignIn,
+        random_bytes: RandomBytes,
         preset_key: str,
         state_directory: Path,
         domain: str,
@@ -48,6 +62,8 @@ class FirstStart(Service):
         output: TextIO,
     ) -> None:
         self._accounts = accounts
+        self._sign_in = sign_in
+        self._random_bytes = random_bytes
         self._preset_key = preset_key
         self._state_directory = state_directory
         self._domain = domain
@@ -68,9 +84,13 @@ class FirstStart(Service):
         account = accounts[0] if accounts else await self._accounts.add(ACCOUNT_NAME)
         key_path = self._state_directory / KEY_FILE
         secret = await self._ensure_key(account, key_path)
+        password = await self._ensure_password(account)
         address = join_subaddress(account.mailbox_name, "", self._domain)
-        shown = secret if self._output.isatty() else None
-        self._output.write(self._first_steps(address, key_path, shown))
+        if not self._output.isatty():
+            secret, password = None, replace(password, secret=None)
+        self._output.write(
+            self._first_steps(address, Shown(key_path, secret), account.name, password)
+        )
         self._output.flush()
 
     async def _ensure_key(self, account: Account, key_path: Path) -> str | None:
@@ -85,6 +105,18 @@ class FirstStart(Service):
         issued = await self._accounts.issue_key(account, "first start")
         _write_secret(key_path, issued.secret)
         return issued.secret
+
+    async def _ensure_password(self, account: Account) -> Shown:
+        """Give the first account a password where it has none; it lies in a file of mode 0600."""
+        path = self._state_directory / PASSWORD_FILE
+        if not await self._sign_in.has_password(account):
+            password = new_password(self._random_bytes)
+            _write_secret(path, password)
+            await self._sign_in.set_password(account, password)
+            return Shown(path, password)
+        kept = path.read_text().strip() if path.exists() else ""
+        is_kept = bool(kept) and await self._sign_in.is_password(account, kept)
+        return Shown(path if is_kept else None, None)
 
     def _log_failure(self, failure: Failure) -> None:
         self._log.failure("the first account could not be made", failure)

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from mailcheck.daemon.first_start import Shown
+from mailcheck.wire.urls import PublicUrls
 
 _TEXT = """
 mailcheck is ready.
@@ -12,6 +14,8 @@ mailcheck is ready.
   limits       {per_minute} requests a minute, {per_day} a day, mail is kept {hours:g} hours
   mail         {mail}
   submission   {submission}
+  dashboard    {dashboard}
+               sign in as {name}, password: {password}
   web          {api}
   API key      {key}
 
@@ -41,23 +45,32 @@ class FirstSteps:
 
     mail: Sequence[str]
     submission: Sequence[str]
-    base_url: str
+    urls: PublicUrls
     per_minute: int
     per_day: int
     retention_hours: float
 
-    def __call__(self, address: str, key_path: Path, secret: str | None) -> str:
-        """Write the first steps; the key itself only where it may be shown."""
+    def __call__(self, address: str, key: Shown, name: str, password: Shown) -> str:
+        """Write the first steps; key and password themselves only where they may be shown."""
         mailbox, _, domain = address.partition("@")
         return _TEXT.format(
             address=address,
             tagged=f"{mailbox}+{EXAMPLE_TAG}@{domain}",
             mail=", ".join(self.mail) or "not received",
             submission=", ".join(self.submission) or "not offered",
-            api=self.base_url,
+            dashboard=f"{self.urls.public_url}/",
+            name=name,
+            password=_write(password),
+            api=self.urls.base_url,
             per_minute=self.per_minute,
             per_day=self.per_day,
             hours=self.retention_hours,
-            key=f"{secret} (also in {key_path})" if secret else f"in {key_path}",
-            key_path=key_path,
+            key=_write(key),
+            key_path=key.path,
         )
+
+
+def _write(shown: Shown) -> str:
+    if shown.path is None:
+        return "the one that you have chosen"
+    return f"{shown.secret} (also in {shown.path})" if shown.secret else f"in {shown.path}"

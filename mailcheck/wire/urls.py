@@ -29,6 +29,10 @@ class PublicUrls:
         """Give the share link of a message."""
         return f"{self.public_url}/share/{format_share_token(message_id, secret)}"
 
+    def invitation_url(self, code: str) -> str:
+        """Give the link with which an account can be made."""
+        return f"{self.public_url}/sign-up?invitation={code}"
+
     def attachment_url(self, message_id: MessageId, attachment_id: str) -> str:
         """Give the address of an attachment (it needs the key, like all of the API)."""
         return f"{self.base_url}/inbox/messages/{message_id}/attachments/{attachment_id}"

@@ -1,4 +1,4 @@
-"""The first start: an account, a key in a file of its own, and what to do next."""
+"""The first start: an account, key and password in files of their own, and what to do next."""
 
 import io
 import stat
@@ -9,18 +9,29 @@ import pytest
 from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import LogEvent
 
-from mailcheck.daemon.first_start import ACCOUNT_NAME, KEY_FILE, FirstStart
+from mailcheck.config_options import AccountsOptions
+from mailcheck.daemon.first_start import (
+    ACCOUNT_NAME,
+    KEY_FILE,
+    PASSWORD_FILE,
+    FirstStart,
+    Shown,
+)
 from mailcheck.daemon.first_steps import FirstSteps
-from tests.house import House, config_in_memory, result_of, run
+from mailcheck.wire.urls import PublicUrls
+from tests.house import House, config_in_memory, counted_bytes, result_of, run
 
 STEPS = FirstSteps(
     mail=("127.0.0.1:2525",),
     submission=(),
-    base_url="http://127.0.0.1:8080/api/v1",
+    urls=PublicUrls("http://127.0.0.1:8080"),
     per_minute=60,
     per_day=1000,
     retention_hours=24.0,
 )
+
+
+CHEAP = AccountsOptions(password_cost=10)
 
 
 class Output(io.StringIO):
@@ -42,12 +53,15 @@ class Laptop:
         self.folder = folder
         self.house = house
         self.keys = folder / KEY_FILE
+        self.passwords = folder / PASSWORD_FILE
 
     def start(self, *, preset: str = "", is_terminal: bool = False) -> str:
         """Start the daemon and give what it prints."""
         output, reactor = Output(is_terminal), MemoryReactorClock()
         service = FirstStart(
             self.house.assembly.accounts,
+            self.house.assembly.dashboard.sign_in,
+            counted_bytes(),
             preset,
             self.folder,
             "mailcheck.example",
@@ -63,6 +77,16 @@ class Laptop:
     def key(self) -> str:
         """Give the key that lies in the folder."""
         return self.keys.read_text().strip()
+
+    def password(self) -> str:
+        """Give the password that lies in the folder."""
+        return self.passwords.read_text().strip()
+
+    def opens_dashboard(self, password: str, name: str = ACCOUNT_NAME) -> bool:
+        """Tell whether a password is the account's."""
+        sign_in = self.house.assembly.dashboard.sign_in
+        account = run(self.house.assembly.accounts.find(name))
+        return bool(run(sign_in.is_password(account, password)))
 
     def is_valid(self, secret: str) -> bool:
         """Tell whether a key opens anything."""
@@ -88,7 +112,7 @@ class EmptyHouse(House):
 @pytest.fixture
 def laptop(tmp_path: Path) -> Laptop:
     """A fresh laptop."""
-    return Laptop(tmp_path / "var", EmptyHouse(config_in_memory()))
+    return Laptop(tmp_path / "var", EmptyHouse(config_in_memory(accounts=CHEAP)))
 
 
 def test_the_first_start(laptop: Laptop) -> None:
@@ -107,6 +131,42 @@ def test_the_key_is_shown_to_a_terminal_only(laptop: Laptop) -> None:
     shown = laptop.start(is_terminal=True)
     assert laptop.key() in shown
     assert laptop.key() not in laptop.start(is_terminal=True)
+
+
+def test_the_password(laptop: Laptop) -> None:
+    """The first start gives the account a password, in a private file, and names the dashboard."""
+    text = laptop.start()
+    assert laptop.opens_dashboard(laptop.password())
+    assert stat.S_IMODE(laptop.passwords.stat().st_mode) == 0o600
+    assert "http://127.0.0.1:8080/\n" in text
+    assert laptop.password() not in text
+    assert f"sign in as developer, password: in {laptop.passwords}" in text
+
+
+@pytest.mark.parametrize("preset", ["", "a key of our own choice"])
+def test_the_password_is_shown_to_a_terminal_only(laptop: Laptop, preset: str) -> None:
+    """Who watches is shown the password once, beside a preset key too."""
+    shown = laptop.start(preset=preset, is_terminal=True)
+    password = laptop.password()
+    assert password in shown
+    later = laptop.start(preset=preset, is_terminal=True)
+    assert password not in later
+    assert str(laptop.passwords) in later
+    assert laptop.password() == password
+    assert laptop.opens_dashboard(password)
+
+
+def test_a_password_of_ones_own(laptop: Laptop) -> None:
+    """A password that was changed stays as it is, and the old file is no longer named."""
+    laptop.start()
+    (account,) = run(laptop.house.assembly.accounts.accounts())
+    run(laptop.house.assembly.dashboard.sign_in.set_password(account, "my own password"))
+    for _ in range(2):
+        text = laptop.start(is_terminal=True)
+        assert "password: the one that you have chosen" in text
+        assert str(laptop.passwords) not in text
+        assert laptop.opens_dashboard("my own password")
+        laptop.passwords.unlink(missing_ok=True)
 
 
 def test_the_key_is_not_shown_to_a_log(laptop: Laptop) -> None:
@@ -197,10 +257,13 @@ def test_a_store_that_is_away(laptop: Laptop, logged_failures: list[LogEvent]) -
 
 def test_what_is_not_offered() -> None:
     """What the daemon does not listen for is said so."""
-    steps = FirstSteps((), (), "http://x/api/v1", 1, 2, 0.5)
-    text = steps("dev-abc@mailcheck.example", Path("var/api-key"), None)
+    steps = FirstSteps((), (), PublicUrls("http://x"), 1, 2, 0.5)
+    nothing = Shown(None, None)
+    key = Shown(Path("var/api-key"), None)
+    text = steps("dev-abc@mailcheck.example", key, "ann", nothing)
     assert "not received" in text
     assert "not offered" in text
+    assert "sign in as ann, password: the one that you have chosen" in text
     assert "mail is kept 0.5 hours" in text
 
 

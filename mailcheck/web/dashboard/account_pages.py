@@ -9,9 +9,12 @@ from mailcheck.operations.register import Register, Registration
 from mailcheck.operations.sign_in import SignIn
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.sign_in_pages import session_headers
+from mailcheck.web.dashboard.snippets import write_first_mail
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.errors import reply_to_failure
 from mailcheck.web.replies import Reply
+
+EXAMPLE_TAG = "signup"
 
 
 class AccountPages:
@@ -25,15 +28,17 @@ class AccountPages:
         keys: OwnKeys,
         inbox: ReadInbox,
         domain: str,
+        mail_server: str,
         renderer: Renderer,
     ) -> None:
-        """``domain`` is that of the inboxes."""
+        """``domain`` is that of the inboxes, ``mail_server`` where mail for it is received."""
         self._sign_in = sign_in
         self._register = register
         self._invitations = invitations
         self._keys = keys
         self._inbox = inbox
         self._domain = domain
+        self._mail_server = mail_server
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
@@ -54,11 +59,13 @@ class AccountPages:
                 can_register=self._register.rules.mode is Registration.OPEN,
             )
         account = visit.account
+        tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, self._domain)
         return self._renderer.page(
             visit,
             "overview.html",
             address=join_subaddress(account.mailbox_name, "", self._domain),
-            tagged=join_subaddress(account.mailbox_name, "signup", self._domain),
+            tagged=tagged,
+            first_mail=write_first_mail(self._mail_server, tagged),
             inbox=await self._inbox.overview(account.id),
             keys=await self._keys.valid(account),
         )
@@ -82,8 +89,7 @@ class AccountPages:
     async def invite(self, visit: Visit) -> Reply:
         """POST /account/invitations: by the operator. The answer shows the link once."""
         code = await self._invitations.invite_as(visit.account)
-        link = f"{visit.urls.public_url}/sign-up?invitation={code}"
-        return self._account_page(visit, invitation=link)
+        return self._account_page(visit, invitation=visit.urls.invitation_url(code))
 
     def _account_page(
         self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None

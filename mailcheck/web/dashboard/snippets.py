@@ -27,6 +27,16 @@ def write_snippets(urls: PublicUrls, secret: str) -> list[Snippet]:
     ]
 
 
+def write_first_mail(server: str, recipient: str) -> str:
+    """Write a command that sends a mail with a code and a link; ``server`` is host:port."""
+    body = r"Subject: Welcome\n\nYour code is 482913: https://example.com/confirm?t=7f3a\n"
+    return f"""\
+printf '{body}' |
+  curl -s --crlf -T - smtp://{server} --mail-from shop@example.com \\
+    --mail-rcpt {recipient}
+"""
+
+
 def _curl(urls: PublicUrls, secret: str) -> str:
     return f"""\
 KEY={shlex.quote(secret)}; API={shlex.quote(urls.base_url)}

@@ -1,0 +1,62 @@
+"""``mailcheck account invite`` and ``set-password``: who may use the dashboard."""
+
+import argparse
+import getpass
+import os
+import sys
+from typing import Any
+
+from mailcheck.assembly import Assembly
+from mailcheck.cli.commands import EXIT_FINE, Console
+from mailcheck.core.identifiers import new_password
+from mailcheck.operations.invitations import INVITATION_DAYS
+from mailcheck.operations.register import Registration
+
+
+def add_dashboard_commands(commands: Any) -> None:
+    """Add the commands to those of ``mailcheck account``."""
+    invite = commands.add_parser("invite", help="make a link with which one account can be made")
+    invite.set_defaults(command=make_invitation)
+    password = commands.add_parser(
+        "set-password", help="set the password of an account for the dashboard"
+    )
+    password.add_argument("name", help="name of the account")
+    password.add_argument(
+        "--generate", action="store_true", help="make one up and print it, instead of asking for it"
+    )
+    password.set_defaults(command=set_password)
+
+
+def make_invitation(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account invite``: prints the link, and nothing else, to standard output."""
+
+    async def invite(assembly: Assembly) -> str:
+        return assembly.urls.invitation_url(await assembly.dashboard.invitations.invite())
+
+    console.say(console.with_store(invite))
+    console.remark(f"it works once, for {INVITATION_DAYS} days")
+    if console.config.accounts.registration == Registration.CLOSED:
+        console.remark("not now: [accounts] registration is closed")
+    return EXIT_FINE
+
+
+def set_password(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck account set-password NAME``: sessions of the account end."""
+    password = new_password(os.urandom) if options.generate else _ask()
+
+    async def change(assembly: Assembly) -> None:
+        account = await assembly.accounts.find(options.name)
+        await assembly.dashboard.sign_in.set_password(account, password)
+
+    console.with_store(change)
+    if options.generate:
+        console.say(password)
+    console.remark("set; whoever was signed in to the account is no longer")
+    return EXIT_FINE
+
+
+def _ask() -> str:
+    """Ask on a terminal, unseen; from a pipe the first line is read."""
+    if sys.stdin.isatty():
+        return getpass.getpass("new password: ")
+    return sys.stdin.readline().rstrip("\r\n")
