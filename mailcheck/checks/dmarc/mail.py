@@ -53,21 +53,17 @@ def evaluate_dmarc_of_mail(
         foresee_walks(author, evidence.identifiers(), answers)
     of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
     result = _judge(verdict, of_spf, of_dkim)
-    policy = verdict.policy
-    if policy is not None and verdict.record is not None and verdict.record.is_testing:
-        policy = _ONE_LEVEL_BELOW[policy]
+    aligned = (of_spf.is_aligned, of_dkim.is_aligned)
     return DmarcOfMail(
         author_domain=author,
         result=result,
         verdict=verdict,
-        policy=policy,
+        policy=_policy_for_mail(verdict),
         organizational_domain=verdict.organizational_domain,
         is_spf_aligned=of_spf.is_aligned,
         is_dkim_aligned=of_dkim.is_aligned,
         aligned_signatures=tuple(i for i, one in of_signatures.items() if one.is_aligned),
-        explanation=explain_result(
-            result, verdict, spf, dkim, of_spf.is_aligned, of_dkim.is_aligned
-        ),
+        explanation=explain_result(result, verdict, spf, dkim, *aligned),
         silent_names=_silent_names(result, verdict, (of_spf, of_dkim)),
     )
 
@@ -137,6 +133,13 @@ def _judge(verdict: DmarcVerdict, of_spf: Alignment, of_dkim: Alignment) -> Auth
     if True in found:
         return AuthResult.PASS
     return AuthResult.TEMPERROR if None in found else AuthResult.FAIL
+
+
+def _policy_for_mail(verdict: DmarcVerdict) -> Policy | None:
+    is_testing = verdict.record is not None and verdict.record.is_testing
+    if verdict.policy is None or not is_testing:
+        return verdict.policy
+    return _ONE_LEVEL_BELOW[verdict.policy]
 
 
 def _silent_names(
