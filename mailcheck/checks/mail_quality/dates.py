@@ -2,6 +2,7 @@
 
 import re
 from calendar import timegm
+from datetime import datetime
 from email.utils import parsedate_tz
 
 from mailcheck.checks.content.charsets import decode_header_bytes, flatten_controls
@@ -18,9 +19,9 @@ _DATE_TIME = re.compile(
     r"[0-2][0-9]:[0-5][0-9](?::[0-6][0-9])?\s++(?:[+-][0-9]{2}[0-5][0-9]|GMT|UT)",
     re.ASCII | re.IGNORECASE,
 )
-_LAST_HOUR, _LAST_MINUTE, _LAST_SECOND = 23, 59, 60
+_LEAP_SECOND = 60
 _FIRST_YEAR, _LAST_YEAR = 1970, 9999
-_FARTHEST_ZONE = 86_400
+_FARTHEST = 86_400  # seconds that a zone is away from UTC
 
 
 def read_date(body: bytes) -> DateFacts:
@@ -44,11 +45,11 @@ def _find_instant(text: str) -> Instant | None:
     if found is None:
         return None
     year, month, day, hour, minute, second = found[:6]
-    if not (_FIRST_YEAR <= year <= _LAST_YEAR and 1 <= month <= 12 and 1 <= day <= 31):
-        return None
-    if hour > _LAST_HOUR or minute > _LAST_MINUTE or second > _LAST_SECOND:
-        return None
     zone = found[9] or 0
-    if abs(zone) >= _FARTHEST_ZONE:
+    if not _FIRST_YEAR <= year <= _LAST_YEAR or second > _LEAP_SECOND or abs(zone) >= _FARTHEST:
+        return None
+    try:
+        datetime(year, month, day, hour, minute)
+    except ValueError:
         return None
     return Instant((timegm((year, month, day, hour, minute, second)) - zone) * SECOND)

@@ -1,0 +1,198 @@
+"""Mails built to cost time or memory while a report is made of them.
+
+No test measures time: calls are counted, and twice the mail may make at most
+little more than twice of them.
+"""
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from mailcheck.checks.content.limits import MAX_HEADER_FIELDS, MAX_LINKS, MAX_PARTS
+from mailcheck.checks.mail_quality.content_findings import judge_content
+from mailcheck.checks.mail_quality.facts import MailFacts
+from mailcheck.checks.mail_quality.header_findings import judge_headers
+from mailcheck.checks.mail_quality.link_findings import judge_links
+from mailcheck.checks.mail_quality.read_header import MAX_AUTHORS, MAX_URIS
+from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.checks.mail_quality.unsubscribe_findings import judge_unsubscribe
+from mailcheck.core.instants import Instant
+from tests.fakes.made_mails import make_mail, make_parts
+
+pytestmark = pytest.mark.attack
+
+MIB = 1024 * 1024
+HTML = b"Content-Type: text/html; charset=utf-8\r\n\r\n"
+
+
+def read_within(raw: bytes, budget: int) -> MailFacts:
+    """Read and judge a mail, and check the memory it took beside the mail itself."""
+    tracemalloc.start()
+    try:
+        facts = read_mail(raw)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < budget, f"{peak / MIB:.0f} MiB"
+    judge_all(facts)
+    return facts
+
+
+def judge_all(facts: MailFacts) -> None:
+    """Judge a mail; every sentence about it stays short enough to be read."""
+    findings = (
+        *judge_headers(facts, Instant(0)),
+        *judge_content(facts),
+        *judge_links(facts),
+        *judge_unsubscribe(facts, None),
+    )
+    assert len(findings) < 60 + MAX_AUTHORS
+    assert all(len(one.finding.meaning) < 1_000 for one in findings)
+
+
+def count_calls(call: Callable[[], object]) -> int:
+    """Count the calls of functions, those written in C too, that a call leads to."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    previous = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(previous)
+    return calls
+
+
+def test_a_million_parts_stop_at_the_cap() -> None:
+    """A thousand parts are listed, and the rest is said to be left out."""
+    raw = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + b"--b\r\n\r\nx\r\n" * 1_000_000
+    facts = read_within(raw, 30 * MIB)
+    assert len(facts.parts) == MAX_PARTS
+    assert any(f"more than {MAX_PARTS} parts" in problem for problem in facts.problems)
+
+
+def test_a_hundred_thousand_header_fields_stop_at_the_cap() -> None:
+    """The first thousand are judged."""
+    facts = read_within(b"From: a@b.example\r\n" * 100_000 + b"\r\nbody", 10 * MIB)
+    assert facts.author_fields == MAX_HEADER_FIELDS
+    assert len(facts.authors) == MAX_AUTHORS
+    assert facts.author_domains == ("b.example",)
+
+
+def test_five_megabytes_of_one_line_are_one_long_line() -> None:
+    """In the body and in the header."""
+    facts = read_within(b"Subject: s\r\n\r\n" + b"a" * 5 * MIB, 40 * MIB)
+    assert (facts.long_lines, facts.longest_line) == (1, 5 * MIB)
+    facts = read_within(b"Subject: " + b"a" * 5 * MIB, 40 * MIB)
+    assert facts.long_lines == 1
+    assert len(facts.subject) < 1_000
+
+
+def test_a_mail_of_line_breaks_is_jumped_over() -> None:
+    """Lines are not read one by one: a kilobyte is a step."""
+    short = count_calls(lambda: read_mail(b"\r\n" * MIB))
+    assert short < 2 * MIB / 1_000 * 10
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        b"From: " + b"a@b.example, " * 100_000,
+        b"From: " + b'"' * 200_000,
+        b"List-Unsubscribe: " + b"<https://a.example/>," * 10_000,
+        b"List-Unsubscribe: " + b"<" * 200_000,
+        b"Message-ID: <" + b"a" * 200_000 + b"@",
+        b"Message-ID: <" + b"@" * 200_000,
+        b"Date: " + b"1 Jan " * 30_000,
+        b"Date: " + b"(" * 200_000,
+        b"Subject: " + b"!? " * 60_000,
+        b"Subject: " + b"{{ " * 60_000,
+        b"Subject: " + "\U0001f389".encode() * 50_000,
+        b"Precedence: " + b"bulk " * 40_000,
+    ],
+    ids=lambda field: field[:14].decode("ascii", "replace"),
+)
+def test_endless_fields_are_cut(field: bytes) -> None:
+    """What is kept of a field is bounded."""
+    facts = read_within(field + b"\r\n\r\nbody", 30 * MIB)
+    assert len(facts.authors) <= MAX_AUTHORS
+    assert len(facts.unsubscribe.uris) <= MAX_URIS
+    assert len(facts.subject) < 1_000
+    if facts.message_id is not None:
+        assert len(facts.message_id.text) < 1_000
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"<div style='color:red;background:red'>x",
+        b"<a href='https://a%d.example/'>www.b.example</a> ",
+        b"<a href='https://xn--a%d.example/'>",
+        b"<img>",
+        b"<!--",
+        b"<a",
+        b"</div>",
+        b"<p>x</div><div>",
+        b"{{a",
+        b"%%",
+        b"*|A",
+        b"www.",
+        b"a.",
+        b"<a href='/'>a.a.a.a.</a>",
+        b"&zwnj;&nbsp;",
+        b"<span style='font-size:0'>a</span>",
+        b"@import",
+    ],
+)
+def test_twice_the_html_takes_about_twice_the_steps(piece: bytes) -> None:
+    """No piece of HTML costs more the more of it there is."""
+
+    def html_of(count: int) -> bytes:
+        pieces = (piece % number if b"%d" in piece else piece for number in range(count))
+        return HTML + b"".join(pieces)
+
+    count_calls(lambda: read_mail(html_of(10)))
+    once = count_calls(lambda: read_mail(html_of(2_000)))
+    twice = count_calls(lambda: read_mail(html_of(4_000)))
+    assert twice <= 2.2 * once + 1_000
+    judge_all(read_mail(html_of(4_000)))
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_large_pages_are_read_up_to_the_cap(size: int) -> None:
+    """Megabytes of tags cost their first 512 KiB."""
+    link = b"<a href='https://a.example/'>x</a>"
+    facts = read_within(HTML + link * (size * MIB // len(link)), 60 * MIB)
+    assert facts.html is not None
+    assert facts.html.size > (size - 1) * MIB
+
+
+def test_many_links_stop_at_the_cap() -> None:
+    """A thousand links are listed, twenty examples of each kind are kept."""
+    links = b"".join(b"<a href='http://%d.bit.ly/'>x</a>" % number for number in range(5_000))
+    facts = read_within(HTML + links, 60 * MIB)
+    assert len(facts.links) == MAX_LINKS
+    assert len(facts.link_facts.shortened) == 20
+
+
+@pytest.mark.parametrize("charset", ["utf-7", "idna", "punycode", "klingon", "utf-16", "\x00"])
+def test_broken_charsets_cost_characters_only(charset: str) -> None:
+    """Whatever a part says it is written in."""
+    body = make_parts(text="+2AA- \udcff\udcfe" * 1_000)
+    raw = make_mail(body=body.replace("charset=utf-8", f"charset={charset}"))
+    assert read_within(raw, 30 * MIB).has_text
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\r\n", b"\r\n\r\n", b":", b"From:", b"\x00" * 1_000, b"\xff" * 1_000, b"a: b"]
+)
+def test_what_is_no_mail_is_judged_too(raw: bytes) -> None:
+    """Nothing raises; what is missing is said."""
+    assert read_within(raw, MIB).author_address == ""

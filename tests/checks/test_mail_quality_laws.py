@@ -1,0 +1,112 @@
+"""The points for how a mail is made: bounds, the cap, and that faults never raise a score."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.mail_quality.content_findings import judge_content
+from mailcheck.checks.mail_quality.header_findings import judge_headers
+from mailcheck.checks.mail_quality.link_findings import judge_links
+from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.checks.mail_quality.transport_findings import judge_transport
+from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, judge_unsubscribe
+from mailcheck.checks.mail_quality.weights import MAX_TENTHS, TENTHS, cap_format
+from mailcheck.core.instants import parse_instant
+from mailcheck.core.messages import TlsFacts
+from tests.fakes.made_mails import HTML, make_mail
+
+NOW = parse_instant("2026-11-21T10:00:05Z")
+TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+FAULTS = sorted(TENTHS)
+
+
+def judge_with(faults: frozenset[str]) -> tuple[ChargedFinding, ...]:
+    """Judge a mail that has just these charged faults."""
+    without = {
+        "headers.date-missing": "Date",
+        "headers.message-id-missing": "Message-ID",
+        "unsubscribe.no-one-click": "List-Unsubscribe-Post",
+    }
+    left_out = tuple(name for fault, name in without.items() if fault in faults)
+    if "content.html-only" in faults:
+        raw = make_mail(without=left_out, content_type="text/html", body=HTML)
+    else:
+        raw = make_mail(without=left_out)
+    facts = read_mail(raw)
+    tls = None if "transport.no-tls" in faults else TLS
+    return (
+        *judge_transport(tls, is_extended=True, tls_was_offered=True),
+        *judge_headers(facts, NOW),
+        *judge_content(facts),
+        *judge_links(facts),
+        *judge_unsubscribe(facts, MUST_BE_SIGNED),
+    )
+
+
+def total(findings: tuple[ChargedFinding, ...]) -> int:
+    """Sum up what findings cost."""
+    return sum(finding.tenths for finding in findings)
+
+
+def test_the_points_are_those_that_are_published() -> None:
+    """Three tenths each, five for one-click, fifteen for all."""
+    assert TENTHS == {
+        "headers.date-missing": 3,
+        "headers.message-id-missing": 3,
+        "content.html-only": 3,
+        "transport.no-tls": 3,
+        "unsubscribe.no-one-click": 5,
+    }
+    assert MAX_TENTHS == 15
+
+
+@given(st.frozensets(st.sampled_from(FAULTS)))
+def test_each_fault_costs_its_points_and_all_at_most_the_cap(faults: frozenset[str]) -> None:
+    """The sum is that of the table, cut at the cap."""
+    found = judge_with(faults)
+    assert {one.finding.id for one in found if one.tenths} == faults
+    assert total(found) == sum(TENTHS[fault] for fault in faults)
+    assert total(cap_format(found)) == min(total(found), MAX_TENTHS)
+
+
+@given(st.frozensets(st.sampled_from(FAULTS)), st.sampled_from(FAULTS))
+def test_one_more_fault_never_costs_less(faults: frozenset[str], fault: str) -> None:
+    """Whatever else is wrong."""
+    before = cap_format(judge_with(faults))
+    assert total(cap_format(judge_with(faults | {fault}))) >= total(before)
+
+
+def _charged(identifier: str, tenths: int) -> ChargedFinding:
+    finding = Finding(identifier, Severity.WARNING, "It is so.", "Change it.")
+    return ChargedFinding(Area.CONTENT, finding, tenths)
+
+
+@given(st.lists(st.sampled_from([*FAULTS, "spf.fail", "content.form"])))
+def test_the_cap_lowers_the_last_and_leaves_the_rest(identifiers: list[str]) -> None:
+    """Findings keep order and number; others keep their points; earlier ones are charged first."""
+    findings = tuple(_charged(name, TENTHS.get(name, 7)) for name in identifiers)
+    capped = cap_format(findings)
+    assert [one.finding for one in capped] == [one.finding for one in findings]
+    ours = [pair for pair in zip(findings, capped, strict=True) if pair[0].finding.id in TENTHS]
+    assert sum(after.tenths for _, after in ours) <= MAX_TENTHS
+    assert all(0 <= after.tenths <= before.tenths for before, after in ours)
+    lowered = [after.tenths < before.tenths for before, after in ours]
+    assert lowered == sorted(lowered)
+    others = [pair for pair in zip(findings, capped, strict=True) if pair[0] not in dict(ours)]
+    assert all(before == after for before, after in others)
+    assert cap_format(capped) == capped
+
+
+@given(st.binary(max_size=600))
+def test_any_mail_costs_at_most_the_cap(raw: bytes) -> None:
+    """No bytes raise an exception or cost more than the cap; the order is always the same."""
+    facts = read_mail(raw)
+    found = (
+        *judge_headers(facts, NOW),
+        *judge_content(facts),
+        *judge_links(facts),
+        *judge_unsubscribe(facts, frozenset()),
+    )
+    assert 0 <= total(cap_format(found)) <= MAX_TENTHS
+    assert len({one.finding.id for one in found}) >= len(found) - len(facts.authors)

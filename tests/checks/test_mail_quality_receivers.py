@@ -1,0 +1,163 @@
+"""The checklists of the large receivers."""
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.checks.mail_quality.receiver_evidence import is_rfc5322_format, start_evidence
+from mailcheck.checks.mail_quality.receiver_rules import (
+    QUESTIONS,
+    Evidence,
+    RuleResult,
+    judge_by_receivers,
+    load_receivers,
+)
+from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED
+from tests.fakes.made_mails import make_mail
+
+GOOD = Evidence(
+    spf_passes=True,
+    dkim_passes=True,
+    any_aligned=True,
+    has_dmarc_record=True,
+    is_ptr_confirmed=True,
+    tls_used=True,
+    key_bits=2048,
+    is_format_valid=True,
+    can_get_answers=True,
+    is_bulk_looking=True,
+    has_one_click=True,
+    has_unsubscribe_link=True,
+    has_list_unsubscribe=True,
+)
+MET, NOT_MET = RuleResult.MET, RuleResult.NOT_MET
+NOT_APPLICABLE, UNDETERMINED = RuleResult.NOT_APPLICABLE, RuleResult.UNDETERMINED
+
+
+def results(evidence: Evidence) -> dict[str, RuleResult]:
+    """Give the result of every rule."""
+    return {rule.id: rule.result for one in judge_by_receivers(evidence) for rule in one.rules}
+
+
+def test_the_table_asks_what_can_be_answered() -> None:
+    """Rules have distinct ids below their receiver's, known questions, and a source."""
+    receivers = load_receivers()
+    assert [one.id for one in receivers] == ["google", "google-bulk", "yahoo", "microsoft"]
+    rules = [(one, rule) for one in receivers for rule in one.rules]
+    assert len({rule.id for _, rule in rules}) == len(rules)
+    assert all(rule.id.startswith(f"{one.id}.") for one, rule in rules)
+    assert {rule.question for _, rule in rules} == QUESTIONS.keys()
+    assert all(one.source.startswith("https://") for one in receivers)
+    assert all(rule.text.endswith(".") for _, rule in rules)
+
+
+def test_a_good_mail_breaks_no_rule() -> None:
+    """Only what no mail can tell stays open, and what is for others does not apply."""
+    found = results(GOOD)
+    assert NOT_MET not in found.values()
+    assert {name for name, result in found.items() if result is UNDETERMINED} == {
+        "google.spam-rate",
+        "google-bulk.spam-rate",
+        "yahoo.spam-rate",
+    }
+    assert all(checklist.is_met for checklist in judge_by_receivers(GOOD))
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ({"spf_passes": False}, {"google-bulk.spf", "yahoo.spf", "microsoft.spf"}),
+        ({"dkim_passes": False, "key_bits": None},
+         {"google-bulk.dkim", "yahoo.dkim", "microsoft.dkim"}),
+        ({"spf_passes": False, "dkim_passes": False},
+         {"google.spf-or-dkim", "google-bulk.spf", "google-bulk.dkim", "yahoo.spf", "yahoo.dkim",
+          "microsoft.spf", "microsoft.dkim"}),
+        ({"any_aligned": False}, {"google-bulk.aligned", "yahoo.aligned", "microsoft.aligned"}),
+        ({"has_dmarc_record": False}, {"google-bulk.dmarc", "yahoo.dmarc", "microsoft.dmarc"}),
+        ({"is_ptr_confirmed": False},
+         {"google.reverse-dns", "google-bulk.reverse-dns", "yahoo.reverse-dns",
+          "microsoft.reverse-dns"}),
+        ({"tls_used": False}, {"google.tls", "google-bulk.tls"}),
+        ({"key_bits": 768}, {"google.key-size"}),
+        ({"is_format_valid": False}, {"google.format", "google-bulk.format", "yahoo.format"}),
+        ({"claims_gmail": True, "any_aligned": False},
+         {"google.no-gmail-from", "google-bulk.no-gmail-from", "google-bulk.aligned",
+          "yahoo.aligned", "microsoft.aligned"}),
+        ({"claims_freemail": True, "any_aligned": False},
+         {"microsoft.own-from", "google-bulk.aligned", "yahoo.aligned", "microsoft.aligned"}),
+        ({"can_get_answers": False}, {"microsoft.replies"}),
+        ({"has_one_click": False}, {"google-bulk.one-click", "yahoo.one-click"}),
+        ({"has_unsubscribe_link": False}, {"google-bulk.link", "yahoo.link"}),
+        ({"has_unsubscribe_link": False, "has_list_unsubscribe": False},
+         {"google-bulk.link", "yahoo.link", "microsoft.unsubscribe"}),
+        ({"has_one_click": False, "has_unsubscribe_link": False, "has_list_unsubscribe": False,
+          "is_bulk_looking": False}, set()),
+    ],
+)  # fmt: skip
+def test_each_fault_breaks_its_rules(change: dict[str, bool], broken: set[str]) -> None:
+    """These rules and no others."""
+    found = results(replace(GOOD, **change))
+    assert {name for name, result in found.items() if result is NOT_MET} == broken
+
+
+@given(st.frozensets(st.sampled_from([field.name for field in fields(Evidence)])))
+def test_what_is_unknown_never_breaks_a_rule(unknown: frozenset[str]) -> None:
+    """Any part of the evidence that could not be determined leaves rules open at worst."""
+    change = {field.name: field.default for field in fields(Evidence)}
+    nothing = {name: None for name in unknown if change[name] is None}
+    found = results(replace(GOOD, **nothing))  # type: ignore[arg-type]
+    assert NOT_MET not in found.values()
+
+
+def test_the_key_of_an_unsigned_mail_does_not_matter() -> None:
+    """Neither does that of Ed25519; an unknown signature leaves the question open."""
+    assert results(replace(GOOD, key_bits=None))["google.key-size"] is NOT_APPLICABLE
+    unsigned = replace(GOOD, key_bits=None, dkim_passes=False)
+    assert results(unsigned)["google.key-size"] is NOT_APPLICABLE
+    unknown = replace(GOOD, key_bits=None, dkim_passes=None)
+    assert results(unknown)["google.key-size"] is UNDETERMINED
+
+
+def test_one_that_passes_is_enough_for_every_sender() -> None:
+    """SPF or DKIM: an unknown one counts as possible, a failed one does not."""
+    rule = "google.spf-or-dkim"
+    assert results(replace(GOOD, spf_passes=None, dkim_passes=True))[rule] is MET
+    assert results(replace(GOOD, spf_passes=None, dkim_passes=False))[rule] is UNDETERMINED
+
+
+@pytest.mark.parametrize(
+    ("raw", "is_valid"),
+    [
+        (make_mail(), True),
+        (make_mail(without=("Message-ID",)), True),
+        (make_mail(without=("Date",)), False),
+        (make_mail(Date="soon"), False),
+        (make_mail("From: b@example.com"), False),
+        (make_mail(without=("From",)), False),
+        (make_mail("To: b@example.com"), False),
+        (make_mail(body="a" * 999), False),
+    ],
+)
+def test_the_format_is_that_of_rfc_5322(raw: bytes, is_valid: bool) -> None:
+    """One From with a mailbox, a readable Date, nothing twice, no endless line."""
+    assert is_rfc5322_format(read_mail(raw)) is is_valid
+
+
+def test_a_mail_gives_its_part_of_the_evidence() -> None:
+    """What only DNS and the session know stays open."""
+    facts = read_mail(make_mail(From="a@gmail.com"))
+    evidence = start_evidence(facts, MUST_BE_SIGNED)
+    assert evidence == Evidence(
+        is_format_valid=True,
+        claims_gmail=True,
+        claims_freemail=True,
+        is_bulk_looking=True,
+        has_one_click=True,
+        has_unsubscribe_link=True,
+        has_list_unsubscribe=True,
+    )
+    assert start_evidence(facts, None).has_one_click is None
+    assert start_evidence(facts, frozenset()).has_one_click is False
