@@ -8,7 +8,7 @@ from twisted.application.service import IService
 from mailcheck.config_options import Config
 from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.ordered_services import OrderedServices
-from mailcheck.daemon.spamd_folder import SpamdSettings
+from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.filter_ports import ContentFilter
 from mailcheck.probes.spamd_address import SpamdReactor, parse_spamd_address
@@ -38,7 +38,7 @@ def assemble_filter(config: Config, reactor: Any) -> FilterAssembly:
         finder = NoSpamd()
     elif options.spamd == "auto":
         settings = SpamdSettings(options.user, options.network_tests, options.concurrency)
-        private = SpamdService(reactor, settings)
+        private = SpamdService(reactor, settings, find_spamd)
         private.setServiceParent(services)
         finder = AutomaticSpamd(cast(SpamdReactor, reactor), private)
     else:

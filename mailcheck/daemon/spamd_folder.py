@@ -59,6 +59,10 @@ class SpamdFolder:
         """Give the path of the socket."""
         return str(self.path / "socket")
 
+    def remove(self) -> None:
+        """Remove it with all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
     def command(self, program: str, settings: SpamdSettings) -> list[str]:
         """Give what starts a spamd here, in the foreground."""
         return [

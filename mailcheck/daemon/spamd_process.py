@@ -34,7 +34,7 @@ _STARTED = re.compile(r"server started on UNIX domain socket .*\(running version
 _HEAD = re.compile(r".*?\[\d+\] (info|warn|error|dbg): (.*)")
 # What it says of itself; all other lines may quote a mail.
 _OF_ITSELF = re.compile(
-    r"prefork: |spamd: (timeout: |server |handled cleanup of child|bad protocol: )"
+    r"prefork: |spamd: (timeout: |server (pid|killed|hit|successfully) |handled cleanup of child )"
 )
 
 
@@ -125,13 +125,16 @@ class SpamdProcess(ProcessProtocol):
 def spawn(
     reactor: SpamdReactor, folder: SpamdFolder, user: str, command: list[str], owner: Owner
 ) -> SpamdProcess:
-    """Start a spamd with its keeper, which removes the folder at the end."""
+    """Start a spamd with its keeper, which removes the folder at the end.
+
+    :raises OSError: no process can be made; the folder is gone, too.
+    """
     process = SpamdProcess(folder, owner, reactor)
-    reactor.spawnProcess(
-        process,
-        sys.executable,
-        [sys.executable, "-m", KEEPER, str(folder.path), user, *command],
-        env=None,
-        childFDs={INPUT: "w", OUTPUT: "r", ERRORS: "r"},
-    )
+    arguments = [sys.executable, "-m", KEEPER, str(folder.path), user, *command]
+    pipes = {INPUT: "w", OUTPUT: "r", ERRORS: "r"}
+    try:
+        reactor.spawnProcess(process, sys.executable, arguments, env=None, childFDs=pipes)
+    except OSError:
+        folder.remove()
+        raise
     return process

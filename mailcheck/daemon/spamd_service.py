@@ -14,7 +14,6 @@ from twisted.logger import Logger
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.daemon.spamd_folder import (
     SpamdSettings,
-    find_spamd,
     make_folder,
     user_to_become,
 )
@@ -39,9 +38,16 @@ class SpamdService(Service):
 
     _log = Logger()
 
-    def __init__(self, reactor: SpamdReactor, settings: SpamdSettings) -> None:
+    def __init__(
+        self,
+        reactor: SpamdReactor,
+        settings: SpamdSettings,
+        find_program: Callable[[], str | None],
+    ) -> None:
+        """``find_program`` gives the path of spamd; it may be installed while we run."""
         self._reactor = reactor
         self._settings = settings
+        self._find_program = find_program
         self._current: SpamdProcess | None = None
         self._all: set[SpamdProcess] = set()
         self._waiting: list[Deferred[str]] = []
@@ -111,7 +117,7 @@ class SpamdService(Service):
 
         :raises FilterFailed: it can't be started, or not yet.
         """
-        program = find_spamd()
+        program = self._find_program()
         if program is None:
             raise FilterFailed(FilterProblem.NOT_INSTALLED)
         if self._reactor.seconds() < self._not_before:

@@ -1,0 +1,472 @@
+"""The private spamd: when it is started and ended, and what becomes of it when something dies."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.error import ProcessDone
+from twisted.internet.task import Clock
+from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from mailcheck.checks.deliverability.content_filter import FilterProblem
+from mailcheck.daemon.spamd_folder import SpamdSettings, make_folder
+from mailcheck.daemon.spamd_keeper import CANNOT_START
+from mailcheck.daemon.spamd_process import KEEPER, SpamdReactor
+from mailcheck.daemon.spamd_service import IDLE_SECONDS, MAX_BACK_OFF, START_SECONDS, SpamdService
+from mailcheck.operations.filter_ports import FilterFailed
+from tests.house import result_of
+from tests.probes.scripted_hosts import collect
+
+HEAD = b"Nov 21 23:30:58.988 [15732] "
+STARTED = HEAD + b"info: spamd: server started on UNIX domain socket /x (running version 4.0.1)\n"
+
+
+class ChildTransport:
+    """The pipes of a process that the test plays."""
+
+    def __init__(self, protocol: Any) -> None:
+        self.protocol = protocol
+        self.is_told_to_end = False
+        self.signals: list[str] = []
+        self.is_closed = False
+        self.has_died = False
+
+    def closeChildFD(self, number: int) -> None:
+        """Close the keeper's input."""
+        assert number == 0
+        self.is_told_to_end = True
+
+    def signalProcess(self, name: str) -> None:
+        """Send a signal."""
+        self.signals.append(name)
+
+    def loseConnection(self) -> None:
+        """Close all pipes."""
+        self.is_closed = True
+
+
+@implementer(SpamdReactor)
+class Processes(Clock):
+    """A reactor whose processes are played by the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[ChildTransport] = []
+        self.commands: list[list[str]] = []
+        self.refuses = False
+
+    def spawnProcess(self, protocol: Any, executable: Any, args: Any, **_: Any) -> Any:  # type: ignore[override]
+        """Note a process."""
+        if self.refuses:
+            raise OSError("no more processes")
+        transport = ChildTransport(protocol)
+        self.started.append(transport)
+        self.commands.append(args)
+        protocol.makeConnection(transport)
+        return transport
+
+    def say(self, line: bytes, index: int = -1) -> None:
+        """Print something."""
+        self.started[index].protocol.childDataReceived(2, line)
+
+    def die(self, index: int = -1) -> None:
+        """End a process."""
+        self.started[index].has_died = True
+        protocol = self.started[index].protocol
+        protocol.processExited(Failure(ProcessDone(0)))
+        protocol.processEnded(Failure(ProcessDone(0)))
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have folders made below the test's own."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def processes() -> Processes:
+    """A reactor."""
+    return Processes()
+
+
+@pytest.fixture
+def private(processes: Processes) -> Iterator[SpamdService]:
+    """A started service, with the program installed; nothing is left of it afterwards."""
+    service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
+    service.startService()
+    yield service
+    stopped = collect(service.stopService())
+    for index in range(len(processes.started)):
+        if not processes.started[index].has_died:
+            processes.die(index)
+    assert stopped
+    assert processes.getDelayedCalls() == []
+
+
+def problem_of(results: list[Any]) -> FilterProblem:
+    """Give the reason of the failure that came."""
+    (failure,) = results
+    assert failure.check(FilterFailed)
+    problem: FilterProblem = failure.value.problem
+    return problem
+
+
+class TestStarting:
+    """From the first mail on."""
+
+    def test_it_starts_when_it_is_needed(self, processes: Processes, private: SpamdService) -> None:
+        """No process is started before the first mail; two mails start one."""
+        assert processes.started == []
+        assert not private.is_running
+        waiting = [collect(private.socket_path()) for _ in range(2)]
+        assert private.is_running
+        assert not any(waiting)
+        processes.say(STARTED[:50])
+        processes.say(STARTED[50:])
+        (path,) = waiting[0]
+        assert path.endswith("/socket")
+        assert waiting[1] == [path] == [result_of(private.socket_path())]
+        assert len(processes.started) == 1
+        assert private.engine == "SpamAssassin 4.0.1"
+
+    def test_how_it_is_started(self, processes: Processes, private: SpamdService) -> None:
+        """It runs below a keeper, local, without the configuration of users, on its own socket."""
+        collect(private.socket_path())
+        (command,) = processes.commands
+        assert command[1:3] == ["-m", KEEPER]
+        assert command[4] == ("nobody" if os.geteuid() == 0 else "")
+        assert command[5] == "/usr/sbin/spamd"
+        assert {"--local", "--nouser-config", "--socketmode=0600"} <= set(command)
+
+    def test_network_tests(self, processes: Processes) -> None:
+        """The operator can have SpamAssassin ask the network."""
+        settings = SpamdSettings(network_tests=True)
+        service = SpamdService(processes, settings, lambda: "/usr/sbin/spamd")
+        service.startService()
+        collect(service.socket_path())
+        assert "--local" not in processes.commands[0]
+        collect(service.stopService())
+        processes.die()
+
+    def test_not_installed(self, processes: Processes) -> None:
+        """Without the program nothing is started; it is looked for again each time."""
+        found = [None, None, "/usr/sbin/spamd"]
+        service = SpamdService(processes, SpamdSettings(), lambda: found.pop(0))
+        service.startService()
+        for _ in range(2):
+            assert problem_of(collect(service.socket_path())) is FilterProblem.NOT_INSTALLED
+        assert collect(service.socket_path()) == []
+        collect(service.stopService())
+        processes.die()
+
+    def test_a_service_that_does_not_run(self, processes: Processes) -> None:
+        """Before the daemon has started, and after it has stopped, there is none."""
+        service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
+        assert problem_of(collect(service.socket_path())) is FilterProblem.UNREACHABLE
+        assert collect(service.stopService()) == [None]
+        assert processes.started == []
+
+    def test_no_process_can_be_made(
+        self, processes: Processes, private: SpamdService, temporary: Path
+    ) -> None:
+        """A machine without room for a process is a reason like others, and leaves no folder."""
+        processes.refuses = True
+        assert problem_of(collect(private.socket_path())) is FilterProblem.UNREACHABLE
+        assert list(temporary.iterdir()) == []
+
+    def test_a_user_that_does_not_exist(self, processes: Processes) -> None:
+        """A wrong user is a reason, too, where we could become one."""
+        service = SpamdService(processes, SpamdSettings(user="nobody-x"), lambda: "spamd")
+        service.startService()
+        results = collect(service.socket_path())
+        if os.geteuid() == 0:
+            assert problem_of(results) is FilterProblem.UNREACHABLE
+        collect(service.stopService())
+        for index in range(len(processes.started)):
+            processes.die(index)
+
+    def test_it_does_not_listen(self, processes: Processes, private: SpamdService) -> None:
+        """One that does not get ready is ended after a while, and not started again at once."""
+        waiting = collect(private.socket_path())
+        processes.advance(START_SECONDS + 1)
+        assert problem_of(waiting) is FilterProblem.UNREACHABLE
+        assert processes.started[0].is_told_to_end
+        assert problem_of(collect(private.socket_path())) is FilterProblem.UNREACHABLE
+        assert len(processes.started) == 1
+
+    def test_who_gives_up_waiting(self, processes: Processes, private: SpamdService) -> None:
+        """A mail that is given up does not end the start for others."""
+        waiting = private.socket_path()
+        others = collect(private.socket_path())
+        collect(waiting)
+        waiting.cancel()
+        processes.say(STARTED)
+        assert len(others) == 1
+
+
+class TestEnding:
+    """Idle, dead, stopped."""
+
+    def start(self, processes: Processes, private: SpamdService) -> None:
+        """Have it listen."""
+        waiting = collect(private.socket_path())
+        processes.say(STARTED)
+        assert isinstance(waiting[0], str)
+
+    def test_idle(self, processes: Processes, private: SpamdService) -> None:
+        """It ends when no mail came for ten minutes, and the next mail starts another."""
+        self.start(processes, private)
+        processes.advance(IDLE_SECONDS - 1)
+        result_of(private.socket_path())
+        processes.advance(IDLE_SECONDS - 1)
+        assert not processes.started[0].is_told_to_end
+        processes.advance(2)
+        assert processes.started[0].is_told_to_end
+        assert not private.is_running
+        self.start(processes, private)
+        processes.die(0)
+        assert private.is_running
+        assert len(processes.started) == 2
+
+    def test_it_dies(self, processes: Processes, private: SpamdService) -> None:
+        """One that dies is started again by the next mail."""
+        self.start(processes, private)
+        processes.die()
+        assert not private.is_running
+        self.start(processes, private)
+        assert len(processes.started) == 2
+
+    def test_it_keeps_dying(self, processes: Processes, private: SpamdService) -> None:
+        """One that dies again and again is started at ever longer intervals, up to a minute."""
+        for seconds in (0, 1, 2, 4, 8, 16, 32, 60, 60):
+            if seconds:
+                processes.advance(seconds - 0.1)
+                assert problem_of(collect(private.socket_path())) is FilterProblem.UNREACHABLE
+                processes.advance(0.2)
+            waiting = collect(private.socket_path())
+            assert not waiting
+            if not seconds:  # the first two follow each other at once
+                processes.die()
+                waiting = collect(private.socket_path())
+            processes.die()
+            assert problem_of(waiting) is FilterProblem.UNREACHABLE
+        assert MAX_BACK_OFF == 60
+
+    def test_a_long_life(self, processes: Processes, private: SpamdService) -> None:
+        """Deaths that are long apart are not counted together."""
+        for _ in range(5):
+            self.start(processes, private)
+            processes.advance(100)
+            processes.die()
+        self.start(processes, private)
+
+    def test_stopping(self, processes: Processes) -> None:
+        """The service has stopped when the process has ended; who waits is told."""
+        service = SpamdService(processes, SpamdSettings(), lambda: "/usr/sbin/spamd")
+        service.startService()
+        waiting = collect(service.socket_path())
+        stopped = collect(service.stopService())
+        assert problem_of(waiting) is FilterProblem.UNREACHABLE
+        assert processes.started[0].is_told_to_end
+        assert not stopped
+        processes.advance(11)
+        assert processes.started[0].signals == ["KILL"]
+        processes.die()
+        assert stopped
+        assert processes.getDelayedCalls() == []
+
+    def test_pipes_that_stay_open(self, processes: Processes, private: SpamdService) -> None:
+        """Whoever else holds the pipes of a keeper that has ended is not waited for."""
+        self.start(processes, private)
+        processes.started[0].protocol.processExited(Failure(ProcessDone(0)))
+        processes.advance(1.1)
+        assert processes.started[0].is_closed
+        processes.started[0].protocol.processEnded(Failure(ProcessDone(0)))
+        processes.started[0].has_died = True
+        assert not private.is_running
+
+
+def test_no_mail_gets_into_the_log(processes: Processes, private: SpamdService) -> None:
+    """What spamd prints is logged while it starts; later what it says of itself only."""
+    events: list[LogEvent] = []
+
+    @implementer(ILogObserver)
+    class Observer:
+        def __call__(self, event: LogEvent) -> None:
+            events.append(event)
+
+    observer = Observer()
+    globalLogPublisher.addObserver(observer)
+    collect(private.socket_path())
+    processes.say(HEAD + b"warn: config: failed to parse line\n")
+    processes.say(STARTED)
+    for secret in (
+        b"info: spamd: checking message <secret@example.com> for (unknown):65534",
+        b"info: spamd: result: . 0 - secret scantime=0.1",
+        b"warn: plugin: eval failed: secret",
+        b"info: spamd: server started on UNIX domain socket secret (running version 1)",
+    ):
+        processes.say(HEAD + secret + b"\n")
+    processes.say(b"secret\n" + b"secret" * 1_000_000)
+    processes.say(b"\n" + HEAD + b"warn: spamd: timeout: (25 second timeout)\n")
+    globalLogPublisher.removeObserver(observer)
+    shown = [event["text"] for event in events if "text" in event]
+    assert shown == ["config: failed to parse line", "spamd: timeout: (25 second timeout)"]
+    assert "secret" not in repr(events)
+
+
+def test_the_folder(temporary: Path) -> None:
+    """Nobody else looks into the folder; it has the plugins of the site and our configuration."""
+    site = temporary / "etc"
+    site.mkdir()
+    (site / "init.pre").write_text("loadplugin A\n")
+    (site / "local.cf").write_text("secret\n")
+    folder = make_folder("", [str(temporary / "none"), str(site)])
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    names = sorted(path.name for path in (folder.path / "site").iterdir())
+    assert names == ["init.pre", "local.cf"]
+    assert "use_bayes 0" in (folder.path / "site" / "local.cf").read_text()
+    assert len(os.fsencode(folder.socket)) <= 103
+
+
+def test_a_long_way_to_the_temporary_folder(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path that a socket has no room for is not used."""
+    long = temporary / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    folder = make_folder("", [])
+    assert len(os.fsencode(folder.socket)) <= 103
+    (folder.path / "site" / "local.cf").unlink()
+    (folder.path / "site").rmdir()
+    folder.path.rmdir()
+
+
+PROGRAM = """\
+import os, signal, sys, time
+child = os.fork()
+if sys.argv[1] == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if child:
+    print("running", os.getpid(), child, sorted(os.environ), os.getcwd(), flush=True)
+while sys.argv[1] != "ends":
+    time.sleep(0.01)
+"""
+
+
+class Keeper:
+    """A real keeper of a program of ours."""
+
+    def __init__(self, folder: Path, kind: str = "obedient", program: str = sys.executable) -> None:
+        folder.mkdir()
+        command = [sys.executable, "-m", KEEPER, str(folder), "", program, "-c", PROGRAM, kind]
+        self.folder = folder
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+
+    def first_line(self) -> list[bytes]:
+        """Give the words that the program prints."""
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], 20)[0]
+        return self.process.stdout.readline().split(maxsplit=3)
+
+    def pids(self) -> tuple[int, int]:
+        """Give the program and the child that it has forked."""
+        _, program, child, _ = self.first_line()
+        return int(program), int(child)
+
+    def let_go(self) -> tuple[int, bytes]:
+        """Close its input, as a daemon that dies does; gives its status and last words."""
+        _, errors = self.process.communicate(timeout=20)
+        return self.process.returncode, errors
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether there is such a process, also one that has ended and was not reaped."""
+    return Path(f"/proc/{pid}").exists() if sys.platform == "linux" else _answers(pid)
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def has_ended(pid: int) -> bool:
+    """Wait until a process is gone."""
+    deadline = time.monotonic() + 10
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not is_running(pid)
+
+
+class TestKeeper:
+    """The process between daemon and spamd."""
+
+    @pytest.mark.parametrize("kind", ["obedient", "stubborn"])
+    def test_the_daemon_is_gone(self, temporary: Path, kind: str) -> None:
+        """When its input ends, spamd, what it has forked and the folder are gone."""
+        keeper = Keeper(temporary / "run", kind)
+        program, child = keeper.pids()
+        keeper.let_go()
+        assert has_ended(program)
+        assert has_ended(child)
+        assert not keeper.folder.exists()
+
+    def test_the_environment(self, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The program sees nothing of the daemon's environment, and lives in its folder."""
+        monkeypatch.setenv("MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY", "secret-key-of-the-operator")
+        keeper = Keeper(temporary / "run")
+        said = keeper.first_line()[3]
+        keeper.let_go()
+        assert b"'HOME', 'LC_ALL', 'PATH', 'TMPDIR'" in said
+        assert b"MAILCHECK" not in said
+        assert said.endswith(str(keeper.folder).encode() + b"\n")
+
+    def test_spamd_is_killed(self, temporary: Path) -> None:
+        """When spamd dies, its keeper takes what it has left behind with it."""
+        keeper = Keeper(temporary / "run")
+        program, child = keeper.pids()
+        os.kill(program, signal.SIGKILL)
+        assert keeper.process.wait(20) == 128 + signal.SIGKILL
+        assert has_ended(child)
+        assert not keeper.folder.exists()
+        keeper.let_go()
+
+    def test_spamd_ends(self, temporary: Path) -> None:
+        """When spamd ends by itself, its status is the keeper's."""
+        keeper = Keeper(temporary / "run", "ends")
+        assert keeper.process.wait(20) == 0
+        assert keeper.let_go()[1] == b""
+
+    def test_signals(self, temporary: Path) -> None:
+        """A Ctrl-C or SIGTERM for the whole group does not end it before the daemon."""
+        keeper = Keeper(temporary / "run")
+        program, _ = keeper.pids()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            keeper.process.send_signal(number)
+        status, _ = keeper.let_go()
+        assert status == 128 + signal.SIGTERM  # of the program, when its keeper ended it
+        assert has_ended(program)
+
+    def test_no_such_program(self, temporary: Path) -> None:
+        """A program that can't be started is named, and leaves no folder."""
+        keeper = Keeper(temporary / "run", program=str(temporary / "none"))
+        status, errors = keeper.let_go()
+        assert status == CANNOT_START
+        assert b"none" in errors
+        assert not keeper.folder.exists()
