@@ -4,16 +4,23 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
+from mailcheck.checks.arc.verdicts import ArcOfMail
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.origin import judge_origin
 from mailcheck.checks.dkim.key_record import KeyRecord
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, SignatureOfMail
+from mailcheck.checks.dkim.mail_verdicts import (
+    DkimOfMail,
+    SignatureFault,
+    SignatureHeader,
+    SignatureOfMail,
+)
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.helo import HeloForm, HeloVerdict
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
@@ -36,6 +43,13 @@ def spf(result: AuthResult = AuthResult.PASS, *, record: str | None = "v=spf1 -a
     )
 
 
+_FAULTS = {
+    AuthResult.FAIL: SignatureFault.BODY_CHANGED,
+    AuthResult.POLICY: SignatureFault.SHA1,
+    AuthResult.TEMPERROR: SignatureFault.KEY_UNDETERMINED,
+}
+
+
 def signature(
     result: AuthResult = AuthResult.PASS, *, bits: int = 2048, domain: str = "example.com"
 ) -> SignatureOfMail:
@@ -53,7 +67,7 @@ def signature(
         expires_at=None,
     )
     key = KeyRecord("v=DKIM1; p=...", "rsa", bits, False, False, False, "")
-    return SignatureOfMail(header, result, key, "It is so.")
+    return SignatureOfMail(header, result, key, "It is so.", _FAULTS.get(result))
 
 
 def dkim(*signatures: SignatureOfMail) -> DkimOfMail:
@@ -91,6 +105,12 @@ def reverse_dns(*findings: Any) -> ReverseDnsVerdict:
     return ReverseDnsVerdict(ADDRESS, Presence.FOUND, names, names, True, False, findings)
 
 
+def helo(*findings: Any) -> HeloVerdict:
+    """Give a name that leads to the client, or one with findings."""
+    presence = Presence.FOUND
+    return HeloVerdict("mx.example.com", HeloForm.DOMAIN, presence, (ADDRESS,), True, findings)
+
+
 def listing(weight: int, status: ListingStatus = ListingStatus.LISTED) -> Listing:
     """Give a listing by a list of some weight."""
     matched = (str(ADDRESS),) if status is ListingStatus.LISTED else ()
@@ -107,9 +127,11 @@ def perfect(**changes: Any) -> MailEvidence:
     evidence = MailEvidence(
         origin=judge_origin(str(ADDRESS), "mx.example.com", allow_private=False),
         spf=spf(),
+        spf_record=None,
         reverse_dns=reverse_dns(),
-        helo=(),
+        helo=helo(),
         dkim=dkim(signature()),
+        arc=ArcOfMail(AuthResult.NONE, 0, (), ""),
         dmarc=dmarc(),
         listings=tuple(Listing(one, ListingStatus.CLEAN) for one in LISTS),
         content_filter=filtered(-0.1),

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charge_content_filter import cost_of_points
-from mailcheck.checks.deliverability.charge_spf import allow_address
 from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
 from mailcheck.checks.deliverability.report import Area, ChargedFinding, CheckStatus
@@ -16,13 +15,13 @@ from mailcheck.checks.deliverability.score import MailScore, score_mail
 from mailcheck.checks.deliverability.weights import COSTS, LISTING_TIERS, cost_of_listing
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, unknown_listing
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import Finding, Severity, undetermined
 from tests.checks.mail_evidence import (
-    ADDRESS,
     LISTS,
     dkim,
     dmarc,
     filtered,
+    helo,
     listing,
     perfect,
     reverse_dns,
@@ -36,6 +35,8 @@ RDNS = {
     name: reverse_dns(Finding(f"rdns.{name}", Severity.ERROR, "It is so.", "Mend it."))
     for name in ("absent", "unconfirmed", "generic")
 }
+
+NO_NAME = Finding("helo.unresolvable", Severity.WARNING, "It is so.", "Mend it.")
 
 
 def ids(score: MailScore) -> list[str]:
@@ -74,6 +75,7 @@ def test_a_perfect_mail() -> None:
         ({"spf": spf(FAIL)}, 80, "spf.result-fail"),
         ({"reverse_dns": RDNS["absent"]}, 90, "rdns.absent"),
         ({"reverse_dns": RDNS["unconfirmed"]}, 95, "rdns.unconfirmed"),
+        ({"helo": helo(NO_NAME)}, 97, "helo.unresolvable"),
         ({"dkim": dkim(signature(bits=1024))}, 98, "dkim.weak-key"),
         ({"dkim": dkim()}, 90, "dkim.unsigned"),
         ({"dkim": dkim(signature(FAIL))}, 85, "dkim.invalid"),
@@ -146,7 +148,7 @@ def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, A
     [
         (Area.SPF, {"spf": spf(TEMPERROR)}),
         (Area.SPF, {"reverse_dns": reverse_dns(undetermined("rdns", ["10.4.8.8.in-addr.arpa"]))}),
-        (Area.SPF, {"helo": (undetermined("helo", ["mx.example.com"]),)}),
+        (Area.SPF, {"helo": helo(undetermined("helo", ["mx.example.com"]))}),
         (Area.DKIM, {"dkim": dkim(signature(TEMPERROR))}),
         (Area.DKIM, {"dkim": dkim(signature(FAIL), signature(TEMPERROR))}),
         (Area.DKIM, {"dmarc": dmarc(is_dkim_aligned=None)}),
@@ -193,21 +195,6 @@ def test_a_strong_key_of_somebody_else_does_not_help_a_weak_one() -> None:
     """The key that counts is that of the signature that aligns."""
     signatures = (signature(bits=1024), signature(domain="provider.example"))
     assert ids(score_mail(perfect(dkim=dkim(*signatures)))) == ["dkim.weak-key"]
-
-
-@pytest.mark.parametrize(
-    ("record", "proposed"),
-    [
-        (None, "v=spf1 ip4:8.8.4.10 mx ~all"),
-        ("v=spf1 mx -all", "v=spf1 ip4:8.8.4.10 mx -all"),
-        ("v=spf1", "v=spf1 ip4:8.8.4.10"),
-    ],
-)
-def test_a_record_that_lets_the_host_send(record: str | None, proposed: str) -> None:
-    """The fix for SPF is the whole record, with the host that sent in front."""
-    assert allow_address(record, ADDRESS) == proposed
-    (only,) = score_mail(perfect(spf=spf(FAIL, record=record))).deductions
-    assert only.finding.record == RecordToPublish("example.com", "TXT", proposed)
 
 
 def test_listings_are_capped() -> None:

@@ -3,17 +3,32 @@
 from collections.abc import Iterator
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.charging import charge, unknown
+from mailcheck.checks.deliverability.charging import charge, charge_known, remark, unknown
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.dkim.mail_findings import describe_signature, describe_signatures
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.findings import Finding, Severity
 
 _AGAIN = "Check the test again in a minute."
 
 
 def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, ...]:
-    """Charge the best of what the signatures have to offer: one good one is enough."""
-    return tuple(_charge(dkim, dmarc))
+    """Charge the best of what the signatures have to offer: one good one is enough.
+
+    What else there is to say about them follows, at no cost.
+    """
+    charged = tuple(_charge(dkim, dmarc))
+    ids = {one.finding.id for one in charged}
+    first = _findings_of_first(dkim) if "dkim.invalid" in ids else ()
+    rest = [
+        finding
+        for finding in describe_signatures(dkim)
+        if finding.id not in ids
+        and finding not in first
+        and finding.severity is not Severity.UNDETERMINED
+    ]
+    return (*charged, *(remark(Area.DKIM, finding) for finding in rest))
 
 
 def _charge(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[ChargedFinding]:
@@ -25,22 +40,18 @@ def _charge(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[ChargedFinding]:
         meaning = f"DKIM could not be determined: {reasons}"
         yield unknown(Area.DKIM, "dkim.undetermined", meaning, _AGAIN)
     elif dkim.signatures:
-        yield _charge_invalid(dkim.signatures)
+        yield _charge_invalid(dkim)
     else:
-        yield charge(
-            "dkim.unsigned",
-            "The mail has no DKIM signature, so receivers can't tell that it comes from your"
-            " domain unaltered.",
-            "Switch on DKIM signing for the From domain in your mail server, or at the provider"
-            " that sends for you, and publish the key that it shows.",
-        )
+        yield from (charge_known(Area.DKIM, finding) for finding in describe_signatures(dkim))
 
 
 def _charge_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[ChargedFinding]:
     """Charge signatures that verify: whose they are, and how strong their keys."""
     best = dkim.passing
-    author = dmarc.author_domain or "the author"
-    if dmarc.is_dkim_aligned is None:
+    author = dmarc.author_domain
+    if dmarc.author_domain is None:
+        pass  # nobody whose signature it could be, which DMARC charges
+    elif dmarc.is_dkim_aligned is None:
         yield unknown(
             Area.DKIM,
             "dkim.alignment-undetermined",
@@ -71,16 +82,14 @@ def _charge_weak(signature: SignatureOfMail) -> ChargedFinding:
     )
 
 
-def _charge_invalid(signatures: tuple[SignatureOfMail, ...]) -> ChargedFinding:
-    first = signatures[0]
-    count = len(signatures)
-    which = "The signature is" if count == 1 else f"None of the {count} signatures is"
-    invalid = "not valid" if count == 1 else "valid"
-    domain = first.header.signing_domain
-    whose = f" ({domain})" if domain else ""
-    return charge(
-        "dkim.invalid",
-        f"{which} {invalid}{whose}: {first.explanation}",
-        "Let nothing change the mail after it was signed (sign last, after footers and virus"
-        " scanners), and publish the key that belongs to the private key in use.",
+def _charge_invalid(dkim: DkimOfMail) -> ChargedFinding:
+    first, count = dkim.signatures[0], len(dkim.signatures)
+    what = (
+        "The only signature is not valid" if count == 1 else f"None of {count} signatures is valid"
     )
+    fixes = [finding.fix for finding in _findings_of_first(dkim)]
+    return charge("dkim.invalid", f"{what}: {first.explanation}", " ".join(fixes))
+
+
+def _findings_of_first(dkim: DkimOfMail) -> tuple[Finding, ...]:
+    return tuple(describe_signature(dkim.signatures[0], has_passing=False))

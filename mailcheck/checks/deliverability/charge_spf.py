@@ -1,87 +1,36 @@
 """What SPF, the name of the sending address and its HELO cost: all that vouches for the host."""
 
-from collections.abc import Iterable
-
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.charging import charge, charge_known, unknown
+from mailcheck.checks.deliverability.charging import charge_known, remark, unknown
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
-from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.helo import HeloVerdict
 from mailcheck.checks.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
-from mailcheck.checks.spf.proposal import propose_new_record
-from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-
-_CONSEQUENCES = {
-    AuthResult.NEUTRAL: (
-        "The SPF record of {domain} says nothing about {ip}, so it does not help your mail."
-    ),
-    AuthResult.NONE: (
-        "{domain} has no SPF record, so receivers can't tell whether {ip} may send for it."
-    ),
-    AuthResult.SOFTFAIL: (
-        "The SPF record of {domain} says that {ip} probably may not send for it;"
-        " receivers treat the mail with suspicion."
-    ),
-    AuthResult.FAIL: (
-        "The SPF record of {domain} says that {ip} may not send for it; receivers may refuse it."
-    ),
-    AuthResult.PERMERROR: (
-        "Receivers can't use the SPF record of {domain}, and many count that as a fail."
-    ),
-}
-
-_ALLOW = "If {ip} is a host of yours or of your provider, let it send: publish this record."
+from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
+from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.verdicts import SpfVerdict
 
 
-def charge_spf(spf: SpfOfMail) -> tuple[ChargedFinding, ...]:
-    """Charge the result of the MAIL FROM identity (RFC 7208 2.4)."""
+def charge_spf(spf: SpfOfMail, record: SpfVerdict | None) -> tuple[ChargedFinding, ...]:
+    """Charge the result of the MAIL FROM identity (RFC 7208 2.4); that of HELO costs nothing.
+
+    :param record: what is known of the domain's record, where that was looked at.
+    """
     identity = spf.mail_from
-    if identity.result is AuthResult.PASS:
-        return ()
-    if identity.result is AuthResult.TEMPERROR:
-        return (
-            unknown(
-                Area.SPF,
-                "spf.undetermined",
-                f"SPF could not be determined: {identity.explanation}",
-                "Check the test again in a minute.",
-            ),
-        )
-    meaning = _CONSEQUENCES[identity.result].format(domain=identity.domain, ip=spf.client_ip)
-    if identity.explanation:
-        meaning = f"{meaning} {identity.explanation}"
-    finding_id = f"spf.result-{identity.result.value}"
-    return (charge(finding_id, meaning, _fix(spf), _record(identity, spf.client_ip)),)
+    if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
+        # DNS is not to blame: nobody could tell.
+        meaning = f"SPF could not be determined: {identity.explanation}"
+        fix = "Send the test from the server that sends your real mail."
+        return (unknown(Area.SPF, "spf.undetermined", meaning, fix),)
+    of_sender, of_helo = describe_spf_of_mail(spf, record), describe_spf_of_helo(spf)
+    return (
+        *(() if of_sender is None else (charge_known(Area.SPF, of_sender),)),
+        *(() if of_helo is None else (remark(Area.SPF, of_helo),)),
+    )
 
 
 def charge_host(
-    reverse_dns: ReverseDnsVerdict | None, helo: Iterable[Finding]
+    reverse_dns: ReverseDnsVerdict | None, helo: HeloVerdict | None
 ) -> tuple[ChargedFinding, ...]:
     """Charge the name of the sending address and the name in HELO."""
-    findings = (*(reverse_dns.findings if reverse_dns is not None else ()), *helo)
-    return tuple(charge_known(Area.SPF, finding) for finding in findings)
-
-
-def allow_address(record: str | None, address: IpAddress) -> str:
-    """Write an SPF record that lets an address send; all else in it stays."""
-    version, _, rest = (record or propose_new_record()).partition(" ")
-    return f"{version} ip{address.version}:{address} {rest}".rstrip()
-
-
-def _fix(spf: SpfOfMail) -> str:
-    if spf.mail_from.result is AuthResult.PERMERROR:
-        return f"Mend the SPF record of {spf.mail_from.domain}: {spf.mail_from.explanation}"
-    if not _can_publish(spf.mail_from.domain):
-        return "Send with the name of your mail server in HELO, and with an address of your domain."
-    return _ALLOW.format(ip=spf.client_ip)
-
-
-def _record(identity: SpfOfIdentity, address: IpAddress) -> RecordToPublish | None:
-    if identity.result is AuthResult.PERMERROR or not _can_publish(identity.domain):
-        return None
-    return RecordToPublish(identity.domain, "TXT", allow_address(identity.record, address))
-
-
-def _can_publish(domain: str) -> bool:
-    """Tell whether records can stand at this name: a HELO may be an address, or one word."""
-    return "." in domain and parse_ip_address(domain.strip("[]")) is None
+    found = [verdict.findings for verdict in (reverse_dns, helo) if verdict is not None]
+    return tuple(charge_known(Area.SPF, finding) for findings in found for finding in findings)

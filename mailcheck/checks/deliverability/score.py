@@ -8,13 +8,14 @@ what could not be determined costs nothing.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from mailcheck.checks.arc.findings import describe_arc
 from mailcheck.checks.deliverability import summaries as say
 from mailcheck.checks.deliverability.charge_blocklists import charge_blocklists
 from mailcheck.checks.deliverability.charge_content_filter import charge_content_filter
 from mailcheck.checks.deliverability.charge_dkim import charge_dkim
 from mailcheck.checks.deliverability.charge_dmarc import charge_authentication, charge_dmarc
 from mailcheck.checks.deliverability.charge_spf import charge_host, charge_spf
-from mailcheck.checks.deliverability.charging import total
+from mailcheck.checks.deliverability.charging import remark, total
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.report import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
@@ -47,14 +48,15 @@ def score_mail(evidence: MailEvidence) -> MailScore:
 
 
 def _charge(evidence: MailEvidence) -> Iterator[ChargedFinding]:
-    yield from charge_spf(evidence.spf)
+    yield from charge_spf(evidence.spf, evidence.spf_record)
     yield from charge_host(evidence.reverse_dns, evidence.helo)
     yield from charge_dkim(evidence.dkim, evidence.dmarc)
-    yield from charge_dmarc(evidence.dmarc)
+    yield from charge_dmarc(evidence.dmarc, evidence.spf, evidence.dkim)
     yield from charge_authentication(evidence.spf, evidence.dkim)
     yield from charge_blocklists(evidence.listings)
     yield from charge_content_filter(evidence.content_filter)
     yield from evidence.quality
+    yield from (remark(Area.ARC, finding) for finding in describe_arc(evidence.arc))
 
 
 def _summarize(

@@ -1,0 +1,66 @@
+"""What is done with a mail's bytes: runs in a process of its own, on values that can be pickled."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mailcheck.checks.arc.reading import read_chain
+from mailcheck.checks.arc.verdicts import ArcChain, ArcOfMail
+from mailcheck.checks.arc.verify import verify_chain
+from mailcheck.checks.content.header_fields import split_header
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, KeyOfSignature, SignatureHeader
+from mailcheck.checks.dkim.signature_headers import read_signatures
+from mailcheck.checks.dkim.verify import verify_signatures
+from mailcheck.checks.mail_quality.facts import MailFacts
+from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.core.instants import Instant
+
+MAX_CLAIMS = 20
+"""Authentication-Results fields that are looked at."""
+
+# The authserv-id stands first (RFC 8601 2.2).
+_AUTHSERV_ID = re.compile(rb"[ \t\r\n]*+([!-:<-~]++)")
+
+
+@dataclass(frozen=True, slots=True)
+class MailReading:
+    """A mail, read. ``claimed_by`` are the authserv-ids of its Authentication-Results.
+
+    Whoever sent the mail can have written those, so nothing else in them is read.
+    """
+
+    facts: MailFacts
+    signatures: tuple[SignatureHeader, ...]
+    chain: ArcChain
+    claimed_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeysOfMail:
+    """The keys of a mail's signatures, one each, and those of its ARC sets by name."""
+
+    of_signatures: tuple[KeyOfSignature, ...]
+    of_chain: Mapping[str, KeyOfSignature]
+
+
+def read_mail_for_score(raw_message: bytes) -> MailReading:
+    """Read a mail of any bytes, before anything is asked about it."""
+    signatures, _ = read_signatures(raw_message)
+    return MailReading(
+        read_mail(raw_message), signatures, read_chain(raw_message), _read_claims(raw_message)
+    )
+
+
+def verify_mail(
+    raw_message: bytes, reading: MailReading, keys: KeysOfMail, received_at: Instant
+) -> tuple[DkimOfMail, ArcOfMail]:
+    """Verify all signatures, with the keys that were found."""
+    dkim = verify_signatures(raw_message, reading.signatures, keys.of_signatures, received_at)
+    return dkim, verify_chain(raw_message, reading.chain, keys.of_chain, received_at)
+
+
+def _read_claims(raw_message: bytes) -> tuple[str, ...]:
+    fields = split_header(raw_message, 0, len(raw_message)).fields
+    bodies = [f.body for f in fields if f.name.lower() == "authentication-results"][:MAX_CLAIMS]
+    found = (_AUTHSERV_ID.match(body) for body in bodies)
+    return tuple(dict.fromkeys(match[1].decode("ascii").lower() for match in found if match))
