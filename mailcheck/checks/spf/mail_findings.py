@@ -3,7 +3,7 @@
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined, worst
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
 from mailcheck.checks.spf.parse import VERSION, is_spf_record
 from mailcheck.checks.spf.proposal import propose_new_record, propose_record
 from mailcheck.checks.spf.verdicts import SpfVerdict
@@ -53,7 +53,7 @@ def describe_spf_of_mail(
         return undetermined("spf", identity.silent_names or (identity.domain,))
     name = read_mail_domain(identity.domain)
     if name is None or "." not in name:
-        return _without_name(identity)
+        return _without_name(verdict)
     if identity.result is AuthResult.PERMERROR:
         return _broken(verdict, domain_verdict)
     meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
@@ -71,7 +71,7 @@ def describe_spf_of_helo(verdict: SpfOfMail) -> Finding | None:
     """Say that the domain of the HELO name does not let the client use it; it costs nothing."""
     identity = verdict.helo
     is_refused = identity.result in (AuthResult.FAIL, AuthResult.SOFTFAIL, AuthResult.PERMERROR)
-    if not is_refused or identity == verdict.mail_from:
+    if not is_refused or verdict.is_by_helo:
         return None
     record = None
     if identity.result is not AuthResult.PERMERROR:
@@ -113,13 +113,12 @@ def _is_end(term: str) -> bool:
     return term.lstrip("+-~?").lower() == "all" or term.lower().startswith(("redirect=", "exp="))
 
 
-def _without_name(identity: SpfOfIdentity) -> Finding:
-    is_helo = identity.identity is SpfIdentity.HELO or not identity.domain
-    where = "HELO" if is_helo else "the envelope sender"
+def _without_name(verdict: SpfOfMail) -> Finding:
+    where = "HELO" if verdict.is_by_helo else "the envelope sender"
     return Finding(
         "spf.result-none",
         Severity.ERROR,
-        f"{identity.explanation} Receivers can't tell whether the host may send the mail.",
+        f"{verdict.mail_from.explanation} Receivers can't tell whether the host may send the mail.",
         f"Use a full domain name in {where}, one of your own, and publish an SPF record for it.",
     )
 

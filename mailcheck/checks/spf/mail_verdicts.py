@@ -1,6 +1,6 @@
 """What SPF says about one mail."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from mailcheck.checks.auth_results import AuthResult
@@ -51,3 +51,8 @@ class SpfOfMail:
     def has_pass(self) -> bool:
         """Tell whether the MAIL FROM identity passes: the one that DMARC and receivers look at."""
         return self.mail_from.result is AuthResult.PASS
+
+    @property
+    def is_by_helo(self) -> bool:
+        """Tell whether MAIL FROM was judged by the HELO name, as with the null reverse-path."""
+        return replace(self.mail_from, identity=SpfIdentity.HELO) == self.helo

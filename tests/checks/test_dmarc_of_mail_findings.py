@@ -1,0 +1,114 @@
+"""What is said about the DMARC result of a mail, and what to change."""
+
+import pytest
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
+from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from tests.checks.test_dmarc_of_mail import FAIL, PASS, REJECT, UNSIGNED, policies, signed, spf_of
+from tests.fakes.memory_zone import MemoryZone, Records
+from tests.fakes.settling import settle
+
+
+def describe(
+    records: Records,
+    spf: SpfOfMail | None,
+    dkim: DkimOfMail | None,
+    authors: tuple[str, ...] = ("d.example",),
+) -> Finding | None:
+    """Give the finding about a mail."""
+    zone = MemoryZone(records, failing={"_dmarc.dead.example": DnsStatus.TIMEOUT})
+    verdict = settle(zone, lambda answers: evaluate_dmarc_of_mail(authors, spf, dkim, answers))
+    return describe_dmarc_of_mail(verdict, spf, dkim)
+
+
+def test_a_pass_needs_no_finding() -> None:
+    """A mail that passes has nothing to be said."""
+    assert describe(policies(d_example=REJECT), spf_of("d.example"), UNSIGNED) is None
+
+
+def test_misalignment_names_both_domains_and_the_ways_out() -> None:
+    """A foreign envelope sender and signer are named beside the author, with what to change."""
+    finding = describe(
+        policies(d_example=REJECT), spf_of("bounce.esp.test"), signed(("esp.test", PASS))
+    )
+    assert finding is not None
+    assert (finding.id, finding.severity) == ("dmarc.fails-enforced", Severity.ERROR)
+    for domain in ("d.example", "bounce.esp.test", "esp.test"):
+        assert domain in finding.meaning
+    assert "reject" in finding.meaning
+    assert "d=d.example" in finding.fix
+    assert "envelope sender" in finding.fix
+    assert finding.record is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "finding_id"),
+    [("none", "fails-none"), ("quarantine", "fails-enforced"), ("reject", "fails-enforced")],
+)
+def test_a_fail_is_as_bad_as_the_policy(policy: str, finding_id: str) -> None:
+    """The policy that receivers follow is in the id; t=y lowers it by one step."""
+    spf = spf_of("d.example", FAIL)
+    finding = describe(policies(d_example=f"v=DMARC1; p={policy}"), spf, UNSIGNED)
+    assert finding is not None
+    assert finding.id == f"dmarc.{finding_id}"
+    testing = describe(policies(d_example=f"v=DMARC1; p={policy}; t=y"), spf, UNSIGNED)
+    assert testing is not None
+    assert testing.id == f"dmarc.{'fails-enforced' if policy == 'reject' else 'fails-none'}"
+
+
+@pytest.mark.parametrize(
+    ("tags", "spf", "dkim", "kept"),
+    [
+        ("aspf=s", spf_of("bounce.d.example"), UNSIGNED, ""),
+        ("adkim=s", spf_of("esp.test"), signed(("mail.d.example", PASS)), ""),
+        ("adkim=s; aspf=s", spf_of("b.d.example"), signed(("m.d.example", PASS)), ""),
+        ("adkim=s; aspf=s", spf_of("b.d.example"), UNSIGNED, "; adkim=s"),
+    ],
+)
+def test_strictness_that_fails_ones_own_names_is_taken_back(
+    tags: str, spf: SpfOfMail, dkim: DkimOfMail, kept: str
+) -> None:
+    """Where only aspf=s or adkim=s is in the way, the fix is the record without it."""
+    records = policies(d_example=f"v=DMARC1; p=reject; {tags}")
+    finding = describe(records, spf, dkim)
+    assert finding is not None
+    value = f"v=DMARC1; p=reject{kept}"
+    assert finding.record == RecordToPublish("_dmarc.d.example", "TXT", value)
+    mended: Records = {"_dmarc.d.example": {"TXT": [value]}}
+    assert describe(mended, spf, dkim) is None
+
+
+@pytest.mark.parametrize(
+    ("records", "record"),
+    [
+        (policies(), RecordToPublish("_dmarc.d.example", "TXT", "")),
+        (
+            {"_dmarc.d.example.d.example": {"TXT": ["v=DMARC1; p=reject"]}},
+            RecordToPublish("_dmarc.d.example", "TXT", "v=DMARC1; p=reject"),
+        ),
+    ],
+)
+def test_without_a_record_one_is_proposed(records: Records, record: RecordToPublish) -> None:
+    """The record to publish is named, and one that stands at a wrong name is found."""
+    finding = describe(records, spf_of("d.example"), UNSIGNED)
+    assert finding is not None
+    assert finding.id == "dmarc.no-record"
+    assert finding.record is not None
+    assert finding.record.name == record.name
+    assert finding.record.value.startswith(record.value or "v=DMARC1; p=none")
+
+
+def test_no_author_and_silence_have_their_own_words() -> None:
+    """No single author is an error, silence is undetermined; neither proposes a record."""
+    finding = describe({}, spf_of("d.example"), UNSIGNED, ("a.example", "b.example"))
+    assert finding is not None
+    assert (finding.id, finding.severity) == ("dmarc.no-author", Severity.ERROR)
+    finding = describe({}, spf_of("d.example", AuthResult.PASS), UNSIGNED, ("dead.example",))
+    assert finding is not None
+    assert (finding.id, finding.severity) == ("dmarc.undetermined", Severity.UNDETERMINED)
+    assert finding.record is None

@@ -1,0 +1,200 @@
+"""What is said about the SPF result of a mail, and the record that would mend it."""
+
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.spf.evaluate import evaluate_spf
+from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
+from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+CLIENT = "192.0.2.1"
+CLIENT_6 = "2001:db8::1"
+HOSTS = {
+    "mx.d.example": {"A": ["192.0.2.25"]},
+    "lets.example": {"TXT": ["v=spf1 ip4:198.51.100.0/24 ip4:192.0.2.1 -all"]},
+    "strict.example": {"TXT": ["v=spf1 -all"]},
+}
+
+
+def zone_with(*texts: str) -> MemoryZone:
+    """Publish these TXT records at d.example."""
+    zone = MemoryZone(HOSTS)
+    zone.publish("d.example", "TXT", *texts)
+    zone.publish("d.example", "MX", "10 mx.d.example.")
+    return zone
+
+
+def evaluate(
+    zone: MemoryZone, client: str, sender: str = "joe@d.example", helo: str = ""
+) -> SpfOfMail:
+    """Judge a mail."""
+    return settle(
+        zone, lambda a: evaluate_spf_of_mail(ip_address(client), helo, sender, "receiver", a)
+    )
+
+
+def describe(zone: MemoryZone, client: str = CLIENT, *, with_domain: bool = True) -> Finding | None:
+    """Give the finding, with or without what is known of the domain's records."""
+    known = settle(zone, lambda answers: evaluate_spf("d.example", answers))
+    return describe_spf_of_mail(evaluate(zone, client), known if with_domain else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "client", "finding_id", "proposed"),
+    [
+        ("v=spf1 mx -all", CLIENT, "fail", "v=spf1 mx ip4:192.0.2.1 -all"),
+        ("v=spf1 mx ~all", CLIENT, "softfail", "v=spf1 mx ip4:192.0.2.1 ~all"),
+        ("v=spf1 mx ?all", CLIENT, "neutral", "v=spf1 mx ip4:192.0.2.1 ~all"),
+        ("v=spf1 mx", CLIENT, "neutral", "v=spf1 mx ip4:192.0.2.1 ~all"),
+        ("v=spf1 mx -all", CLIENT_6, "fail", "v=spf1 mx ip6:2001:db8::1 -all"),
+        (
+            "v=spf1 redirect=strict.example",
+            CLIENT,
+            "fail",
+            "v=spf1 ip4:192.0.2.1 redirect=strict.example",
+        ),
+        (
+            "v=spf1 -include:lets.example mx -all",
+            CLIENT,
+            "fail",
+            "v=spf1 ip4:192.0.2.1 -include:lets.example mx -all",
+        ),
+        ("nothing", CLIENT, "none", "v=spf1 mx ip4:192.0.2.1 ~all"),
+    ],
+)
+@pytest.mark.parametrize("with_domain", [True, False])
+def test_the_fix_lets_the_client_send(
+    text: str, client: str, finding_id: str, proposed: str, with_domain: bool
+) -> None:
+    """Each result that is not pass names the present record with the client's address in it."""
+    finding = describe(zone_with(text), client, with_domain=with_domain)
+    assert finding is not None
+    assert finding.id == f"spf.result-{finding_id}"
+    assert finding.record is not None
+    assert (finding.record.name, finding.record.rdtype) == ("d.example", "TXT")
+    assert finding.record.value == proposed
+    assert str(client) in finding.fix
+
+
+def test_a_pass_needs_no_finding() -> None:
+    """A mail that passes has nothing to be said."""
+    assert describe(zone_with("v=spf1 ip4:192.0.2.0/24 -all")) is None
+
+
+def test_silence_names_who_is_silent() -> None:
+    """An undetermined result is a finding of that severity, with the name, without a record."""
+    zone = zone_with("v=spf1 include:strict.example -all")
+    zone.failing["strict.example"] = DnsStatus.SERVFAIL
+    finding = describe(zone, with_domain=False)
+    assert finding is not None
+    assert (finding.severity, finding.record) == (Severity.UNDETERMINED, None)
+    assert "strict.example" in finding.meaning
+
+
+@pytest.mark.parametrize(
+    ("texts", "proposed"),
+    [
+        (["v=spf1 ipv4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 -all"),
+        (["v=spf1 mx -all", "v=spf1 ip4:192.0.2.1 -all"], "v=spf1 mx ip4:192.0.2.1 -all"),
+        (["v=spf1 include:gone.example mx -all"], "v=spf1 mx -all"),
+    ],
+)
+def test_a_broken_record_is_mended(texts: list[str], proposed: str) -> None:
+    """For permerror the fix is that of the domain's own check."""
+    finding = describe(zone_with(*texts))
+    assert finding is not None
+    assert finding.id == "spf.result-permerror"
+    assert finding.record is not None
+    assert finding.record.value == proposed
+
+
+def test_a_broken_record_without_a_known_cure_has_none() -> None:
+    """Where nothing can be proposed for sure, no record is made up."""
+    zone = zone_with("v=spf1 include:bad.example -all")
+    zone.publish("bad.example", "TXT", "v=spf1 nonsense -all")
+    finding = describe(zone, with_domain=False)
+    assert finding is not None
+    assert finding.record is None
+    assert "bad.example" in finding.meaning
+
+
+@pytest.mark.parametrize(
+    ("sender", "where"), [("", "HELO"), ("joe@[192.0.2.1]", "envelope sender")]
+)
+def test_a_sender_without_a_domain_gets_no_record(sender: str, where: str) -> None:
+    """Nothing can be published for an address literal; the fix says which name to change."""
+    finding = describe_spf_of_mail(evaluate(zone_with("x"), CLIENT, sender, "[192.0.2.1]"))
+    assert finding is not None
+    assert (finding.id, finding.record) == ("spf.result-none", None)
+    assert where in finding.fix
+
+
+def test_what_is_known_of_another_domain_is_not_used() -> None:
+    """A verdict about another domain's records changes nothing."""
+    zone = zone_with("v=spf1 mx -all")
+    other = settle(zone, lambda answers: evaluate_spf("strict.example", answers))
+    mail = evaluate(zone, CLIENT)
+    assert describe_spf_of_mail(mail, other) == describe_spf_of_mail(mail)
+
+
+@pytest.mark.parametrize(
+    ("helo", "found"),
+    [
+        ("strict.example", "spf.helo-fail"),
+        ("lets.example", None),
+        ("gone.example", None),
+        ("[192.0.2.1]", None),
+    ],
+)
+def test_a_helo_name_that_refuses_the_client_is_a_note(helo: str, found: str | None) -> None:
+    """SPF of HELO is noted where it refuses the client; it costs nothing."""
+    verdict = evaluate(zone_with("v=spf1 mx -all"), CLIENT, helo=helo)
+    finding = describe_spf_of_helo(verdict)
+    assert (finding.id if finding else None) == found
+    if finding is not None:
+        assert finding.severity is Severity.NOTE
+        assert finding.record is not None
+        assert finding.record.value == "v=spf1 ip4:192.0.2.1 -all"
+    assert describe_spf_of_helo(evaluate(zone_with("x"), CLIENT, "", helo)) is None
+
+
+TERMS = st.lists(
+    st.sampled_from(
+        [
+            "a",
+            "mx",
+            "~a:mx.d.example",
+            "-include:lets.example",
+            "include:strict.example",
+            "?ip4:192.0.2.0/24",
+            "-ip6:2001:db8::/32",
+            "exp=why.example",
+            "exists:%{i}.x.example",
+        ]
+    ),
+    max_size=5,
+    unique=True,
+)
+ENDS = st.sampled_from(["", "-all", "~all", "?all", "redirect=strict.example"])
+
+
+@given(TERMS, ENDS, st.sampled_from([CLIENT, CLIENT_6]), st.booleans())
+def test_who_publishes_the_proposal_passes(
+    terms: list[str], end: str, client: str, with_domain: bool
+) -> None:
+    """Whatever the record is, with the proposed one the same mail passes."""
+    zone = zone_with(" ".join(["v=spf1", *terms, end]))
+    finding = describe(zone, client, with_domain=with_domain)
+    if finding is None or finding.record is None or finding.id == "spf.result-permerror":
+        return
+    mended = zone_with(finding.record.value)
+    assert evaluate(mended, client).mail_from.result is AuthResult.PASS
