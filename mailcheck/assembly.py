@@ -9,6 +9,7 @@ from twisted.application.service import MultiService
 
 from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly_dashboard import DashboardAssembly
+from mailcheck.assembly_deliverability import DeliverabilityAssembly
 from mailcheck.assembly_inbox_pages import inbox_pages
 from mailcheck.assembly_lanes import Lanes as Lanes
 from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
@@ -122,8 +123,8 @@ class Assembly:
         )
 
     def _build_operations(self) -> None:
-        limits = self.config.limits
-        store, now, random_bytes = self._mail_store, self.now, self._random_bytes
+        config, store = self.config, self._mail_store
+        now, random_bytes = self.now, self._random_bytes
         self.wake_ups = LocalWakeUps()
         self.feeds = InboxFeeds(store, now)
         self.wake_ups.listen(self.feeds.hear)
@@ -134,11 +135,11 @@ class Assembly:
         )
         self.derivation = Derivation(contents, self._content_store, self._reactor)
         loader = MessageLoader(store, contents, now)
+        slots = WaitSlots(config.limits.waits_per_key)
+        self.tests = DeliverabilityAssembly(config, self.engine, slots, self._reactor, random_bytes)
         self.inbox = InboxOperations(
             read=ReadInbox(store, self._content_store, contents, loader, self._lanes.content, now),
-            wait=WaitForMessage(
-                store, self.feeds, loader, WaitSlots(limits.waits_per_key), self._reactor
-            ),
+            wait=WaitForMessage(store, self.feeds, loader, slots, self._reactor),
             delete=DeleteMessages(store, now),
             share=ShareMessage(store, loader, now, random_bytes),
         )
@@ -147,7 +148,8 @@ class Assembly:
             self.authenticator,
             self.wake_ups,
             self.derivation.want,
-            receive_settings(self.config, self.retention),
+            self.tests.mail,
+            receive_settings(config, self.retention),
             now,
             random_bytes,
         )
@@ -247,12 +249,13 @@ class Assembly:
                 self._reactor,
                 ends_with_round=True,
             ),
+            *self.tests.services(),
             self._listening("HTTP", config.web.listen, self.site()),
             self._listening("mail", config.smtp.listen, mail, mail.drain),
             self._listening(
                 "submission", config.smtp.submission_listen, submission, submission.drain
             ),
-            ParkedWaits(self.feeds),
+            ParkedWaits(self.feeds, self.tests.feeds),
         ):
             service.setServiceParent(tree)
         if config.accounts.bootstrap:

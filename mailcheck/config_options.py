@@ -222,6 +222,18 @@ class NetworkOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DeliverabilityOptions:
+    """Deliverability tests."""
+
+    retention_days: int = option(
+        7,
+        "Days that a test and its mail are kept after the mail came in.",
+        lowest=1,
+        highest=365,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class SpamassassinOptions:
     """The content filter of deliverability tests."""
 
@@ -258,6 +270,7 @@ class Config:
     blocklists: BlocklistOptions = field(default_factory=BlocklistOptions)
     probes: ProbeOptions = field(default_factory=ProbeOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
+    tests: DeliverabilityOptions = field(default_factory=DeliverabilityOptions)
     spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
 
 

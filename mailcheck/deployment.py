@@ -58,11 +58,15 @@ def tls_policy(config: Config, now: Instant) -> TlsPolicy:
         return offer_to_public(ensure_self_signed(folder, name, now))
 
 
+def own_domains(config: Config) -> frozenset[str]:
+    """Give the domains that mail is taken for, in lower case."""
+    return frozenset(domain.lower() for domain in (config.inbox.domain, *config.inbox.aliases))
+
+
 def receive_settings(config: Config, retention: int) -> ReceiveSettings:
     """Give what taking mail in depends on; ``retention`` is in milliseconds."""
-    domains = (config.inbox.domain, *config.inbox.aliases)
     return ReceiveSettings(
-        domains=frozenset(domain.lower() for domain in domains),
+        domains=own_domains(config),
         retention=retention,
         min_free=config.storage.min_free,
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from twisted.internet.defer import Deferred, succeed
 
-from mailcheck.core.identifiers import AccountId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
 
 SWEEP_AT = 10_000
 """Counters from which on those of past windows are thrown away."""
@@ -56,5 +56,21 @@ class LocalWakeUps:
             heard(account_id)
 
     def listen(self, heard: Callable[[AccountId], None]) -> None:
+        """Call ``heard`` for every hint from now on."""
+        self._listeners.append(heard)
+
+
+class LocalDeliverabilityWakeUps:
+    """Fills the port `DeliverabilityWakeUps` within this process."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[DeliverabilityTestId], None]] = []
+
+    def publish(self, test_id: DeliverabilityTestId) -> None:
+        """Say that a test has moved, and that this is on disk."""
+        for heard in self._listeners:
+            heard(test_id)
+
+    def listen(self, heard: Callable[[DeliverabilityTestId], None]) -> None:
         """Call ``heard`` for every hint from now on."""
         self._listeners.append(heard)

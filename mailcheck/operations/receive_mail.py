@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.addresses import Mailbox
 from mailcheck.core.errors import (
+    AddressUsed,
     ExpectedFailure,
     InboxFull,
     OperatorMissing,
@@ -33,6 +34,7 @@ from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Sess
 from mailcheck.core.subaddresses import INBOX_PREFIX, split_subaddress
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
+from mailcheck.operations.receive_for_tests import ReceiveForTests
 from mailcheck.operations.recent import Recent
 
 OPERATOR_MAILBOXES = frozenset({"postmaster", "abuse"})
@@ -67,6 +69,7 @@ class ReceiveMail:
         authenticator: Authenticator,
         wake_ups: WakeUps,
         when_stored: Callable[[DeliveryId], None],
+        tests: ReceiveForTests,
         settings: ReceiveSettings,
         now: Now,
         random_bytes: RandomBytes,
@@ -75,6 +78,7 @@ class ReceiveMail:
         self._authenticator = authenticator
         self._wake_ups = wake_ups
         self._when_stored = when_stored
+        self._tests = tests
         self._settings = settings
         self._now = now
         self._random_bytes = random_bytes
@@ -84,9 +88,12 @@ class ReceiveMail:
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Deferred[Recipient]:
-        """Find the inbox of a recipient; see the port for what it may raise."""
+        """Find the inbox, or test, of a recipient; see the port for what it may raise."""
         try:
             self._require_space()
+            of_test = self._tests.find_recipient(mailbox)
+            if of_test is not None:
+                return of_test
             found = self._find_inbox(session, mailbox)
         except ExpectedFailure as failure:
             return fail(failure)
@@ -128,6 +135,8 @@ class ReceiveMail:
     ) -> None:
         """Note that a mail for these inboxes was refused, for those who wait for it."""
         for recipient in recipients:
+            if recipient.test_id is not None:
+                continue
             noted = self._store.note_refusal(
                 Refusal(
                     account_id=recipient.account_id,
@@ -203,14 +212,20 @@ class ReceiveMail:
             raise OutOfSpace("the server is short of disk space; try again later")
 
     def _announce(self, delivery: Delivery) -> DeliveryId:
-        for account_id in {recipient.account_id for recipient in delivery.envelope.recipients}:
+        recipients = delivery.envelope.recipients
+        accounts = {one.account_id for one in recipients if one.test_id is None}
+        for account_id in accounts:
             self._wake_ups.publish(account_id)
-        self._when_stored(delivery.id)
+        if accounts:
+            self._when_stored(delivery.id)
+        self._tests.announce(delivery)
         return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:
         """Forget what is remembered of inboxes: the store knows better."""
         self._inboxes.clear()
+        if isinstance(failure.value, AddressUsed):
+            raise self._tests.explain(failure.value)
         return failure
 
     def _log_lost_refusal(self, failure: Failure) -> None:

@@ -30,7 +30,7 @@ def finish_mail(connection: MailProtocol, transaction: Transaction, message: Mes
     answer = maybeDeferred(
         connection.receiver.deliver,
         transaction.session,
-        transaction.envelope(),
+        transaction.envelope(connection.transcript),
         raw_message,
     )
     connection.wait_for(

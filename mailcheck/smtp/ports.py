@@ -19,9 +19,9 @@ class MailReceiver(Protocol):
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Deferred[Recipient]:
-        """Find the inbox of a recipient; ``postmaster`` without domain has an empty domain.
+        """Find the inbox, or test, of a recipient; a bare ``postmaster`` has an empty domain.
 
-        :raises RecipientUnknown: no such inbox or domain (550).
+        :raises RecipientUnknown: no such inbox, test or domain (550).
         :raises InboxFull: the inbox is over its quota (452).
         :raises OutOfSpace: the disk is (452).
         :raises OperatorMissing: postmaster's mail has no reader yet (451).
@@ -33,7 +33,10 @@ class MailReceiver(Protocol):
     ) -> Deferred[DeliveryId]:
         """Store a mail; fires when it is on disk, and only then.
 
-        :raises RecipientUnknown: an inbox went away since RCPT (550).
+        The identical mail for a test again succeeds and changes nothing.
+
+        :raises RecipientUnknown: an inbox or test went away since RCPT (550).
+        :raises AddressUsed: a test has got another mail already (550); nothing was stored.
         :raises InboxFull: an inbox filled up since RCPT (452); nothing was stored.
         :raises OutOfSpace: (452).
         :raises StoreUnavailable: (451).

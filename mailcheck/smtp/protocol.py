@@ -188,7 +188,11 @@ class MailProtocol(ReceivePath):
             self.close(replies.TOO_MANY_COMMANDS)
             return
         verb, _, argument = line.partition(b" ")
-        obey = self._verbs.get(verb.upper())
+        verb = verb.upper()
+        obey = self._verbs.get(verb)
         if obey is None:
+            # Not kept as it is: it may be a password, sent after a refused AUTH.
+            self.transcript.hear(verb, b"(an unknown command)")
             raise CommandError(replies.UNKNOWN_COMMAND)
+        self.transcript.hear(verb, line)
         obey(self, argument.strip(b" \t"))

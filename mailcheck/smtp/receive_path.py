@@ -20,6 +20,7 @@ from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError
 from mailcheck.smtp.limits import MAX_HELD_INPUT, Limits
 from mailcheck.smtp.line_input import BareLineEnding, LineInput, LineTooLong, Reader
+from mailcheck.smtp.transcript import Transcript
 from mailcheck.smtp.watchdog import Watchdog
 from mailcheck.smtp.wire import Wire
 
@@ -32,6 +33,7 @@ class ReceivePath(Protocol):
     def __init__(self, limits: Limits, clock: IReactorTime) -> None:
         self.limits = limits
         self.clock = clock
+        self.transcript = Transcript()
         self._input = LineInput(limits.command_line)
         self._watchdog = Watchdog(clock, self._end_silence)
         self._reader: Reader | None = None
@@ -99,6 +101,7 @@ class ReceivePath(Protocol):
     def reply(self, line: bytes) -> None:
         """Send a reply; those to pipelined commands leave together."""
         if not self._is_closed:
+            self.transcript.say(line)
             self._wire.add(line)
             if not self._is_running:
                 self._wire.flush()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from mailcheck.core.errors import (
+    AddressUsed,
     InboxFull,
     InvalidCredentials,
     OperatorMissing,
@@ -25,6 +26,7 @@ FailureTable = Mapping[type[BaseException], tuple[int, str]]
 
 FAILURES: FailureTable = {
     RecipientUnknown: (550, "5.1.1"),
+    AddressUsed: (550, "5.2.1"),
     InboxFull: (452, "4.2.2"),
     OutOfSpace: (452, "4.3.1"),
     OperatorMissing: (451, "4.3.5"),

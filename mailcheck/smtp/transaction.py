@@ -3,6 +3,7 @@
 from mailcheck.core.addresses import Mailbox
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.smtp.data import MessageBuffer
+from mailcheck.smtp.transcript import Transcript
 
 
 class Transaction:
@@ -14,6 +15,7 @@ class Transaction:
 
     __slots__ = (
         "_recipients",
+        "_test_addresses",
         "deadline",
         "envelope_sender",
         "has_failed",
@@ -30,6 +32,7 @@ class Transaction:
         self.deadline = 0.0
         self.has_failed = False
         self._recipients: dict[tuple[str, str], Recipient] = {}
+        self._test_addresses: list[bytes] = []
 
     @property
     def has_chunks(self) -> bool:
@@ -53,10 +56,15 @@ class Transaction:
     def add(self, mailbox: Mailbox, recipient: Recipient) -> None:
         """Take in an accepted recipient."""
         self._recipients[_folded(mailbox)] = recipient
+        if recipient.test_id is not None:
+            self._test_addresses.append(recipient.address.lower().encode())
 
-    def envelope(self) -> Envelope:
-        """Freeze sender and recipients."""
-        return Envelope(self.envelope_sender, self.recipients)
+    def envelope(self, transcript: Transcript) -> Envelope:
+        """Freeze sender and recipients; with the transcript where it is for a test."""
+        if not self._test_addresses:
+            return Envelope(self.envelope_sender, self.recipients)
+        lines = transcript.lines(self._test_addresses)
+        return Envelope(self.envelope_sender, self.recipients, lines)
 
 
 def _folded(mailbox: Mailbox) -> tuple[str, str]:

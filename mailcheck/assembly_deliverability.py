@@ -1,0 +1,91 @@
+"""Builds deliverability tests: their operations, analyses, and the mail to their addresses."""
+
+from typing import Any
+
+from twisted.application.service import Service
+
+from mailcheck.cluster.local import LocalDeliverabilityWakeUps
+from mailcheck.config_options import Config
+from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.instants import DAY, Instant, instant_of
+from mailcheck.daemon.analysis_service import AnalysisService
+from mailcheck.daemon.deliverability_retention import INTERVAL, DeliverabilityRetention
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.deployment import own_domains, public_url
+from mailcheck.operations.deliverability import DeliverabilityOperations
+from mailcheck.operations.deliverability_feeds import DeliverabilityFeeds
+from mailcheck.operations.deliverability_ports import Analyse
+from mailcheck.operations.find_test import FindTest
+from mailcheck.operations.generate_test import GenerateTest
+from mailcheck.operations.receive_for_tests import ReceiveForTests
+from mailcheck.operations.recheck_test import RecheckTest
+from mailcheck.operations.run_test_checks import RunTestChecks
+from mailcheck.operations.score_message import ScoreMessage
+from mailcheck.operations.share_test import ShareTest
+from mailcheck.operations.wait_for_test import WaitForTest
+from mailcheck.operations.wait_slots import WaitSlots
+from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
+from mailcheck.storage.engine import Engine
+
+HOLDER = "daemon"
+"""Whose leases are: with an embedded database there is one daemon, before and after a restart."""
+
+
+async def analyse_nothing(mail: ReceivedMail) -> StoredReport:
+    """Stand in until an analysis is set.
+
+    :raises NotImplementedError: always.
+    """
+    raise NotImplementedError("no analysis was set")
+
+
+class DeliverabilityAssembly:
+    """Everything of deliverability tests, built once.
+
+    ``analyse`` is set before the services start: it needs what is built later.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        slots: WaitSlots,
+        reactor: Any,
+        random_bytes: RandomBytes,
+    ) -> None:
+        def now() -> Instant:
+            return instant_of(reactor.seconds())
+
+        retention = config.tests.retention_days * DAY
+        self._now = now
+        self._reactor = reactor
+        self.analyse: Analyse = analyse_nothing
+        self.store = SqlDeliverabilityStore(engine)
+        self.feeds = DeliverabilityFeeds()
+        self.wake_ups = LocalDeliverabilityWakeUps()
+        self.wake_ups.listen(self.feeds.hear)
+        self.runner = RunTestChecks(
+            self.store, lambda mail: self.analyse(mail), self.wake_ups, HOLDER, reactor
+        )
+        look = self.runner.look
+        find = FindTest(self.store, now)
+        self.operations = DeliverabilityOperations(
+            generate=GenerateTest(self.store, retention, now, random_bytes),
+            find=find,
+            wait=WaitForTest(find, self.feeds, slots, reactor),
+            recheck=RecheckTest(self.store, self.wake_ups, look, now),
+            share=ShareTest(self.store, now, random_bytes),
+            score_message=ScoreMessage(self.store, retention, look, now, random_bytes),
+        )
+        self.mail = ReceiveForTests(
+            self.store, self.wake_ups, look, own_domains(config), public_url(config), now
+        )
+
+    def services(self) -> list[Service]:
+        """Give the services of the tests; parked waits are ended before them."""
+        retention = DeliverabilityRetention(self.store, self._now)
+        return [
+            AnalysisService(self.runner, self._reactor),
+            PeriodicService("retention of tests", INTERVAL, retention.sweep, self._reactor),
+        ]
