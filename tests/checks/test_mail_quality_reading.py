@@ -164,6 +164,26 @@ def test_text_is_hidden_in_many_ways(style: str) -> None:
     assert facts.hidden_sample == "not shown"
 
 
+@pytest.mark.parametrize(
+    ("markup", "unclosed"),
+    [
+        ("<div>a</div></div></b>", ()),
+        ("<p>a</p></p><li>b<li>c</li></li></ul>", ()),
+        ("<div><b>a</div></b></div>", ("b",)),
+        ("<table><tr><td><span>a</table></span>", ("span",)),
+        ("<a href=x>a<div>", ("div", "a")),
+        ("<br></br><img></img>", ()),
+    ],
+)
+def test_elements_left_open_are_named_and_stray_ends_ignored(
+    markup: str, unclosed: tuple[str, ...]
+) -> None:
+    """An end tag ends what it belongs to, once, and all that was left open in it."""
+    facts = read_mail(make_html_mail(markup)).html
+    assert facts is not None
+    assert facts.unclosed == unclosed
+
+
 def test_the_parts_are_listed_with_what_they_say_of_themselves() -> None:
     """Leaves in order with type, charset, encoding, name, size and depth."""
     body = (

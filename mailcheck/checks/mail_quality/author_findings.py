@@ -28,8 +28,8 @@ def _judge_presence(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield error(
             _HEADERS,
             "headers.from-missing",
-            "The mail has no From field, so nobody sees who it is from, and Gmail, Yahoo and"
-            " Microsoft refuse it.",
+            "The mail has no From field, so nobody sees who it is from, and large receivers refuse"
+            " it.",
             "Let your program write a From field with one address of your own domain.",
         )
     elif not facts.author_domains:

@@ -15,8 +15,8 @@ from mailcheck.checks.findings import Finding
 
 TENTHS: Mapping[str, int] = MappingProxyType(
     {
-        # RFC 5322 3.6: a mail must have a Date; Gmail and Microsoft 365 refuse or mark mail
-        # without one.
+        # RFC 5322 3.6: a mail must have a Date; Google asks for that format, and filters mark
+        # mail without one.
         "headers.date-missing": 3,
         # RFC 5322 3.6.4: should be there; Google asks for RFC 5322 format, and filters take a
         # mail without one for the work of a script.
