@@ -21,12 +21,13 @@ def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
     :param value_of: gives what a lower-case macro letter stands for.
     """
 
+    known: dict[str, str] = {}  # a hostile record may repeat one thousands of times
+
     def expand(match: re.Match[str]) -> str:
-        if match["plain"]:
-            return _PLAIN[match["plain"]]
-        letter = match["letter"]
-        expansion = _transform(value_of(letter.lower()), match)
-        return quote(expansion, safe="~") if letter.isupper() else expansion
+        macro = match.group()
+        if macro not in known:
+            known[macro] = _expand(match, value_of)
+        return known[macro]
 
     return _MACRO.sub(expand, text)
 
@@ -34,9 +35,19 @@ def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
 def cut_to_name(text: str) -> str:
     """Drop the last dot, and labels on the left until it is short enough for a name."""
     name = text.removesuffix(".")
-    while len(name) > MAX_NAME and "." in name:
-        name = name.partition(".")[2]
-    return name
+    if len(name) <= MAX_NAME:
+        return name
+    # The dot before the longest end that is short enough; without one only the last label is left.
+    dot = name.find(".", len(name) - MAX_NAME - 1)
+    return name[dot + 1 :] if dot >= 0 else name.rpartition(".")[2]
+
+
+def _expand(match: re.Match[str], value_of: Callable[[str], str]) -> str:
+    if match["plain"]:
+        return _PLAIN[match["plain"]]
+    letter = match["letter"]
+    expansion = _transform(value_of(letter.lower()), match)
+    return quote(expansion, safe="~") if letter.isupper() else expansion
 
 
 def _transform(value: str, match: re.Match[str]) -> str:
