@@ -20,7 +20,6 @@ def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
 
     :param value_of: gives what a lower-case macro letter stands for.
     """
-
     known: dict[str, str] = {}  # a hostile record may repeat one thousands of times
 
     def expand(match: re.Match[str]) -> str:
