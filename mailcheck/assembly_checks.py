@@ -151,13 +151,13 @@ class ChecksAssembly:
             self._now,
             random_bytes,
         )
-        lists = AskBlocklists(
+        self.lists = AskBlocklists(
             resolvers.lists, self.budgets, self.health, self._reactor, options.deadline
         )
         self.blocklists = CheckBlocklists(
             self.catalogue,
             resolvers.plain,
-            lists,
+            self.lists,
             self._reactor,
             allow_private=self._allow_private,
         )

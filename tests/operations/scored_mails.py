@@ -1,0 +1,120 @@
+"""A sender who does everything right, a zone for him, and what scores his mails.
+
+The zone also stands for all blocklists: a name that is not in it is on no list.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.internet.task import Clock
+
+from mailcheck.assembly_checks import ChecksAssembly, Resolvers
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.instants import instant_of
+from mailcheck.core.messages import Session, TlsFacts
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.blocklists_of_mail import BlocklistsOfMail
+from mailcheck.operations.score_mail import ScoreMail, ScoringSettings, ScoringSources
+from mailcheck.operations.score_mail_report import DeliverabilityReport
+from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.scripted_filter import ScriptedFilter
+from tests.house import config_in_memory, counted_bytes, run
+from tests.web.checking import KnownHosts
+
+ADDRESS = "8.8.4.10"
+HELO = "mx.sender.example"
+SENDER = "ann@sender.example"
+
+TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+
+Records = Mapping[str, Mapping[str, Sequence[str]]]
+
+PERFECT: Records = {
+    "sender.example": {"TXT": ["v=spf1 mx -all"], "MX": [f"10 {HELO}."]},
+    HELO: {"A": [ADDRESS], "TXT": ["v=spf1 a -all"]},
+    "10.4.8.8.in-addr.arpa": {"PTR": [f"{HELO}."]},
+    "_dmarc.sender.example": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@sender.example"]},
+    **{key.key_name: {"TXT": [key.key_record]} for key in (RSA, RSA_1024, ED25519)},
+}
+
+MAIL = (
+    b"From: Ann Example <ann@sender.example>\r\n"
+    b"To: test@mailcheck.example\r\n"
+    b"Subject: The minutes of Monday\r\n"
+    b"Date: Mon, 21 Sep 2026 14:13:20 +0000\r\n"
+    b"Message-ID: <1.minutes@sender.example>\r\n"
+    b"MIME-Version: 1.0\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\n"
+    b"\r\n"
+    b"Hello Bob,\r\n"
+    b"\r\n"
+    b"here is what we said on Monday: https://sender.example/minutes\r\n"
+)
+
+
+def received(raw_message: bytes | None = None, **changes: Any) -> ReceivedMail:
+    """Give a signed mail as it came in over TLS; ``changes`` are fields of session and mail."""
+    session = Session(ADDRESS, HELO, is_extended=True, tls=TLS)
+    of_session = {key: changes.pop(key) for key in list(changes) if key in Session._fields}
+    mail = {
+        "envelope_sender": SENDER,
+        "received_at": instant_of(SIGNED_AT + 60),
+        "raw_message": RSA.sign(MAIL) if raw_message is None else raw_message,
+        **changes,
+    }
+    return ReceivedMail(session=session._replace(**of_session), **mail)
+
+
+def zone_with(
+    records: Records | None = None,
+    *,
+    without: Sequence[str] = (),
+    failing: Mapping[Any, DnsStatus] | None = None,
+    silent: Sequence[str] = (),
+) -> MemoryZone:
+    """Give the zone of the perfect sender with other records, or without some names."""
+    kept = {name: node for name, node in PERFECT.items() if name not in without}
+    return MemoryZone({**kept, **(records or {})}, failing=failing, silent=silent)
+
+
+def scorer(
+    zone: Any,
+    *,
+    content_filter: Any = None,
+    clock: Clock | None = None,
+    lane: Any = None,
+    allow_private: bool = False,
+) -> ScoreMail:
+    """Build what scores mails over a zone."""
+    clock = clock or Clock()
+    resolvers = Resolvers(zone, zone, zone)
+    config = config_in_memory()
+    checks = ChecksAssembly(config, clock, counted_bytes(), resolvers, KnownHosts())
+    sources = ScoringSources(
+        zone,
+        BlocklistsOfMail(checks.catalogue, checks.lists),
+        content_filter or ScriptedFilter(),
+        lane or DirectLane(),
+    )
+    settings = ScoringSettings("mailcheck.example", allow_private, lambda _: True)
+    return ScoreMail(sources, settings, clock)
+
+
+def score(
+    zone: MemoryZone | None = None,
+    mail: ReceivedMail | None = None,
+    records: Sequence[RecordToPublish] = (),
+    **options: Any,
+) -> DeliverabilityReport:
+    """Score a mail."""
+    scoring = scorer(zone or zone_with(), **options)
+    report: DeliverabilityReport = run(scoring.score(mail or received(), records))
+    return report
+
+
+def faults(report: DeliverabilityReport) -> list[tuple[str, int]]:
+    """Give the ids of what takes points off, each with its tenths."""
+    return [(one.finding.id, one.tenths) for one in report.score.deductions]

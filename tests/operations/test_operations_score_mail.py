@@ -1,0 +1,374 @@
+"""From a received mail to its score, over a whole zone: every check as it really runs."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred, fail, succeed
+from twisted.internet.task import Clock
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.content_filter import (
+    FilterProblem,
+    FilterRule,
+    FilterVerdict,
+    unavailable,
+)
+from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.wire.deliverability_report import store_report
+from tests.fakes.mail_signer import RSA, RSA_768, RSA_1024
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.scripted_filter import ScriptedFilter
+from tests.house import run
+from tests.operations.scored_mails import (
+    ADDRESS,
+    HELO,
+    MAIL,
+    PERFECT,
+    Records,
+    faults,
+    received,
+    score,
+    scorer,
+    zone_with,
+)
+
+DMARC = "_dmarc.sender.example"
+OTHER = replace(RSA, domain="provider.example")
+OTHER_KEY: Records = {OTHER.key_name: {"TXT": [OTHER.key_record]}}
+DBL = "127.0.1.2"
+HTML_ONLY = MAIL.replace(b"text/plain", b"text/html")
+
+
+def listing(name: str, code: str = "127.0.0.2") -> Records:
+    """Put a name on a list."""
+    return {name: {"A": [code]}}
+
+
+def test_a_perfect_sender() -> None:
+    """A perfectly set-up sender gets 10.0, and nothing is left open."""
+    report = score()
+    assert faults(report) == []
+    assert report.score.tenths == 100
+    assert report.score.undetermined == ()
+    assert report.notes == ()
+    assert {check.result for check in report.score.checks} == {"pass"}
+    assert all(checklist.is_met for checklist in report.checklists)
+
+
+def spf(text: str) -> Records:
+    """Publish another SPF record."""
+    return {"sender.example": {**PERFECT["sender.example"], "TXT": [text]}}
+
+
+def mail(raw: bytes = MAIL, signer: Any = RSA, **changes: Any) -> ReceivedMail:
+    """Give a mail that was signed, or not, and came in."""
+    return received(raw if signer is None else signer.sign(raw), **changes)
+
+
+@pytest.mark.parametrize(
+    ("zone", "sent", "fault", "tenths"),
+    [
+        (zone_with(spf("v=spf1 ip4:8.8.4.99 ?all")), mail(), "spf.result-neutral", 5),
+        (zone_with({"sender.example": {}}), mail(), "spf.result-none", 10),
+        (zone_with(spf("v=spf1 ~all")), mail(), "spf.result-softfail", 10),
+        (zone_with(spf("v=spf1 foo:bar -all")), mail(), "spf.result-permerror", 15),
+        (zone_with(spf("v=spf1 -all")), mail(), "spf.result-fail", 20),
+        (zone_with(without=["10.4.8.8.in-addr.arpa"]), mail(), "rdns.absent", 10),
+        (
+            zone_with({"10.4.8.8.in-addr.arpa": {"PTR": ["other.example."]}}),
+            mail(),
+            "rdns.unconfirmed",
+            5,
+        ),
+        (zone_with(), mail(helo_name="gone.sender.example"), "helo.unresolvable", 3),
+        (zone_with(), mail(helo_name="localhost"), "helo.unresolvable", 3),
+        (zone_with(), mail(signer=RSA_1024), "dkim.weak-key", 2),
+        (zone_with(OTHER_KEY), mail(signer=OTHER), "dkim.unaligned", 5),
+        (zone_with(), mail(signer=None), "dkim.unsigned", 10),
+        (zone_with(), mail(RSA.sign(MAIL) + b"footer\r\n", None), "dkim.invalid", 15),
+        (zone_with(without=[RSA.key_name]), mail(), "dkim.invalid", 15),
+        (
+            zone_with({RSA_768.key_name: {"TXT": [RSA_768.key_record]}}),
+            mail(signer=RSA_768),
+            "dkim.invalid",
+            15,
+        ),
+        (zone_with(without=[DMARC]), mail(), "dmarc.no-record", 10),
+        (zone_with(listing("10.4.8.8.zen.spamhaus.org")), mail(), "dnsbl.listed", 30),
+        (zone_with(listing("10.4.8.8.bl.blocklist.de")), mail(), "dnsbl.listed", 7),
+        (zone_with(listing("sender.example.dbl.spamhaus.org", DBL)), mail(), "dnsbl.listed", 30),
+        (zone_with(), mail(MAIL.replace(b"Date: ", b"X-Date: ")), "headers.date-missing", 3),
+        (zone_with(), mail(MAIL.replace(b"Message-ID", b"X-ID")), "headers.message-id-missing", 3),
+        (zone_with(), mail(HTML_ONLY), "content.html-only", 3),
+        (zone_with(), mail(tls=None), "transport.no-tls", 3),
+        (zone_with(), mail(b"Precedence: bulk\r\n" + MAIL), "unsubscribe.no-one-click", 5),
+    ],
+)  # fmt: skip
+def test_each_single_fault(zone: MemoryZone, sent: ReceivedMail, fault: str, tenths: int) -> None:
+    """Each single fault lowers the score by its published deduction and names itself."""
+    report = score(zone, sent)
+    assert faults(report) == [(fault, tenths)]
+    assert report.score.tenths == 100 - tenths
+
+
+@pytest.mark.parametrize(("policy", "fault", "tenths"), [
+    ("none", "dmarc.fails-none", 15),
+    ("quarantine", "dmarc.fails-enforced", 30),
+    ("reject", "dmarc.fails-enforced", 30),
+])  # fmt: skip
+def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
+    """A mail that passes for somebody else fails DMARC, by the policy of its author."""
+    zone = zone_with(
+        {
+            **OTHER_KEY,
+            DMARC: {"TXT": [f"v=DMARC1; p={policy}"]},
+            "provider.example": {"TXT": [f"v=spf1 ip4:{ADDRESS} -all"]},
+        }
+    )
+    report = score(zone, mail(signer=OTHER, envelope_sender="bounce@provider.example"))
+    assert faults(report) == [("dkim.unaligned", 5), (fault, tenths)]
+
+
+def test_nothing_authenticated() -> None:
+    """A mail that nothing vouches for gets 5.0."""
+    report = score(zone_with({"sender.example": {}}, without=[DMARC]), mail(signer=None))
+    assert report.score.tenths == 50
+    assert ("authentication.nothing-passes", 20) in faults(report)
+
+
+def test_the_content_filter() -> None:
+    """Points of the filter that count are charged; what repeats a check of ours is not."""
+    rules = (FilterRule("SHOUTING", 2.5, "Shouts"), FilterRule("SPF_FAIL", 2.5, "SPF", "ours"))
+    content_filter = ScriptedFilter(FilterVerdict(5.0, 5.0, True, rules))
+    report = score(content_filter=content_filter)
+    assert faults(report) == [("spamassassin.points", 20)]
+    (shown,) = content_filter.judged
+    assert shown.startswith(b"Return-Path: <ann@sender.example>\r\nReceived: from " + HELO.encode())
+    assert HELO.encode() + b" [" + ADDRESS.encode() in shown
+    assert shown.endswith(received().raw_message)
+
+
+def test_the_same_mail_twice() -> None:
+    """The same mail gets the same report, byte for byte."""
+    assert store_report(score()) == store_report(score())
+
+
+UNKNOWN: list[tuple[dict[str, Any], Area]] = [
+    ({"failing": {("sender.example", "TXT"): DnsStatus.TIMEOUT}}, Area.SPF),
+    ({"failing": {HELO: DnsStatus.SERVFAIL}}, Area.SPF),
+    ({"failing": {"10.4.8.8.in-addr.arpa": DnsStatus.REFUSED}}, Area.SPF),
+    ({"failing": {RSA.key_name: DnsStatus.TIMEOUT}}, Area.DKIM),
+    ({"failing": {DMARC: DnsStatus.SERVFAIL}}, Area.DMARC),
+]
+
+
+@pytest.mark.parametrize(("options", "area"), UNKNOWN)
+def test_temporary_failures_cost_nothing(options: dict[str, Any], area: Area) -> None:
+    """What DNS does not answer takes nothing off, and is named at the top."""
+    report = score(zone_with(**options))
+    assert report.score.tenths == 100
+    assert area in [check.area for check in report.score.undetermined]
+    assert area.value in report.notes[0]
+
+
+class _DeadResolver:
+    def lookup(self, question: DnsQuestion) -> Any:
+        return succeed(DnsAnswer(question, DnsStatus.TIMEOUT))
+
+
+def test_all_of_dns_is_down() -> None:
+    """Without DNS nothing is charged but what the mail itself shows."""
+    report = run(scorer(_DeadResolver()).score(mail(HTML_ONLY)))
+    assert faults(report) == [("content.html-only", 3)]
+    assert [check.area.value for check in report.score.undetermined] == [
+        "spf",
+        "dkim",
+        "dmarc",
+        "blacklist",
+    ]
+
+
+@pytest.mark.parametrize("problem", list(FilterProblem))
+def test_an_absent_filter_costs_nothing(problem: FilterProblem) -> None:
+    """Whatever keeps the content filter from judging takes nothing off and says what to do."""
+    report = score(content_filter=ScriptedFilter(unavailable(problem)))
+    assert report.score.tenths == 100
+    (check,) = report.score.undetermined
+    assert check.area is Area.SPAMASSASSIN
+    assert check.result == "unknown"
+    assert check.fix
+
+
+PRIVATE = ["10.0.0.5", "127.0.0.1", "192.168.1.1", "fd00::1", ""]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_private_address(address: str) -> None:
+    """From an address that nobody can reach only content and DKIM are judged, and it says so."""
+    report = score(mail=received(client_ip=address, helo_name="laptop"))
+    assert report.score.tenths == 100
+    came_from = address or "nowhere"
+    assert report.notes[0] == f"came from {came_from}: only content and DKIM could be judged"
+    results = {check.area: check.result for check in report.score.checks}
+    assert results[Area.SPF] == "temperror"
+    assert results[Area.BLACKLIST] == "unknown"
+    assert (results[Area.DKIM], results[Area.DMARC]) == ("pass", "pass")
+
+
+def test_a_private_address_without_a_signature() -> None:
+    """Then DMARC is open, since SPF might have passed; what can be judged is charged."""
+    report = score(mail=mail(signer=None, client_ip="10.0.0.5"))
+    assert faults(report) == [("dkim.unsigned", 10)]
+    assert report.evidence.dmarc.result is AuthResult.TEMPERROR
+
+
+def test_private_addresses_can_be_judged() -> None:
+    """With allow_private a private address is one like others: for test networks."""
+    zone = zone_with({**spf("v=spf1 ip4:10.0.0.5 -all")})
+    report = score(zone, received(client_ip="10.0.0.5"), allow_private=True)
+    assert report.evidence.spf.mail_from.result is AuthResult.PASS
+    assert report.notes == ()
+
+
+def test_addresses_for_documentation_are_judged() -> None:
+    """People try a tool with the addresses that examples have."""
+    zone = zone_with({**spf("v=spf1 ip4:192.0.2.0/24 -all")})
+    report = score(zone, received(client_ip="192.0.2.7"))
+    assert report.evidence.spf.mail_from.result is AuthResult.PASS
+    assert report.notes == ()
+
+
+def test_the_null_reverse_path() -> None:
+    """A bounce is judged by its HELO name."""
+    report = score(mail=received(envelope_sender=""))
+    assert report.evidence.spf.mail_from.domain == HELO
+    assert report.score.tenths == 100
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\r\n\r\n",
+        b"no header at all",
+        MAIL.replace(b"From: ", b"X-From: "),
+        b"From: other@elsewhere.example\r\n" + MAIL,
+        b"From: nobody\r\n\r\n",
+        b"DKIM-Signature: " + b" \t" * 300_000 + b"\r\n" + MAIL,
+        b"".join(b"DKIM-Signature: v=1; d=a%d.example; s=s\r\n" % n for n in range(50)) + MAIL,
+        b"\xff\xfe\x00" * 100,
+    ],
+)
+def test_any_bytes_are_scored(raw: bytes) -> None:
+    """A mail of any bytes gets a score within bounds."""
+    report = score(mail=received(raw))
+    assert 0 <= report.score.tenths <= 100
+    assert store_report(report).document.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "author", [b"", b"From: other@elsewhere.example\r\nFrom: ann@sender.example\r\n"]
+)
+def test_no_single_author(author: bytes) -> None:
+    """A mail without a From, or with two, can't pass DMARC, and says so."""
+    raw = author + MAIL.partition(b"\r\n")[2]
+    assert ("dmarc.no-author", 15) in faults(score(mail=mail(raw, None)))
+
+
+def test_forged_results_are_not_believed() -> None:
+    """Authentication-Results that came with the mail change nothing; in our name they are noted."""
+    forged = b"Authentication-Results: mailcheck.example; spf=pass; dkim=pass; dmarc=pass\r\n"
+    zone = zone_with(spf("v=spf1 -all"))
+    plain = score(zone, mail(signer=None))
+    report = score(zone, mail(forged + MAIL, None))
+    assert report.score.tenths == plain.score.tenths
+    assert "mailcheck.example, which is not ours: it was not believed" in report.notes[0]
+
+
+def test_what_lists_are_asked_about() -> None:
+    """Lists are asked about the address, and the domains of From, envelope and links."""
+    raw = MAIL.replace(b"https://sender.example/minutes", b"https://click.tracker.co.uk/x")
+    zone = zone_with()
+    score(zone, mail(raw, envelope_sender="b@bounce.sender.example"))
+    asked = {question.name for question in zone.asked}
+    for name in ("sender.example", "bounce.sender.example", "tracker.co.uk"):
+        assert f"{name}.dbl.spamhaus.org" in asked
+    assert "10.4.8.8.zen.spamhaus.org" in asked
+    assert "click.tracker.co.uk.dbl.spamhaus.org" not in asked
+
+
+def test_many_links_are_bounded() -> None:
+    """A mail full of links to different domains makes no more questions than ten domains."""
+    links = b"".join(b"https://d%d.example/\r\n" % number for number in range(500))
+    zone = zone_with()
+    report = score(zone, mail(MAIL + links))
+    asked = [q for q in zone.asked if q.name.endswith(".dbl.spamhaus.org")]
+    assert len(asked) == 10
+    assert report.score.tenths == 100
+
+
+def test_questions_are_bounded() -> None:
+    """However a mail is made, its own questions stay within the budget."""
+    signatures = b"".join(
+        b"DKIM-Signature: v=1; a=rsa-sha256; d=d%d.example; s=s; h=from; bh=AA==; b=AA==\r\n" % n
+        for n in range(50)
+    )
+    includes = " ".join(f"include:i{n}.example" for n in range(200))
+    zone = zone_with(spf(f"v=spf1 {includes} -all"))
+    score(zone, mail(signatures + MAIL, None))
+    lists = ("spamhaus.org",)
+    assert len([q for q in zone.asked if not q.name.endswith(lists)]) < 500
+
+
+class _Crash(Exception):
+    pass
+
+
+class _CrashingFilter:
+    def judge(self, raw_message: bytes) -> Any:
+        return fail(_Crash())
+
+
+def test_a_crash_is_not_hidden() -> None:
+    """A mistake of ours in one part fails the whole, and ends the others."""
+    clock = Clock()
+    zone = zone_with(silent=["sender.example"])
+    with pytest.raises(_Crash):
+        run(scorer(zone, content_filter=_CrashingFilter(), clock=clock).score(received()))
+    assert zone.unanswered == []
+    assert clock.getDelayedCalls() == []
+
+
+def test_cancelling_ends_all_parts() -> None:
+    """Who gives up an analysis leaves no question, no filter and no timer behind."""
+    clock = Clock()
+    zone = zone_with(silent=["sender.example", RSA.key_name])
+    content_filter = ScriptedFilter()
+    content_filter.holds = True
+    scoring = scorer(zone, content_filter=content_filter, clock=clock)
+    done = Deferred.fromCoroutine(scoring.score(received()))
+    assert zone.unanswered
+    done.cancel()
+    done.addErrback(lambda failure: failure.trap(CancelledError))
+    assert zone.unanswered == []
+    assert clock.getDelayedCalls() == []
+    content_filter.answer()
+
+
+def test_silence_ends_in_time() -> None:
+    """Names that never answer are given up after ten seconds, and cost nothing."""
+    clock = Clock()
+    zone = zone_with(silent=["sender.example", DMARC, RSA.key_name])
+    done = Deferred.fromCoroutine(scorer(zone, clock=clock).score(received()))
+    clock.pump([0.05] * 220)
+    report = run(_result(done))
+    assert report.score.tenths == 100
+    names = {check.area for check in report.score.undetermined}
+    assert names == {Area.SPF, Area.DKIM, Area.DMARC}
+
+
+async def _result(done: Any) -> Any:
+    return await done
