@@ -164,7 +164,8 @@ def test_style_sheets_of_comments_and_printers_are_none() -> None:
 def test_the_page_of_a_mail_keeps_its_colours() -> None:
     """Colours and style of ``<body>`` stay, on an element that can stand in a page."""
     assert body('<body bgcolor="#eee" text="red" style="margin: 0">x') == (
-        '<div bgcolor="#eee" style="background-color: #eee; color: red; margin: 0">x</div>'
+        '<div bgcolor="#eee" style="background-color: #eee; color: red; margin: 0" '
+        'class="mail-page">x</div>'
     )
 
 

@@ -33,6 +33,10 @@ MAX_ATTRIBUTES = 40
 """Attributes of an element that are looked at."""
 
 
+PAGE_CLASS = "mail-page"
+"""Class of the element that stands for ``<body>``."""
+
+
 @dataclass(frozen=True, slots=True)
 class BoundedMarkup:
     """``markup`` is balanced; ``style_sheets`` are the texts of its ``<style>``, unchecked."""
@@ -136,7 +140,11 @@ def _styled(attributes: dict[str, str]) -> dict[str, str]:
     """Say in CSS what attributes say that only ``<body>`` has."""
     said = {"bgcolor": "background-color", "text": "color"}
     style = [f"{said[name]}: {attributes[name]}" for name in said if name in attributes]
-    return {**attributes, "style": "; ".join([*style, attributes.get("style", "")])}
+    return {
+        **attributes,
+        "class": f"{PAGE_CLASS} {attributes.get('class', '')}".strip(),
+        "style": "; ".join([*style, attributes.get("style", "")]),
+    }
 
 
 def _is_plain(name: str) -> bool:

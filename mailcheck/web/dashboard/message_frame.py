@@ -8,6 +8,7 @@ would be nothing in the document to run or to load.
 
 from html import escape
 
+from mailcheck.checks.content.bounded_markup import PAGE_CLASS
 from mailcheck.checks.content.safe_html import SafeHtml
 from mailcheck.web.replies import Reply
 
@@ -20,8 +21,10 @@ _POLICY = (
 )
 
 _OWN_STYLE = (
-    "html{color-scheme:only light;background:#fff;color:#111}"
+    "html{color-scheme:only light;color:#111}"
     "body{margin:12px;font:15px/1.45 system-ui,Arial,sans-serif;overflow-wrap:anywhere}"
+    f"body:has(>.{PAGE_CLASS}){{margin:0}}.{PAGE_CLASS}{{padding:12px;min-height:100vh;"
+    "box-sizing:border-box}"
     "img{max-width:100%}img:not([src]){outline:1px dashed #999;outline-offset:-1px}"
     "a:focus-visible{outline:2px solid #1f5fbf}"
 )
