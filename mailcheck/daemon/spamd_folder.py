@@ -65,6 +65,9 @@ class SpamdFolder:
 
     def command(self, program: str, settings: SpamdSettings) -> list[str]:
         """Give what starts a spamd here, in the foreground."""
+        site = self.path / "site"
+        # Without any plugin it judges nothing: it then finds its configuration by itself.
+        own_site = [f"--siteconfigpath={site}"] if any(site.glob("*.pre")) else []
         return [
             program,
             *([] if settings.network_tests else ["--local"]),
@@ -74,7 +77,7 @@ class SpamdFolder:
             "--max-spare=1",
             # Before we give up: a child must not go on with a mail nobody waits for.
             "--timeout-child=25",
-            f"--siteconfigpath={self.path / 'site'}",
+            *own_site,
             f"--helper-home-dir={self.path}",
             f"--socketpath={self.socket}",
             "--socketmode=0600",

@@ -336,6 +336,7 @@ def test_the_folder(temporary: Path) -> None:
     names = sorted(path.name for path in (folder.path / "site").iterdir())
     assert names == ["init.pre", "local.cf"]
     assert "use_bayes 0" in (folder.path / "site" / "local.cf").read_text()
+    assert f"--siteconfigpath={folder.path / 'site'}" in folder.command("spamd", SpamdSettings())
     assert len(os.fsencode(folder.socket)) <= 103
 
 
@@ -348,9 +349,14 @@ def test_a_long_way_to_the_temporary_folder(
     monkeypatch.setattr("tempfile.tempdir", str(long))
     folder = make_folder("", [])
     assert len(os.fsencode(folder.socket)) <= 103
-    (folder.path / "site" / "local.cf").unlink()
-    (folder.path / "site").rmdir()
-    folder.path.rmdir()
+    folder.remove()
+    assert not folder.path.exists()
+
+
+def test_a_site_in_an_unknown_place(temporary: Path) -> None:
+    """Where the plugins are not found, SpamAssassin is left to look for them by itself."""
+    command = make_folder("", [str(temporary / "none")]).command("spamd", SpamdSettings())
+    assert not any("siteconfigpath" in argument for argument in command)
 
 
 PROGRAM = """\
