@@ -8,11 +8,12 @@ from collections.abc import Collection
 
 CRLF = b"\r\n"
 
-MAX_LINES = 320
-"""Three times the lines of a mail with the fewest recipients a server must take, 100."""
+MAX_SIZE = 16_384
+"""Octets kept of a connection: a mail with 100 recipients, the fewest that a server must take,
+fits in; 5,000 connections of those who only talk hold 80 MB."""
 
-MAX_LINE = 512
-"""Octets kept of a line: a reply line of RFC 5321 4.5.3.1.5, most commands, an answer to EHLO."""
+LINE_OVERHEAD = 50
+"""Octets that a line takes beside its own."""
 
 CONCEALED = frozenset({b"AUTH", b"XCLIENT", b"XFORWARD"})
 """Commands whose arguments are secrets, or come from a host that speaks for the client."""
@@ -26,11 +27,13 @@ _SPECIAL = CONCEALED | _INTRODUCTIONS
 class Transcript:
     """The lines of both sides: how the client introduced itself, and the mail it is sending."""
 
-    __slots__ = ("_is_introduced", "_lines", "_mail_at")
+    __slots__ = ("_is_introduced", "_left", "_left_for_mail", "_lines", "_mail_at")
 
     def __init__(self) -> None:
         # Our replies end with CRLF, commands came without: that tells them apart.
         self._lines: list[bytes] = []
+        self._left = MAX_SIZE
+        self._left_for_mail = MAX_SIZE
         self._mail_at = 0
         self._is_introduced = True
 
@@ -40,13 +43,13 @@ class Transcript:
             self._is_introduced = True
             if verb in CONCEALED:
                 line = verb + b" ..."
-        if len(self._lines) < MAX_LINES:
-            self._lines.append(line[:MAX_LINE])
+        self.say(line)
 
     def say(self, line: bytes) -> None:
         """Keep a reply, with its CRLF."""
-        if len(self._lines) < MAX_LINES:
-            self._lines.append(line if len(line) <= MAX_LINE else line[:MAX_LINE] + CRLF)
+        self._left -= len(line) + LINE_OVERHEAD
+        if self._left >= 0:
+            self._lines.append(line)
 
     def begin_mail(self) -> None:
         """Forget the mails before the one that begins with the command just heard.
@@ -56,12 +59,16 @@ class Transcript:
         lines = self._lines
         mail = lines.pop() if lines and _verb(lines[-1]) == b"MAIL" else b"MAIL ..."
         if self._is_introduced:
-            lines[:] = _introduction(lines)[-MAX_LINES // 2 :]
             self._is_introduced = False
+            lines[:] = _introduction(lines)
+            self._left_for_mail = MAX_SIZE - sum(len(line) + LINE_OVERHEAD for line in lines)
+            while self._left_for_mail < MAX_SIZE // 2:
+                self._left_for_mail += len(lines.pop(0)) + LINE_OVERHEAD
         else:
             del lines[self._mail_at :]
         self._mail_at = len(lines)
-        lines.append(mail)
+        self._left = self._left_for_mail
+        self.say(mail)
 
     def lines(self, addresses: Collection[bytes]) -> tuple[str, ...]:
         """Give the conversation as ``C: ...`` and ``S: ...``.
@@ -78,7 +85,7 @@ class Transcript:
                 side = "S" if line.endswith(CRLF) else "C"
                 text = line.decode("utf-8", "replace")
                 shown.extend(f"{side}: {part}" for part in text.rstrip("\r\n").split("\r\n"))
-        if len(self._lines) >= MAX_LINES:
+        if self._left < 0:
             shown.append("(the rest was not kept)")
         return tuple(shown)
 
