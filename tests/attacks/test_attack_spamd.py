@@ -1,0 +1,160 @@
+"""A spamd that means harm, and mails made to harm it or its report."""
+
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.deliverability.content_filter import (
+    FilterProblem,
+    FilterUnavailable,
+    FilterVerdict,
+)
+from mailcheck.checks.deliverability.filter_report import MAX_DESCRIPTION, MAX_RULES
+from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED
+from mailcheck.probes.spamd_client import MAX_ANSWER
+from mailcheck.probes.spamd_filter import FilterLimits
+from tests.probes.scripted_hosts import collect
+from tests.probes.scripted_spamd import MAIL, ScriptedSpamd, answer
+
+pytestmark = pytest.mark.attack
+
+BOUND = 120.0  # seconds, as `ContentFilter` promises
+
+
+def problem_of(results: list[Any]) -> FilterProblem:
+    """Give the reason why there is no verdict."""
+    (outcome,) = results
+    assert isinstance(outcome, FilterUnavailable)
+    return outcome.problem
+
+
+def test_an_answer_without_an_end() -> None:
+    """Gigabytes are cut off after what an answer may have, and not kept."""
+    spamd = ScriptedSpamd()
+    results = collect(spamd.content_filter.judge(MAIL))
+    connection = spamd.connection()
+    tracemalloc.start()
+    piece = b"x" * 65_536
+    for _ in range(1_000):
+        connection.send(piece)
+        if connection.transport.aborted:
+            break
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert connection.transport.aborted
+    assert peak < 8 * MAX_ANSWER
+    connection.hang_up()
+    assert problem_of(results) is FilterProblem.BROKEN_ANSWER
+    assert spamd.connections.getDelayedCalls() == []
+
+
+@pytest.mark.parametrize("drip", [b"", b"S", b"\r\n", b"SPAMD/1.1 0 EX_OK\r\n"])
+def test_an_answer_that_drips(drip: bytes) -> None:
+    """Whoever says a little each second holds us up no longer than who says nothing."""
+    spamd = ScriptedSpamd()
+    results = collect(spamd.content_filter.judge(MAIL))
+    connection = spamd.connection()
+    for _ in range(31):
+        if drip:
+            connection.send(drip)
+        spamd.pass_time(1)
+    assert problem_of(results) is FilterProblem.TIMEOUT
+    assert connection.transport.aborted
+    connection.send(b"too late")
+    connection.hang_up()
+    assert spamd.connections.getDelayedCalls() == []
+
+
+@given(st.lists(st.binary(max_size=300), max_size=5), st.booleans())
+def test_any_answer(pieces: list[bytes], is_framed: bool) -> None:
+    """Any octets are a verdict or a reason, once."""
+    spamd = ScriptedSpamd()
+    results = collect(spamd.content_filter.judge(MAIL))
+    connection = spamd.connection()
+    if is_framed:
+        body = b"".join(pieces)
+        connection.send(b"SPAMD/1.1 0 EX_OK\r\nContent-length: %d\r\n" % len(body))
+        connection.send(b"Spam: False ; 0.0 / 5.0\r\n\r\n")
+    for piece in pieces:
+        connection.send(piece)
+    connection.hang_up()
+    if not is_framed and not any(pieces):
+        spamd.pass_time(1.1)  # hung up without a word: asked once more
+        spamd.connection().hang_up()
+    (outcome,) = results
+    assert isinstance(outcome, FilterVerdict | FilterUnavailable)
+    assert spamd.connections.getDelayedCalls() == []
+
+
+def test_a_report_of_a_million_rules() -> None:
+    """What fits into an answer is read in no time, and too many rules are refused."""
+    spamd = ScriptedSpamd()
+    results = collect(spamd.content_filter.judge(MAIL))
+    connection = spamd.connection()
+    connection.send(answer(*[" 0.0 A"] * 10_000))
+    connection.hang_up()
+    assert problem_of(results) is FilterProblem.BROKEN_ANSWER
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, " " * 100_000, "9" * 100_000, "-" * 100_000])
+def test_long_lines(line: str) -> None:
+    """A line that has no end makes no expression run for long, and no long description."""
+    spamd = ScriptedSpamd()
+    results = collect(spamd.content_filter.judge(MAIL))
+    connection = spamd.connection()
+    connection.send(answer(" 0.0 A  text", line))
+    connection.hang_up()
+    (verdict,) = results
+    assert isinstance(verdict, FilterVerdict)
+    assert all(len(rule.description) <= MAX_DESCRIPTION for rule in verdict.rules)
+    assert len(verdict.rules) <= MAX_RULES
+
+
+@pytest.mark.parametrize("behaviour", ["silent", "refuses", "hangs up", "unreachable"])
+def test_a_flood_of_mails_on_a_sick_spamd(behaviour: str) -> None:
+    """A thousand mails on a spamd that does not work all have their outcome within the bound."""
+    spamd = ScriptedSpamd(FilterLimits())
+    results = [collect(spamd.content_filter.judge(MAIL)) for _ in range(1_000)]
+    served = 0
+    passed = 0.0
+    while not all(results):
+        for index in range(served, len(spamd.connections.tcpClients)):
+            if behaviour == "refuses":
+                spamd.connections.refuse(index)
+            elif behaviour != "unreachable":
+                connection = spamd.connection(index)
+                if behaviour == "hangs up":
+                    connection.hang_up()
+        served = len(spamd.connections.tcpClients)
+        spamd.pass_time(0.5)
+        passed += 0.5
+        assert passed < BOUND
+    assert all(isinstance(each[0], FilterUnavailable) for each in results)
+    assert sum(problem_of(each) is FilterProblem.BUSY for each in results) >= 700
+    assert spamd.connections.getDelayedCalls() == []
+
+
+@pytest.mark.parametrize(
+    "mail",
+    [
+        b"x" * (MAX_FILTERED * 20),
+        b"\n" * (MAX_FILTERED * 4),
+        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + b"--b\r\n\r\n" * 100_000,
+        b"Content-Type: multipart/mixed; boundary=b\r\n\r\n"
+        + b"--b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n" * 20_000,
+        b"A: b\r\n" * 200_000,
+    ],
+    ids=["one line", "empty lines", "parts", "nesting", "fields"],
+)
+def test_large_hostile_mails(mail: bytes) -> None:
+    """Whatever a large mail is made of, no more than the filter's share of it is sent."""
+    spamd = ScriptedSpamd()
+    results = collect(spamd.content_filter.judge(mail))
+    if spamd.connections.dialled:
+        assert len(spamd.connection().take()) <= MAX_FILTERED + 100
+        spamd.content_filter.close()
+    else:
+        assert problem_of(results) is FilterProblem.TOO_LARGE
