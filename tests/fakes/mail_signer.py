@@ -24,6 +24,7 @@ from tests.fakes import signing_keys
 SIGNED_FIELDS = ("from", "to", "subject", "date", "message-id")
 SIGNED_AT = 1_790_000_000
 CRLF = b"\r\n"
+COMPUTED = "(computed)"
 
 MAIL = (
     b"From: Ann Example <ann@sender.example>\r\n"
@@ -67,8 +68,9 @@ class MailSigner:
         canonicalization: str = "relaxed/relaxed",
         fields: Sequence[str] = SIGNED_FIELDS,
         tags: Mapping[str, str | None] | None = None,
+        first: Sequence[str] = (),
     ) -> bytes:
-        """Put a DKIM-Signature on top; ``tags`` go before what is usual."""
+        """Put a DKIM-Signature on top; ``tags`` go before what is usual, ``first`` leads."""
         usual: dict[str, str | None] = {
             "v": "1",
             "a": self.algorithm,
@@ -79,6 +81,8 @@ class MailSigner:
             "h": " : ".join(fields),
         }
         usual.update(tags or {})
+        leading: dict[str, str | None] = dict.fromkeys(first, COMPUTED)
+        usual = leading | usual
         return self._sign_message(b"DKIM-Signature", usual, raw_message, canonicalization, fields)
 
     def seal(
@@ -123,7 +127,9 @@ class MailSigner:
         length = tags.get("l")
         digest = hashlib.sha256(form[: int(length)] if length else form).digest()
         signed = [field for wanted in fields for field in _take(header, wanted.encode())]
-        all_tags = {"bh": base64.b64encode(digest).decode()} | dict(tags)
+        all_tags = dict(tags)
+        if all_tags.setdefault("bh", COMPUTED) == COMPUTED:
+            all_tags["bh"] = base64.b64encode(digest).decode()
         return self._make_field(name, all_tags, signed, header_form) + raw_message
 
     def _make_field(
@@ -133,14 +139,13 @@ class MailSigner:
         signed: Sequence[tuple[bytes, bytes]],
         form: str,
     ) -> bytes:
-        shown = [f"{tag}={value}" for tag, value in tags.items() if value is not None]
-        body = " " + ";\r\n ".join([*shown, "b="])
+        all_tags = {**tags, "b": ""}
+        shown = [f"{tag}={value}" for tag, value in all_tags.items() if value is not None]
         make = relax_field if form == "relaxed" else simplify_field
-        own = make((name, body.encode() + CRLF)).removesuffix(CRLF)
-        signature = self._sign_octets(b"".join(map(make, signed)) + own)
-        text = base64.b64encode(signature)
-        folded = b"\r\n ".join(text[start : start + 70] for start in range(0, len(text), 70))
-        return name + b":" + body.encode() + folded + CRLF
+        own = make((name, _join(shown))).removesuffix(CRLF)
+        signature = base64.b64encode(self._sign_octets(b"".join(map(make, signed)) + own)).decode()
+        folded = "\r\n ".join(signature[at : at + 70] for at in range(0, len(signature), 70))
+        return name + b":" + _join([f"b={folded}" if tag == "b=" else tag for tag in shown])
 
     def _sign_octets(self, octets: bytes) -> bytes:
         sha = hashlib.sha1 if self.algorithm.endswith("sha1") else hashlib.sha256
@@ -187,6 +192,10 @@ def relax_body(body: bytes) -> bytes:
     while lines and not lines[-1]:
         lines.pop()
     return b"".join(line + CRLF for line in lines)
+
+
+def _join(tags: Sequence[str]) -> bytes:
+    return b" " + ";\r\n ".join(tags).encode() + CRLF
 
 
 def _split(raw_message: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:

@@ -1,0 +1,122 @@
+"""What is said about signatures."""
+
+from dataclasses import replace
+
+import pytest
+
+from mailcheck.checks.dkim.mail_findings import describe_signatures
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.core.instants import instant_of
+from tests.fakes.mail_judge import RECEIVED_AT, judge_mail, judge_signature, zone_of
+from tests.fakes.mail_signer import ED25519, MAIL, RSA, RSA_768, RSA_1024, SIGNED_AT
+from tests.fakes.memory_zone import MemoryZone
+
+
+def describe(mail: bytes, zone: MemoryZone | None = None, at: int = 60) -> tuple[Finding, ...]:
+    """Give the findings about a mail that arrived some seconds after it was signed."""
+    return describe_signatures(judge_mail(mail, zone, instant_of(SIGNED_AT + at)))
+
+
+def test_nothing_is_said_of_a_good_signature() -> None:
+    """A valid signature with a good key needs no words."""
+    assert describe(RSA.sign(ED25519.sign(MAIL))) == ()
+
+
+def test_a_mail_without_signature_is_told_what_to_switch_on() -> None:
+    """The commonest finding of all."""
+    (finding,) = describe(MAIL)
+    assert (finding.id, finding.severity) == ("dkim.unsigned", Severity.ERROR)
+
+
+def test_a_missing_key_names_the_record_to_publish() -> None:
+    """The fix has the exact name of the record."""
+    (finding,) = describe(RSA.sign(MAIL), MemoryZone({}))
+    assert (finding.id, finding.severity) == ("dkim.no-key", Severity.ERROR)
+    assert "at exactly s1._domainkey.sender.example" in finding.fix
+
+
+def test_the_usual_causes_of_a_changed_mail_are_listed() -> None:
+    """Body and header have different causes."""
+    signed = RSA.sign(MAIL)
+    (body,) = describe(signed.replace(b"Hello  Bob", b"Hello Rob"))
+    assert body.id == "dkim.body-changed"
+    for cause in ("footer", "virus", "mailing list", "998 characters"):
+        assert cause in body.fix
+    (header,) = describe(signed.replace(b"To: bob", b"To: rob"))
+    assert header.id == "dkim.header-changed"
+    for cause in ("key", RSA.key_name, "Subject", "folds"):
+        assert cause in header.fix
+
+
+def test_a_failing_signature_beside_a_good_one_is_a_warning() -> None:
+    """One good signature is what receivers need."""
+    (finding,) = describe(RSA_768.sign(RSA.sign(MAIL)))
+    assert (finding.id, finding.severity) == ("dkim.key-too-short", Severity.WARNING)
+    (alone,) = describe(RSA_768.sign(MAIL))
+    assert alone.severity is Severity.ERROR
+
+
+def test_what_could_not_be_looked_up_is_no_fault() -> None:
+    """It says so and blames nobody."""
+    (finding,) = describe(RSA.sign(MAIL), MemoryZone({}, failing={RSA.key_name: DnsStatus.TIMEOUT}))
+    assert (finding.id, finding.severity) == ("dkim.key-undetermined", Severity.UNDETERMINED)
+
+
+def test_a_weak_key_is_named_with_its_length() -> None:
+    """A key of 1024 bits passes and is noted, with its record."""
+    (finding,) = describe(RSA_1024.sign(MAIL))
+    assert (finding.id, finding.severity) == ("dkim.weak-key", Severity.WARNING)
+    assert "s1024._domainkey.sender.example has 1024 bits" in finding.meaning
+
+
+def test_a_test_key_comes_with_the_record_to_publish() -> None:
+    """``t=y`` is taken out where the record really stands."""
+    zone = MemoryZone(
+        {
+            RSA.key_name: {"CNAME": ["s1.provider.example."]},
+            "s1.provider.example": {"TXT": [f"{RSA.key_record}; t=y"]},
+        }
+    )
+    (finding,) = describe(RSA.sign(MAIL), zone)
+    assert finding.id == "dkim.testing"
+    assert finding.record is not None
+    assert finding.record.name == "s1.provider.example"
+    assert finding.record.value == RSA.key_record
+
+
+def test_a_body_length_is_warned_of() -> None:
+    """``l=`` lets others add text; how much is unsigned is said."""
+    (finding,) = describe(RSA.sign(MAIL, "simple/simple", tags={"l": "7"}) + b"eve's addition\r\n")
+    assert (finding.id, finding.severity) == ("dkim.body-length", Severity.WARNING)
+    assert "first 7 octets" in finding.meaning
+    assert "octets of this mail are not signed" in finding.meaning
+    length = len(MAIL.rstrip(b"\r\n").partition(b"\r\n\r\n")[2]) + 2
+    (whole,) = describe(RSA.sign(MAIL, "simple/simple", tags={"l": str(length)}))
+    assert "not signed" not in whole.meaning
+
+
+def test_a_clock_that_is_ahead_is_noted() -> None:
+    """The span is written out."""
+    (finding,) = describe(RSA.sign(MAIL), at=-7300)
+    assert finding.id == "dkim.clock-ahead"
+    assert "2 hours after the mail arrived" in finding.meaning
+
+
+def test_signatures_beyond_the_bound_are_mentioned() -> None:
+    """They are counted, and the same thing is said once."""
+    mail = MAIL
+    for _ in range(12):
+        mail = RSA_1024.sign(mail)
+    assert [f.id for f in describe(mail)] == ["dkim.weak-key", "dkim.many-signatures"]
+
+
+@pytest.mark.parametrize("fault", SignatureFault)
+def test_every_fault_has_its_words(fault: SignatureFault) -> None:
+    """Each says what to do, with nothing left to fill in, and costs as an error."""
+    signature = judge_signature(RSA.sign(MAIL), zone_of({}), RECEIVED_AT)
+    (finding,) = describe_signatures(DkimOfMail((replace(signature, fault=fault),)))
+    assert finding.id == f"dkim.{fault.value}"
+    assert finding.fix.endswith(".")
+    assert "{" not in finding.fix

@@ -1,0 +1,137 @@
+"""What becomes of a signature whose key is missing, broken or not for it."""
+
+from dataclasses import replace
+
+import pytest
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.mail_verdicts import SignatureFault
+from tests.fakes.dkim_keys import EC_P256, ED25519_WRAPPED, RSA_512, RSA_2048
+from tests.fakes.mail_judge import judge_signature, zone_of
+from tests.fakes.mail_signer import ED25519, MAIL, RSA, MailSigner
+from tests.fakes.memory_zone import MemoryZone
+
+PERMERROR, FAIL = AuthResult.PERMERROR, AuthResult.FAIL
+
+# The beginning of a SubjectPublicKeyInfo with nothing behind it.
+CUT = RSA.public[:100]
+
+
+def test_a_missing_key_is_named_with_its_place() -> None:
+    """No record, or nothing of that type: there is no key for the signature."""
+    for zone in (MemoryZone({}), MemoryZone({RSA.key_name: {"A": ["192.0.2.1"]}})):
+        signature = judge_signature(RSA.sign(MAIL), zone)
+        assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.NO_KEY)
+        assert "no key for the signature" in signature.explanation
+        assert RSA.key_name in signature.explanation
+
+
+def test_an_alias_to_nowhere_says_where_it_leads() -> None:
+    """The commonest half-done set-up: a CNAME to a provider that has no key there."""
+    zone = MemoryZone({RSA.key_name: {"CNAME": ["s1.provider.example."]}})
+    signature = judge_signature(RSA.sign(MAIL), zone)
+    assert signature.fault is SignatureFault.NO_KEY
+    assert "s1.provider.example, where its CNAME leads" in signature.explanation
+
+
+def test_a_key_behind_an_alias_verifies() -> None:
+    """Providers hold the keys of their customers; where it really stands is kept."""
+    zone = MemoryZone(
+        {
+            RSA.key_name: {"CNAME": ["s1.provider.example."]},
+            "s1.provider.example": {"TXT": [RSA.key_record]},
+        }
+    )
+    signature = judge_signature(RSA.sign(MAIL), zone)
+    assert signature.result is AuthResult.PASS
+    assert signature.key_record_name == "s1.provider.example"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        RSA.key_record,
+        f"p={RSA.public}",
+        f"k=rsa; p={RSA.public};",
+        f"v=DKIM1; h=sha1:sha256; s=email; t=s; n=note; p={RSA.public}",
+        f"v=DKIM1; s=*; p={RSA.public[:100]} {RSA.public[100:]}",
+        f"v=DKIM1; k=RSA; p={RSA.public}",
+        f"v=DKIM1; t=y; p={RSA.public}",
+    ],
+)
+def test_records_of_any_shape_verify(record: str) -> None:
+    """What RFC 6376 3.6.1 allows in a key record is understood."""
+    signature = judge_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
+    assert signature.result is AuthResult.PASS
+    assert signature.key is not None
+    assert signature.key.is_testing is ("t=y" in record)
+
+
+@pytest.mark.parametrize(
+    ("record", "result", "fault", "words"),
+    [
+        ("v=DKIM1; p=", PERMERROR, SignatureFault.KEY_REVOKED, "is revoked"),
+        ("v=spf1 -all", PERMERROR, SignatureFault.NO_KEY_RECORD, "is not a DKIM key"),
+        ("v=DKIM2; p=AAAA", PERMERROR, SignatureFault.NO_KEY_RECORD, "is not a DKIM key"),
+        ("hello", PERMERROR, SignatureFault.NO_KEY_RECORD, "is not a DKIM key"),
+        ("v=DKIM1", PERMERROR, SignatureFault.KEY_BROKEN, "no key (no p=)"),
+        (f"v=DKIM1; p={CUT}", PERMERROR, SignatureFault.KEY_BROKEN, "was cut off"),
+        ('v=DKIM1; p="AAAA"', PERMERROR, SignatureFault.KEY_BROKEN, "not Base64"),
+        (f"v=DKIM1; p={EC_P256}", PERMERROR, SignatureFault.KEY_BROKEN, "another key"),
+        (f"v=DKIM1; p={ED25519_WRAPPED}", PERMERROR, SignatureFault.KEY_BROKEN, "Ed25519 key"),
+        (f"v=DKIM1; h=sha1; p={RSA.public}", PERMERROR, SignatureFault.KEY_BROKEN, "hash"),
+        (f"v=DKIM1; s=tlsrpt; p={RSA.public}", PERMERROR, SignatureFault.KEY_BROKEN, "for mail"),
+        (f"v=DKIM1; k=dsa; p={RSA.public}", PERMERROR, SignatureFault.KEY_BROKEN, "'dsa'"),
+        (
+            f"v=DKIM1; p={RSA_512}",
+            AuthResult.POLICY,
+            SignatureFault.KEY_TOO_SHORT,
+            "only 512 bits",
+        ),
+        (ED25519.key_record, PERMERROR, SignatureFault.KEY_OF_OTHER_TYPE, "of the type ed25519"),
+        (f"v=DKIM1; p={RSA_2048}", FAIL, SignatureFault.HEADER_CHANGED, "does not match"),
+    ],
+)
+def test_broken_records_are_told_apart(
+    record: str, result: AuthResult, fault: SignatureFault, words: str
+) -> None:
+    """Each broken kind of record has its own fault and names the record."""
+    signature = judge_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
+    assert (signature.result, signature.fault) == (result, fault)
+    assert words in signature.explanation
+    assert RSA.key_name in signature.explanation
+
+
+def test_an_ed25519_key_of_the_wrong_length_is_broken() -> None:
+    """A key wrapped like an RSA key is the usual mistake (RFC 8463 4.2)."""
+    zone = zone_of({ED25519.key_name: f"v=DKIM1; k=ed25519; p={ED25519_WRAPPED}"})
+    signature = judge_signature(ED25519.sign(MAIL), zone)
+    assert signature.fault is SignatureFault.KEY_BROKEN
+    assert "44 octets" in signature.explanation
+
+
+def test_two_keys_at_one_name_are_none() -> None:
+    """Which one counts is undefined (RFC 6376 3.6.2.2); other TXT records beside one do no harm."""
+    zone = MemoryZone({RSA.key_name: {"TXT": [RSA.key_record, f"v=DKIM1; p={RSA_2048}"]}})
+    signature = judge_signature(RSA.sign(MAIL), zone)
+    assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.SEVERAL_KEYS)
+    zone = MemoryZone({RSA.key_name: {"TXT": [RSA.key_record, "v=spf1 -all"]}})
+    assert judge_signature(RSA.sign(MAIL), zone).result is AuthResult.PASS
+
+
+@pytest.mark.parametrize("signer", [RSA, ED25519], ids=["rsa", "ed25519"])
+def test_a_strict_key_is_for_its_own_domain_only(signer: MailSigner) -> None:
+    """``t=s``: the domain of ``i=`` must be that of ``d=`` (RFC 6376 3.6.1)."""
+    zone = zone_of({signer.key_name: f"{signer.key_record}; t=s"})
+    below = signer.sign(MAIL, tags={"i": "ann@mail.sender.example"})
+    signature = judge_signature(below, zone)
+    assert (signature.result, signature.fault) == (PERMERROR, SignatureFault.OTHER_IDENTITY)
+    for tags in ({"i": "ann@sender.example"}, {"i": None}):
+        assert judge_signature(signer.sign(MAIL, tags=tags), zone).result is AuthResult.PASS
+
+
+def test_the_algorithm_must_be_that_of_the_key() -> None:
+    """A signature that claims Ed25519 is not verified with an RSA key."""
+    claimed = replace(ED25519, selector="s1")
+    signature = judge_signature(claimed.sign(MAIL))
+    assert signature.fault is SignatureFault.KEY_OF_OTHER_TYPE

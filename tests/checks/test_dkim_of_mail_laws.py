@@ -1,0 +1,163 @@
+"""Laws of verifying, and that what is done in linear time comes to the same as dkimpy's own way."""
+
+import importlib.util
+from functools import cache
+from types import ModuleType
+
+import dkim  # type: ignore[import-untyped]
+import dkim.canonicalization  # type: ignore[import-untyped]
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim import dkimpy_linear
+from tests.fakes.mail_judge import judge_mail, judge_signature
+from tests.fakes.mail_signer import ED25519, MAIL, RSA, MailSigner
+
+PIECES = st.sampled_from(
+    [b" ", b"\t", b"  ", b" " * 70, b"\r\n", b"\r\n ", b"\r", b"\n", b"x", b"y z", b"\xff"]
+)
+TEXTS = st.lists(PIECES, max_size=24).map(b"".join)
+
+
+@cache
+def untouched(name: str) -> ModuleType:
+    """Load a module of dkimpy anew, as it is without us."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@given(TEXTS)
+def test_bodies_and_blanks_come_out_as_with_dkimpy(text: bytes) -> None:
+    """Each replaced function of text gives what dkimpy's gives."""
+    theirs = untouched("dkim.canonicalization")
+    for name in (
+        "strip_trailing_whitespace",
+        "compress_whitespace",
+        "strip_trailing_lines",
+        "unfold_header_value",
+    ):
+        assert getattr(dkimpy_linear, name)(text) == getattr(theirs, name)(text), name
+    assert dkimpy_linear.canonicalize_relaxed_body(text) == theirs.Relaxed.canonicalize_body(text)
+
+
+NAMES = st.sampled_from([b"from", b"to", b"x-a", b"subject"])
+
+
+@given(
+    st.lists(st.tuples(NAMES.map(bytes.title), TEXTS), max_size=8),
+    st.lists(NAMES, max_size=8),
+)
+def test_the_same_fields_are_selected(
+    headers: list[tuple[bytes, bytes]], names: list[bytes]
+) -> None:
+    """Of each name the last field first, as often as it is named."""
+    theirs = untouched("dkim").select_headers(headers, names)
+    assert dkimpy_linear.select_headers(headers, names) == theirs
+
+
+@given(
+    st.lists(st.sampled_from([b"v=1", b" h=from", b"\r\n bh=AA=", b"d=b.example"]), max_size=4),
+    st.sampled_from([b"b=", b" b=", b"\r\n\tb =", b"\r\n b = "]),
+    st.lists(st.sampled_from([b"AbC0", b"+/", b"\r\n ", b" "]), max_size=4).map(b"".join),
+    st.lists(st.sampled_from([b"t=1", b" x=2"]), max_size=2),
+)
+def test_the_value_of_the_signature_is_removed(
+    before: list[bytes], name: bytes, value: bytes, after: list[bytes]
+) -> None:
+    """As with dkimpy; but blanks behind the value go too (RFC 6376 3.5), which dkimpy leaves."""
+    body = b";".join([*before, name + value + b"=", *after])
+    assume(body[:1] in (b" ", b"\r") or before)
+    expected = untouched("dkim").RE_BTAG.sub(b"\\1", body)
+    assert dkimpy_linear.remove_signature(body) == expected
+    with_blanks = b";".join([*before, name + value + b"= \t", *after])
+    assert dkimpy_linear.remove_signature(with_blanks) == expected
+
+
+def test_installing_again_changes_nothing() -> None:
+    """It may be done any number of times, and what is installed is ours."""
+    dkimpy_linear.install_linear_canonicalization()
+    dkimpy_linear.install_linear_canonicalization()
+    assert dkim.canonicalization.compress_whitespace is dkimpy_linear.compress_whitespace
+    assert dkim.hash_headers is dkimpy_linear.hash_headers
+    assert dkim.canonicalization.Relaxed.canonicalize_body(b" a \t\r\n\r\n") == b" a\r\n"
+
+
+@given(st.sampled_from([RSA, ED25519]), st.data())
+def test_no_altered_octet_passes(signer: MailSigner, data: st.DataObject) -> None:
+    """In the simple form every octet of the signed fields, the body and the tags counts."""
+    signed = signer.sign(MAIL, "simple/simple")
+    start = signed.index(b"b=", signed.index(b"h=from"))
+    end = signed.index(b"From: Ann")
+    text_end = len(signed.rstrip(b"\r\n"))
+    places = [*range(len(b"DKIM-Signature:"), start), *range(end, text_end)]
+    place = data.draw(st.sampled_from(places))
+    octet = data.draw(st.integers(0, 255))
+    # A lone LF is read as a line end.
+    assume(octet not in (signed[place], ord("\n")))
+    altered = signed[:place] + bytes([octet]) + signed[place + 1 :]
+    assert not judge_mail(altered).passing
+
+
+@given(st.sampled_from([RSA, ED25519]), st.integers(0, 255), st.data())
+def test_no_altered_letter_passes_in_the_relaxed_form(
+    signer: MailSigner, octet: int, data: st.DataObject
+) -> None:
+    """Letters and digits count, whatever they become."""
+    signed = signer.sign(MAIL)
+    start = signed.index(b"Ann Example")
+    place = data.draw(
+        st.sampled_from([p for p in range(start, len(signed)) if signed[p : p + 1].isalnum()])
+    )
+    # Names of fields have no case.
+    assume(bytes([octet]).lower() != signed[place : place + 1].lower())
+    assert not judge_mail(signed[:place] + bytes([octet]) + signed[place + 1 :]).passing
+
+
+@given(st.sampled_from([RSA, ED25519]), st.data())
+def test_no_altered_signature_passes(signer: MailSigner, data: st.DataObject) -> None:
+    """Another value of ``b=`` is another signature."""
+    signed = signer.sign(MAIL)
+    start = signed.index(b"b=", signed.index(b"h=from")) + 2
+    end = signed.index(b"From: Ann")
+    # The last digit before the padding has bits that mean nothing.
+    places = [p for p in range(start, end) if signed[p : p + 1].isalnum()][:-1]
+    place = data.draw(st.sampled_from(places))
+    letter = data.draw(st.sampled_from(b"ABCabc019+/"))
+    assume(letter != signed[place])
+    assert not judge_mail(signed[:place] + bytes([letter]) + signed[place + 1 :]).passing
+
+
+FIELD = st.tuples(
+    st.from_regex(r"(Received|X-[A-Za-z-]{1,20}|List-Id|Subject|To|Date)", fullmatch=True),
+    st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=40),
+)
+
+
+@given(
+    st.sampled_from([RSA, ED25519]),
+    st.sampled_from(["simple/simple", "relaxed/relaxed"]),
+    st.lists(FIELD, max_size=5),
+)
+def test_fields_put_on_top_leave_a_signature_valid(
+    signer: MailSigner, form: str, fields: list[tuple[str, str]]
+) -> None:
+    """Every server on the way adds some."""
+    added = "".join(f"{name}: {text}\r\n" for name, text in fields).encode()
+    assert judge_signature(added + signer.sign(MAIL, form)).result is AuthResult.PASS
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"a", b" ", b"\t", b"\r\n", b".", b"\xc3\xa4", b"=\r\n"]), max_size=40
+    ).map(b"".join),
+    st.sampled_from(["simple/simple", "relaxed/relaxed", "simple/relaxed", "relaxed/simple"]),
+)
+def test_whatever_was_signed_passes(body: bytes, form: str) -> None:
+    """Bodies of any shape verify with a signature that was made line by line."""
+    mail = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n" + body + b"\r\n"
+    assert judge_signature(ED25519.sign(mail, form)).result is AuthResult.PASS
