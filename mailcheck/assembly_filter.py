@@ -11,6 +11,7 @@ from mailcheck.daemon.ordered_services import OrderedServices
 from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.filter_ports import ContentFilter
+from mailcheck.operations.ports import Lane
 from mailcheck.probes.spamd_address import SpamdReactor, parse_spamd_address
 from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
 from mailcheck.probes.spamd_finder import AutomaticSpamd, ConfiguredSpamd, NoSpamd, SpamdFinder
@@ -29,8 +30,11 @@ class FilterAssembly:
     service: IService
 
 
-def assemble_filter(config: Config, reactor: Any) -> FilterAssembly:
-    """Build the content filter; for the daemon and for commands that score a file."""
+def assemble_filter(config: Config, reactor: Any, lane: Lane) -> FilterAssembly:
+    """Build the content filter; for the daemon and for commands that score a file.
+
+    ``lane`` takes large mails apart: in the daemon a process, for a command a `DirectLane`.
+    """
     options = config.spamassassin
     services = OrderedServices()
     finder: SpamdFinder
@@ -44,6 +48,7 @@ def assemble_filter(config: Config, reactor: Any) -> FilterAssembly:
     else:
         address = parse_spamd_address(options.spamd)
         finder = ConfiguredSpamd(cast(SpamdReactor, reactor), address)
-    judging = SpamdFilter(finder, reactor, FilterLimits(at_a_time=options.concurrency))
+    limits = FilterLimits(at_a_time=options.concurrency)
+    judging = SpamdFilter(finder, reactor, lane, limits)
     ChecksService(judging.close).setServiceParent(services)
     return FilterAssembly(judging, services)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import dataclass, replace
+from functools import partial
 
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
@@ -15,12 +16,17 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterVerdict,
     unavailable,
 )
-from mailcheck.checks.deliverability.filtered_mail import FilteredMail, fit_for_filter
+from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED, FilteredMail, fit_for_filter
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.filter_ports import FilterFailed
+from mailcheck.operations.ports import Lane
 from mailcheck.probes.spamd_finder import SpamdFinder
 
 ATTEMPTS = 2
 """A spamd that was killed or restarted under a mail gets it once more."""
+
+_NO_FAULTS = (FilterProblem.OFF, FilterProblem.NOT_INSTALLED, FilterProblem.TOO_LARGE)
+"""What nobody has to look after."""
 
 PAUSE_SECONDS = 1.0
 """Between the attempts: until it is noticed that a private spamd is gone."""
@@ -47,8 +53,14 @@ class SpamdFilter:
     _log = Logger()
 
     def __init__(
-        self, finder: SpamdFinder, clock: IReactorTime, limits: FilterLimits | None = None
+        self,
+        finder: SpamdFinder,
+        clock: IReactorTime,
+        lane: Lane,
+        limits: FilterLimits | None = None,
     ) -> None:
+        """``lane`` takes large mails apart, which can take seconds."""
+        self._lane = lane
         self._finder = finder
         self._clock = clock
         self._limits = limits or FilterLimits()
@@ -61,10 +73,7 @@ class SpamdFilter:
         """Judge a mail as `ContentFilter` promises."""
         if self._is_closed:
             return succeed(unavailable(FilterProblem.UNREACHABLE))
-        mail = fit_for_filter(raw_message)
-        if mail is None:
-            return succeed(unavailable(FilterProblem.TOO_LARGE))
-        judging = Deferred.fromCoroutine(self._judge(mail))
+        judging = Deferred.fromCoroutine(self._judge(raw_message))
         if not judging.called:
             self._under_way.add(judging)
             judging.addBoth(self._forget, judging)
@@ -77,20 +86,21 @@ class SpamdFilter:
             judging.cancel()
         return succeed(None)
 
-    async def _judge(self, mail: FilteredMail) -> FilterOutcome:
+    async def _judge(self, raw_message: bytes) -> FilterOutcome:
         try:
             await self._take_place()
             try:
-                judging = Deferred.fromCoroutine(self._ask(mail))
-                verdict = await judging.addTimeout(
-                    self._limits.judge_seconds, self._clock, _give_up
-                )
+                judging = Deferred.fromCoroutine(self._ask(raw_message))
+                return await judging.addTimeout(self._limits.judge_seconds, self._clock, _give_up)
             finally:
                 self._leave_place()
         except FilterFailed as failure:
-            if failure.problem not in (FilterProblem.OFF, FilterProblem.NOT_INSTALLED):
+            if failure.problem not in _NO_FAULTS:
                 self._log.warn("The content filter did not judge: {failure}", failure=failure)
             return unavailable(failure.problem)
+        except ExpectedFailure as failure:
+            self._log.warn("The content filter did not judge: {failure}", failure=failure)
+            return unavailable(FilterProblem.UNREACHABLE)
         except CancelledError:
             if not self._is_closed:
                 raise
@@ -99,13 +109,16 @@ class SpamdFilter:
             # A fault of ours is none of the sender's: the report says "could not be determined".
             self._log.failure("The content filter failed")
             return unavailable(FilterProblem.BROKEN_ANSWER)
-        return replace(verdict, left_out=mail.left_out)
 
-    async def _ask(self, mail: FilteredMail) -> FilterVerdict:
+    async def _ask(self, raw_message: bytes) -> FilterVerdict:
+        mail = await self._fit(raw_message)
+        if mail is None:
+            raise FilterFailed(FilterProblem.TOO_LARGE)
         for attempts_left in reversed(range(ATTEMPTS)):
             client, engine = await self._finder.find()
             try:
-                return replace(await client.report(mail.raw_message), engine=engine)
+                verdict = await client.report(mail.raw_message)
+                return replace(verdict, engine=engine, left_out=mail.left_out)
             except FilterFailed as failure:
                 if failure.problem is not FilterProblem.UNREACHABLE:
                     raise
@@ -114,6 +127,11 @@ class SpamdFilter:
                     raise
                 await deferLater(self._clock, PAUSE_SECONDS)
         raise AssertionError("there is at least one attempt")
+
+    async def _fit(self, raw_message: bytes) -> FilteredMail | None:
+        if len(raw_message) <= MAX_FILTERED:
+            return fit_for_filter(raw_message)
+        return await self._lane.run(partial(fit_for_filter, raw_message))
 
     async def _take_place(self) -> None:
         if self._judging < self._limits.at_a_time:

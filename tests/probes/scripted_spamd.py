@@ -14,6 +14,7 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem
+from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.filter_ports import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
 from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
@@ -78,7 +79,7 @@ class ScriptedSpamd:
         self.connections = Connections()
         if finder is None:
             finder = ConfiguredSpamd(self.connections, ADDRESS)
-        self.content_filter = SpamdFilter(finder, self.connections, limits)
+        self.content_filter = SpamdFilter(finder, self.connections, DirectLane(), limits)
 
     def connection(self, index: int = -1) -> AcceptedConnection:
         """Take a connection."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, Deferred, fail
 from twisted.logger import LogEvent
 from twisted.python.failure import Failure
 
@@ -13,8 +13,10 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterUnavailable,
     FilterVerdict,
 )
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.lanes.direct import DirectLane
 from mailcheck.probes.spamd_address import SpamdAddress, parse_spamd_address
-from mailcheck.probes.spamd_filter import FilterLimits
+from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
 from mailcheck.probes.spamd_finder import AutomaticSpamd, NoSpamd
 from tests.probes.scripted_hosts import collect
 from tests.probes.scripted_spamd import (
@@ -82,6 +84,17 @@ class TestJudging:
         results = collect(spamd.content_filter.judge(LARGE_TEXT))
         assert problem_of(results) is FilterProblem.TOO_LARGE
         assert spamd.connections.dialled == []
+
+    def test_a_lane_that_has_died(self) -> None:
+        """Where no large mail can be taken apart, the outcome is no verdict."""
+
+        class DeadLane(DirectLane):
+            def run(self, call: Callable[[], Any]) -> Deferred[Any]:
+                return fail(StoreUnavailable("the process has died"))
+
+        content_filter = SpamdFilter(NoSpamd(), Connections(), DeadLane())
+        results = collect(content_filter.judge(LARGE_TEXT))
+        assert problem_of(results) is FilterProblem.UNREACHABLE
 
     def test_cancelling(self, spamd: ScriptedSpamd) -> None:
         """Cancelling cuts the connection off and frees the place."""
@@ -287,7 +300,7 @@ class Automatic(ScriptedSpamd):
         places = (SpamdAddress("127.0.0.1", 783), SpamdAddress(path="/run/spamd.sock"))
         super().__init__()
         finder = AutomaticSpamd(self.connections, self.private, places)
-        self.content_filter = type(self.content_filter)(finder, self.connections)
+        self.content_filter = SpamdFilter(finder, self.connections, DirectLane())
 
     def reply(self, said: bytes, accept: Callable[[Connections], Any]) -> bytes:
         """Answer a connection; gives what it has said."""
