@@ -14,6 +14,7 @@ from mailcheck.assembly_inbox_pages import inbox_pages
 from mailcheck.assembly_lanes import Lanes as Lanes
 from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly_probes import Probes
+from mailcheck.assembly_scoring import ScoringAssembly
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -92,6 +93,8 @@ class Assembly:
         resolvers = open_resolvers(config, reactor, random_bytes)
         outside = Probes(config, reactor, resolvers.plain)
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
+        self.scoring = ScoringAssembly(config, reactor, lanes.analysis, lambda: self.checks)
+        self.tests.analyse = self.scoring.analyse
 
     def _build_storage(self) -> None:
         inbox = self.config.inbox
@@ -101,6 +104,7 @@ class Assembly:
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
+        self._retention = Retention(self._expiry_store, self.now)
         self._account_store = SqlAccountStore(self.engine)
 
     def _build_accounts(self) -> None:
@@ -159,12 +163,7 @@ class Assembly:
         web = self.config.web
         addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
-        gate = Gate(
-            self.authenticator,
-            self._meter,
-            addresses,
-            self.config.limits.requests_per_day,
-        )
+        gate = Gate(self.authenticator, self._meter, addresses, self.config.limits.requests_per_day)
         routes = InboxRoutes(
             self.inbox, self.config.inbox.domain, self.retention, self._random_bytes
         )
@@ -232,16 +231,15 @@ class Assembly:
         self.checks.outside.open()
         config = self.config
         tls_for = tls_policy(config, self.now())
-        retention = Retention(self._expiry_store, self.now)
         mail = self.mail_factory(tls_for, is_submission=False)
         submission = self.mail_factory(tls_for, is_submission=True)
         for service in (
-            StoreService(self.engine, [self._lanes.content, self._lanes.passwords]),
+            StoreService(self.engine, self._lanes.beside_store),
             self.derivation,
             self.checks.self_tests(),
             # Stopped before the self-tests: a round under way ends at once.
             ChecksService(self.checks.close),
-            PeriodicService("retention", INTERVAL, retention.sweep, self._reactor),
+            PeriodicService("retention", INTERVAL, self._retention.sweep, self._reactor),
             PeriodicService(
                 "noting key uses",
                 KEY_USE_INTERVAL,
@@ -249,6 +247,7 @@ class Assembly:
                 self._reactor,
                 ends_with_round=True,
             ),
+            self.scoring.filter.service,
             *self.tests.services(),
             self._listening("HTTP", config.web.listen, self.site()),
             self._listening("mail", config.smtp.listen, mail, mail.drain),

@@ -23,17 +23,25 @@ class Lanes:
     reader: Lane
     content: Lane
     passwords: Lane = field(default_factory=DirectLane)
+    analysis: Lane = field(default_factory=DirectLane)
+
+    @property
+    def beside_store(self) -> tuple[Lane, ...]:
+        """Give the lanes that no engine starts and stops itself."""
+        return self.content, self.passwords, self.analysis
 
 
 def daemon_lanes(reactor: Any) -> Lanes:
     """Give the lanes of a daemon.
 
-    Writing and taking mails apart have processes of their own: in a thread
-    each of their steps would take the interpreter's lock from the receiver.
+    Writing, taking mails apart and analysing them have processes of their own:
+    in a thread each of their steps would take the interpreter's lock from the
+    receiver.
     """
     return Lanes(
         ProcessLane(reactor, "writer"),
         ThreadLane(reactor, "reader", READER_THREADS),
         ProcessLane(reactor, "content"),
         ThreadLane(reactor, "passwords", PASSWORD_THREADS),
+        ProcessLane(reactor, "analysis"),
     )

@@ -75,10 +75,7 @@ class ScoreMail:
         run = self._begin(mail, records)
         host, content = await run_all(judge_host_of_mail(run), judge_content_of_mail(run))
         dmarc = await content.judge_dmarc(run, host.spf)
-        offered = was_starttls_offered(mail.transcript)
-        if offered is None:
-            offered = self._settings.offers_tls(mail.session)
-        handover = Handover(mail, offered)
+        handover = self._handover(mail)
         rows = (*host.listings, *content.listings)
         evidence = MailEvidence(
             origin=run.origin,
@@ -122,6 +119,12 @@ class ScoreMail:
             lane=sources.lane,
             clock=self._clock,
             budget=QuestionBudget.starting_now(self._clock),
+        )
+
+    def _handover(self, mail: ReceivedMail) -> Handover:
+        offered = was_starttls_offered(mail.transcript)
+        return Handover(
+            mail, self._settings.offers_tls(mail.session) if offered is None else offered
         )
 
     def _notes(self, origin: Origin, content: ContentOfMail, score: MailScore) -> list[str]:

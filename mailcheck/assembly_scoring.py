@@ -1,0 +1,71 @@
+"""Builds the analysis of received mails: for the daemon, and for the command line alone."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mailcheck.assembly_checks import ChecksAssembly
+from mailcheck.assembly_filter import FilterAssembly, assemble_filter
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.config_options import Config
+from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
+from mailcheck.core.messages import Session
+from mailcheck.operations.blocklists_of_mail import BlocklistsOfMail
+from mailcheck.operations.filter_ports import ContentFilter
+from mailcheck.operations.ports import Lane
+from mailcheck.operations.score_mail import ScoreMail, ScoringSettings, ScoringSources
+from mailcheck.operations.score_mail_report import DeliverabilityReport
+from mailcheck.smtp.client_addresses import is_local_client
+from mailcheck.wire.deliverability_report import store_report
+
+
+class ScoringAssembly:
+    """What scores mails, and the content filter that it asks.
+
+    :param checks: gives the checks of domains, whose resolvers and lists are used; asked
+        for each mail.
+    """
+
+    def __init__(
+        self, config: Config, reactor: Any, lane: Lane, checks: Callable[[], ChecksAssembly]
+    ) -> None:
+        self._config = config
+        self._reactor = reactor
+        self._lane = lane
+        self._checks = checks
+        self.filter: FilterAssembly = assemble_filter(config, reactor, lane)
+        self.content_filter: ContentFilter = self.filter.content_filter
+
+    async def score(
+        self, mail: ReceivedMail, records: Sequence[RecordToPublish] = ()
+    ) -> DeliverabilityReport:
+        """Score a mail; ``records`` are proposed ones."""
+        checks = self._checks()
+        scoring = ScoreMail(
+            ScoringSources(
+                checks.resolvers.plain,
+                BlocklistsOfMail(checks.catalogue, checks.lists),
+                self.content_filter,
+                self._lane,
+            ),
+            scoring_settings(self._config),
+            self._reactor,
+        )
+        return await scoring.score(mail, records)
+
+    async def analyse(self, mail: ReceivedMail) -> StoredReport:
+        """Score a mail of a test, as it is kept (`Analyse`)."""
+        return store_report(await self.score(mail))
+
+
+def scoring_settings(config: Config) -> ScoringSettings:
+    """Give what an analysis depends on besides the mail."""
+    smtp = config.smtp
+
+    def offers_tls(session: Session) -> bool:
+        return bool(smtp.certificate) or not is_local_client(session.client_ip)
+
+    return ScoringSettings(
+        host_name=smtp.host_name or config.inbox.domain,
+        allow_private=config.network.allow_private,
+        offers_tls=offers_tls,
+    )
