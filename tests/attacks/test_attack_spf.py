@@ -21,7 +21,7 @@ from tests.fakes.settling import settle
 pytestmark = pytest.mark.attack
 
 CLIENT = ip_address("192.0.2.1")
-LONGEST_STALL = 0.25  # seconds of one run; measured far below, and this machine may be busy
+LONGEST_STALL = 0.25  # seconds of the processor for one run; measured: 0.05 at the worst
 MOST_QUESTIONS = 130  # 10 terms with 10 mail hosts each, the records, and what ptr needs
 
 
@@ -31,9 +31,9 @@ def judge(zone: MemoryZone, sender: str = "joe@d.example", helo_name: str = "") 
 
     def evaluate(answers: Answers) -> SpfOfMail:
         nonlocal slowest
-        start = time.perf_counter()
+        start = time.thread_time()
         verdict = evaluate_spf_of_mail(CLIENT, helo_name, sender, "r", answers)
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.thread_time() - start)
         return verdict
 
     verdict = settle(zone, evaluate)
@@ -147,7 +147,7 @@ TERMS = st.one_of(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(TERMS, max_size=8), TEXTS, TEXTS)
 def test_attack_spf_random_records(terms: list[str], sender: str, helo_name: str) -> None:
     """Whatever stands in record, sender and HELO, there is a verdict and words for it."""
@@ -160,6 +160,7 @@ def test_attack_spf_random_records(terms: list[str], sender: str, helo_name: str
         describe_spf_of_mail(verdict)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_attack_spf_random_octets(octets: bytes) -> None:
     """A record of any octets behind the version is judged without a crash."""
@@ -170,6 +171,7 @@ def test_attack_spf_random_octets(octets: bytes) -> None:
     assert judge(zone).mail_from.result.value
 
 
+@settings(deadline=None)
 @given(TEXTS, st.lists(TEXTS, max_size=3))
 def test_attack_greetings_and_authors(helo_name: str, authors: list[str]) -> None:
     """Any text as a HELO name or an author domain has a verdict."""

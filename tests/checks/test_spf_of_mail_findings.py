@@ -3,7 +3,7 @@
 from ipaddress import ip_address
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
@@ -187,6 +187,7 @@ TERMS = st.lists(
 ENDS = st.sampled_from(["", "-all", "~all", "?all", "redirect=strict.example"])
 
 
+@settings(deadline=None)
 @given(TERMS, ENDS, st.sampled_from([CLIENT, CLIENT_6]), st.booleans())
 def test_who_publishes_the_proposal_passes(
     terms: list[str], end: str, client: str, with_domain: bool
