@@ -186,6 +186,8 @@ class TestContradictions:
             ("blocklists", "keys = ['secret']", "keys are written as zone=key"),
             ("blocklists", "daily_budgets = ['a.example']", "not of the form zone=value"),
             ("blocklists", "daily_budgets = ['a.example=x']", "'x' is no whole number"),
+            ("spamassassin", "spamd = 'on'", "spamd 'on': write auto, off, host:port or unix:"),
+            ("spamassassin", "spamd = 'unix:spamd.sock'", "spamd 'unix:spamd.sock'"),
         ],
     )
     def test_contradictions_name_their_line(
