@@ -1,0 +1,328 @@
+"""Analysing mails of tests: some at once, each once, none forgotten."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from mailcheck.assembly_deliverability import HOLDER
+from mailcheck.cluster.local import LocalDeliverabilityWakeUps
+from mailcheck.core.deliverability_tests import (
+    MAX_ATTEMPTS,
+    DeliverabilityResult,
+    DeliverabilityTest,
+    State,
+    StoredReport,
+    local_part_of,
+)
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.identifiers import DeliverabilityTestId
+from mailcheck.core.instants import SECOND, instant_of
+from mailcheck.operations.deliverability_ports import Lease
+from mailcheck.operations.run_test_checks import AT_ONCE, DEADLINE, LEASE, RENEWAL, RunTestChecks
+from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
+from tests.fakes.analyst import REPORT, Analyst
+from tests.house import House, mail, result_of, run
+
+
+class Work:
+    """A house whose analyses a test ends by hand."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.analyst = Analyst()
+        self.tests = house.assembly.tests
+        self.tests.analyse = self.analyst
+        self.runner = self.tests.runner
+        self.other: list[RunTestChecks] = []
+
+    def generate(self) -> DeliverabilityTest:
+        """Make a test."""
+        test: DeliverabilityTest = run(
+            self.tests.operations.generate.generate(self.house.account.id)
+        )
+        return test
+
+    def receive(self, test: DeliverabilityTest, subject: str = "Welcome") -> None:
+        """Receive a mail for a test."""
+        address = f"{local_part_of(test.id)}@{self.house.assembly.config.inbox.domain}"
+        self.house.receive(address, raw=mail(subject))
+
+    def received(self, subject: str = "Welcome") -> DeliverabilityTest:
+        """Make a test and receive its mail."""
+        test = self.generate()
+        self.receive(test, subject)
+        return test
+
+    def found(self, test: DeliverabilityTest) -> DeliverabilityResult:
+        """Give a test as it stands."""
+        found: DeliverabilityResult = run(
+            self.tests.operations.find.one(self.house.account.id, test.id)
+        )
+        return found
+
+    def state(self, test: DeliverabilityTest) -> State:
+        """Give the state of a test."""
+        return self.found(test).test.state
+
+    def another_daemon(self, analyst: Analyst) -> RunTestChecks:
+        """Start a second daemon's analyses on the same store."""
+        runner = RunTestChecks(
+            self.tests.store, analyst, LocalDeliverabilityWakeUps(), "other", self.house.clock
+        )
+        run(runner.start())
+        self.other.append(runner)
+        return runner
+
+    def close(self) -> None:
+        """Stop all that runs."""
+        for runner in (self.runner, *self.other):
+            result = Deferred.fromCoroutine(runner.stop())
+            self.house.clock.advance(10)
+            result_of(result)
+
+
+@pytest.fixture
+def idle(house: House) -> Iterator[Work]:
+    """Analyses that have not started."""
+    work = Work(house)
+    yield work
+    work.close()
+
+
+@pytest.fixture
+def work(idle: Work) -> Work:
+    """Analyses that run."""
+    run(idle.runner.start())
+    return idle
+
+
+def test_from_mail_to_report(work: Work) -> None:
+    """A mail is analysed as soon as it is on disk, with all that is known of it."""
+    test = work.generate()
+    assert work.analyst.mails == []
+    work.receive(test)
+    (received,) = work.analyst.mails
+    assert received.raw_message == mail()
+    assert received.envelope_sender == "shop@example.com"
+    assert received.session.client_ip == "192.0.2.7"
+    assert work.found(test).report is None
+    assert work.state(test) is State.PROCESSING
+    work.analyst.report()
+    assert work.state(test) is State.COMPLETED
+    assert work.found(test).report == REPORT
+    assert work.runner.count() == 0
+
+
+def test_bound(work: Work) -> None:
+    """So many are analysed at once and no more; each that ends makes room for the next."""
+    tests = [work.received(f"{number}") for number in range(AT_ONCE + 3)]
+    assert len(work.analyst.mails) == work.runner.count() == AT_ONCE
+    for _ in range(2):
+        work.analyst.report()
+    assert len(work.analyst.mails) == AT_ONCE + 2
+    while work.analyst.pending:
+        work.analyst.report()
+    assert {work.state(test) for test in tests} == {State.COMPLETED}
+    assert len(work.analyst.mails) == AT_ONCE + 3
+
+
+def test_what_was_left(idle: Work) -> None:
+    """What came while nothing ran is taken up at the start, the oldest first, all of it."""
+    tests = [idle.received(f"{number}") for number in range(AT_ONCE + 2)]
+    assert idle.analyst.mails == []
+    run(idle.runner.start())
+    while idle.analyst.pending:
+        idle.analyst.report()
+    assert {idle.state(test) for test in tests} == {State.COMPLETED}
+
+
+def test_killed_and_started_again(idle: Work) -> None:
+    """What a daemon had begun when it was killed is begun again at its start, at once."""
+    test = idle.received()
+    now = instant_of(idle.house.clock.seconds())
+    lease = Lease(HOLDER, instant_of(idle.house.clock.seconds() + 30))
+    assert len(result_of(idle.tests.store.claim(lease, now, 1))) == 1
+    run(idle.runner.start())
+    assert len(idle.analyst.mails) == 1
+    idle.analyst.report()
+    assert idle.state(test) is State.COMPLETED
+
+
+def test_stopped_and_started_again(work: Work) -> None:
+    """A daemon that stops drops what is under way; another takes it up, as if not begun."""
+    test = work.received()
+    run(work.runner.stop())
+    assert (work.analyst.cancelled, work.runner.count()) == (1, 0)
+    assert work.found(test).test.attempts == 0
+    others = Analyst()
+    work.another_daemon(others)
+    assert len(others.mails) == 1
+    others.report()
+    assert work.state(test) is State.COMPLETED
+
+
+def test_nothing_is_begun_after_the_stop(work: Work) -> None:
+    """A mail that comes while the daemon stops waits for the next start."""
+    run(work.runner.stop())
+    test = work.received()
+    run(work.runner.renew())
+    assert work.analyst.mails == []
+    assert work.state(test) is State.PROCESSING
+
+
+def test_an_analysis_that_can_not_be_stopped(work: Work) -> None:
+    """An analysis that ignores being cancelled holds up the stop for seconds, and is not kept."""
+    ends: list[Deferred[StoredReport]] = [Deferred(lambda _: None), Deferred()]
+
+    async def twice(_: Any) -> StoredReport:
+        try:
+            return await ends[0]
+        except BaseException:
+            return await ends[1]
+
+    work.tests.analyse = twice
+    test = work.received()
+    stopped = Deferred.fromCoroutine(work.runner.stop())
+    assert not stopped.called
+    work.house.clock.advance(5)
+    result_of(stopped)
+    ends[1].callback(REPORT)
+    assert work.state(test) is State.PROCESSING
+
+
+def test_failures(work: Work, logged_failures: list[Any]) -> None:
+    """An analysis that fails is begun again some seconds later; the third failure is an error."""
+    test = work.received()
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        assert len(work.analyst.mails) == attempt
+        assert work.state(test) is State.PROCESSING
+        work.analyst.fail(RuntimeError("broken"))
+        run(work.runner.renew())
+        assert len(work.analyst.mails) == attempt
+        work.house.clock.advance(RENEWAL)
+        run(work.runner.renew())
+    found = work.found(test)
+    assert (found.test.state, found.failure) == (
+        State.ERROR,
+        "the analysis failed: RuntimeError",
+    )
+    assert len(work.analyst.mails) == MAX_ATTEMPTS
+    assert len(logged_failures) == MAX_ATTEMPTS
+
+
+def test_a_failure_that_passes(work: Work, logged_failures: list[Any]) -> None:
+    """What failed once and then did not is completed, and nothing is said of the failure."""
+    test = work.received()
+    work.analyst.fail(RuntimeError("broken"))
+    work.house.clock.advance(RENEWAL)
+    run(work.runner.renew())
+    work.analyst.report()
+    found = work.found(test)
+    assert (found.test.state, found.report, found.failure) == (State.COMPLETED, REPORT, "")
+    assert len(logged_failures) == 1
+
+
+def test_an_analysis_that_hangs(work: Work, logged_failures: list[Any]) -> None:
+    """An analysis that does not end is a failure after its deadline."""
+    test = work.received()
+    for _ in range(int(DEADLINE / RENEWAL)):
+        work.house.clock.advance(RENEWAL)
+        run(work.runner.renew())
+    assert (work.analyst.cancelled, work.runner.count()) == (1, 0)
+    assert work.state(test) is State.PROCESSING
+    assert len(logged_failures) == 1
+
+
+def test_a_long_analysis_keeps_its_lease(work: Work) -> None:
+    """While an analysis runs no other daemon takes it over, however long it lasts."""
+    test = work.received()
+    others = Analyst()
+    other = work.another_daemon(others)
+    for _ in range(8):
+        work.house.clock.advance(RENEWAL)
+        run(work.runner.renew())
+        run(other.renew())
+    assert others.mails == []
+    work.analyst.report()
+    assert work.state(test) is State.COMPLETED
+
+
+def test_a_daemon_that_is_gone(work: Work) -> None:
+    """When a daemon falls silent another takes over; what the first says then is not kept."""
+    test = work.received()
+    others = Analyst()
+    other = work.another_daemon(others)
+    work.house.clock.advance(LEASE / SECOND)
+    run(other.renew())
+    assert len(others.mails) == 1
+    work.analyst.report(StoredReport(0, "{}"))
+    assert work.state(test) is State.PROCESSING
+    others.report()
+    assert work.found(test).report == REPORT
+
+
+def test_a_lease_that_was_lost(work: Work) -> None:
+    """A daemon that finds another one at its test drops its own analysis."""
+    work.received()
+    others = Analyst()
+    other = work.another_daemon(others)
+    work.house.clock.advance(LEASE / SECOND)
+    run(other.renew())
+    run(work.runner.renew())
+    assert (work.analyst.cancelled, work.runner.count()) == (1, 0)
+    others.report()
+
+
+def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) -> None:
+    """Those who wait hear of each move when it can be seen in the store."""
+    seen: list[tuple[DeliverabilityTestId, State]] = []
+    test = work.generate()
+    work.tests.wake_ups.listen(lambda test_id: seen.append((test_id, work.state(test))))
+    work.receive(test)
+    work.analyst.report()
+    states = [state for test_id, state in seen if test_id == test.id]
+    assert states == [State.PROCESSING, State.COMPLETED]
+
+
+class BrokenStore:
+    """A store whose named methods fail."""
+
+    def __init__(self, store: SqlDeliverabilityStore, *broken: str) -> None:
+        self._store = store
+        self.broken = set(broken)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.broken:
+            return lambda *_, **__: Deferred.fromCoroutine(self._fail())
+        return getattr(self._store, name)
+
+    async def _fail(self) -> None:
+        raise StoreUnavailable("the disk is full")
+
+
+@pytest.mark.parametrize(
+    "broken", ["release", "claim", "read_mail", "complete", "renew", "fail_attempt"]
+)
+def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any]) -> None:
+    """Whatever write or read fails, the test is completed once the store is well again."""
+    test = idle.received()
+    store: Any = BrokenStore(idle.tests.store, broken)
+    analyst = Analyst()
+    runner = RunTestChecks(
+        store, analyst, LocalDeliverabilityWakeUps(), "another", idle.house.clock
+    )
+    run(runner.start())
+    if broken == "fail_attempt":
+        analyst.fail(RuntimeError("broken"))
+    elif analyst.pending and broken == "complete":
+        analyst.report()
+    run(runner.renew())
+    store.broken = set()
+    for _ in range(5):
+        idle.house.clock.advance(RENEWAL)
+        run(runner.renew())
+    analyst.report()
+    assert idle.state(test) is State.COMPLETED
+    run(runner.stop())

@@ -1,0 +1,199 @@
+"""Mail to test addresses: which addresses are a test's, what is refused, and in what words."""
+
+from collections.abc import Iterator
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from mailcheck.config_options import InboxOptions
+from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.deliverability_tests import State, local_part_of
+from mailcheck.core.errors import (
+    AddressUsed,
+    RecipientUnknown,
+    StoreUnavailable,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import DeliverabilityTestId, DeliveryId
+from mailcheck.core.instants import instant_of
+from mailcheck.core.messages import Envelope, Recipient, Session
+from tests.fakes.analyst import Analyst
+from tests.house import House, config_in_memory, mail, result_of, run
+
+STRANGER = Session("192.0.2.7", "mx.example.com", True)
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A house with an alias, whose analyses do not run."""
+    house = House(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
+    house.assembly.tests.analyse = Analyst()
+    yield house
+    house.close()
+
+
+def generate(house: House) -> DeliverabilityTestId:
+    """Make a test."""
+    test = run(house.assembly.tests.operations.generate.generate(house.account.id))
+    return DeliverabilityTestId(test.id)
+
+
+def state(house: House, test_id: DeliverabilityTestId) -> State:
+    """Give the state of a test."""
+    found = run(house.assembly.tests.operations.find.one(house.account.id, test_id))
+    state: State = found.test.state
+    return state
+
+
+def accept(house: House, address: str, session: Session = STRANGER) -> Recipient:
+    """Ask for a recipient."""
+    recipient: Recipient = result_of(
+        house.assembly.receiver.accept_recipient(session, "", parse_mailbox(address))
+    )
+    return recipient
+
+
+def deliver(
+    house: House, *recipients: Recipient, raw: bytes | None = None
+) -> "Deferred[DeliveryId]":
+    """Hand a mail in."""
+    return house.assembly.receiver.deliver(STRANGER, Envelope("", recipients), raw or mail())
+
+
+def messages(house: House) -> int:
+    """Count the messages of the first account."""
+    store = house.assembly._mail_store
+    now = house.assembly.now()
+    found, _ = result_of(store.oldest_matches(house.account.id, MessageFilter(), now, 100))
+    return len(found)
+
+
+@pytest.mark.parametrize("domain", ["mailcheck.example", "MAILCHECK.example.", "alias.example"])
+@pytest.mark.parametrize("is_upper", [False, True])
+def test_the_address(house: House, domain: str, is_upper: bool) -> None:
+    """A test has its address in each of our domains, in whatever case it is written."""
+    test_id = generate(house)
+    local_part = local_part_of(test_id)
+    address = f"{local_part.upper() if is_upper else local_part}@{domain}"
+    assert accept(house, address) == Recipient(address, house.account.id, "", test_id)
+    assert state(house, test_id) is State.PENDING
+    result_of(deliver(house, accept(house, address)))
+    assert state(house, test_id) is State.PROCESSING
+
+
+def test_what_is_not_the_address(house: House) -> None:
+    """A tag, another domain, or another local part makes it the address of nothing."""
+    test_id = generate(house)
+    for address in (
+        f"test-{test_id}+x@mailcheck.example",
+        f"test-{test_id}+@mailcheck.example",
+        f"test-{test_id}x@mailcheck.example",
+        f"test-{test_id[:-1]}@mailcheck.example",
+        f"test{test_id}@mailcheck.example",
+        f"test-test-{test_id}@mailcheck.example",
+        f"{test_id}@mailcheck.example",
+        f"dev-{test_id}@mailcheck.example",
+        f"test-{test_id}@other.example",
+        "test-aaaaaaaaaaaaa@mailcheck.example",
+        "test-@mailcheck.example",
+    ):
+        with pytest.raises(RecipientUnknown):
+            accept(house, address)
+
+
+def test_an_expired_address(house: House) -> None:
+    """An expired address is refused at RCPT, with where to make a new one."""
+    address = f"test-{generate(house)}@mailcheck.example"
+    recipient = accept(house, address)
+    house.clock.advance(3600)
+    with pytest.raises(RecipientUnknown, match=r"expired.*new test at http://127.0.0.1:8080"):
+        accept(house, address)
+    # It was accepted in time, but its message took too long.
+    with pytest.raises(RecipientUnknown):
+        result_of(deliver(house, recipient))
+
+
+def test_a_second_mail(house: House) -> None:
+    """A test with a mail is accepted still: the same mail again succeeds, another is refused."""
+    test_id = generate(house)
+    address = f"test-{test_id}@mailcheck.example"
+    result_of(deliver(house, accept(house, address)))
+    result_of(deliver(house, accept(house, address)))
+    house.clock.advance(7200)
+    result_of(deliver(house, accept(house, address)))
+    with pytest.raises(AddressUsed, match=r"its mail already; .*at http://127.0.0.1:8080"):
+        result_of(deliver(house, accept(house, address), raw=mail("Other")))
+
+
+def test_mail_for_a_test_and_an_inbox(house: House) -> None:
+    """A mail for both reaches both, or, where the test has another one, neither."""
+    test_id = generate(house)
+    address = f"test-{test_id}@mailcheck.example"
+    both = accept(house, house.address("x")), accept(house, address)
+    result_of(deliver(house, *both))
+    assert (messages(house), state(house, test_id)) == (1, State.PROCESSING)
+    with pytest.raises(AddressUsed):
+        result_of(deliver(house, *both, raw=mail("Other")))
+    assert messages(house) == 1
+
+
+def test_a_program_that_logged_in(house: House) -> None:
+    """In the sandbox a test address of ours means the test; all else goes to the inbox."""
+    test_id = generate(house)
+    stranger = house.add_account("stranger")
+    session = Session("192.0.2.7", "app", True, account_id=stranger.id)
+    ours = accept(house, f"test-{test_id}@mailcheck.example", session)
+    assert (ours.account_id, ours.test_id) == (house.account.id, test_id)
+    for address in (
+        f"test-{test_id}@customer.example",
+        f"test-{test_id}+x@mailcheck.example",
+        "test-user@mailcheck.example",
+    ):
+        recipient = accept(house, address, session)
+        assert (recipient.account_id, recipient.test_id) == (stranger.id, None)
+    house.clock.advance(3600)
+    with pytest.raises(RecipientUnknown):
+        accept(house, f"test-{test_id}@mailcheck.example", session)
+
+
+def test_inbox_wake_ups(house: House) -> None:
+    """A mail for a test alone wakes nobody who waits for inbox mail."""
+    woken: list[str] = []
+    house.assembly.wake_ups.listen(woken.append)
+    result_of(deliver(house, accept(house, f"test-{generate(house)}@mailcheck.example")))
+    assert woken == []
+    test_id = generate(house)
+    address = f"test-{test_id}@mailcheck.example"
+    result_of(deliver(house, accept(house, address), accept(house, house.address())))
+    assert woken == [house.account.id]
+
+
+def test_refusals(house: House) -> None:
+    """A refused mail for a test is no refusal for its account's inbox."""
+    recipients = (
+        accept(house, f"test-{generate(house)}@mailcheck.example"),
+        accept(house, house.address()),
+    )
+    house.assembly.receiver.record_refusal(STRANGER, "", recipients, "552 too large")
+    store = house.assembly._mail_store
+    found = result_of(store.recent_refusals(house.account.id, instant_of(0), 10))
+    assert [refusal.recipient for refusal in found] == [house.address()]
+
+
+def test_a_full_inbox_takes_tests(house: House) -> None:
+    """Mail for tests needs no room in the inbox."""
+    house.account = house.add_account("small", max_messages=0)
+    test_id = generate(house)
+    result_of(deliver(house, accept(house, f"test-{test_id}@mailcheck.example")))
+    assert state(house, test_id) is State.PROCESSING
+
+
+def test_our_own_failures(house: House) -> None:
+    """A store that can't be asked, or has no room, is a failure of ours, not of the address."""
+    address = f"test-{generate(house)}@mailcheck.example"
+    recipient = accept(house, address)
+    result_of(house.assembly.engine.close())
+    with pytest.raises(StoreUnavailable):
+        accept(house, address)
+    with pytest.raises(StoreUnavailable):
+        result_of(deliver(house, recipient))

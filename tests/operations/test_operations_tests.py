@@ -1,0 +1,376 @@
+"""What an account does with its tests: making, finding, waiting, rechecking, sharing, scoring."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import CancelledError, Deferred
+
+from mailcheck.assembly import Lanes
+from mailcheck.assembly_deliverability import HOLDER
+from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.deliverability_tests import (
+    MAX_PENDING,
+    DeliverabilityResult,
+    DeliverabilityTest,
+    State,
+    local_part_of,
+)
+from mailcheck.core.errors import (
+    DeliverabilityTestNotFound,
+    MessageNotFound,
+    NoMailYet,
+    ShareNotFound,
+    ShuttingDown,
+    TooManyPendingTests,
+    TooManyWaits,
+    WaitInterrupted,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, KeyId, MessageId
+from mailcheck.core.instants import DAY, HOUR
+from mailcheck.core.share_links import format_share_token, format_test_share_token
+from mailcheck.lanes.direct import DirectLane
+from tests.fakes.analyst import REPORT, Analyst
+from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_lane import HeldLane
+
+UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
+
+
+class Owner:
+    """An account of a house that runs analyses, ended by hand."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.analyst = Analyst()
+        house.assembly.tests.analyse = self.analyst
+        self.operations = house.assembly.tests.operations
+        run(house.assembly.tests.runner.start())
+        self.me = house.account.id
+        self.stranger = house.add_account("stranger").id
+
+    def generate(self) -> DeliverabilityTest:
+        """Make a test."""
+        test: DeliverabilityTest = run(self.operations.generate.generate(self.me))
+        return test
+
+    def receive(self, test: DeliverabilityTest, **facts: Any) -> None:
+        """Receive a mail for a test."""
+        self.house.receive(f"{local_part_of(test.id)}@mailcheck.example", **facts)
+
+    def completed(self) -> DeliverabilityTest:
+        """Make a test and bring it to its report."""
+        test = self.generate()
+        self.receive(test)
+        self.analyst.report()
+        return test
+
+    def find(self, test: DeliverabilityTest, account: AccountId | None = None) -> Any:
+        """Give a test as it stands."""
+        return run(self.operations.find.one(account or self.me, test.id))
+
+    def wait(
+        self, test: DeliverabilityTest, timeout: float = 30, account: AccountId | None = None
+    ) -> "Deferred[DeliverabilityResult]":
+        """Wait for a test."""
+        caller = Caller(account or self.me, KeyId("key"), RequestLimits(1, 1))
+        return Deferred.fromCoroutine(self.operations.wait.wait(caller, test.id, timeout))
+
+    def parked(self) -> int:
+        """Say how many waits are parked."""
+        return self.house.assembly.tests.feeds.count()
+
+
+@pytest.fixture
+def owner(house: House) -> Iterator[Owner]:
+    """An account that tests."""
+    owner = Owner(house)
+    yield owner
+    run(house.assembly.tests.runner.stop())
+
+
+def test_a_new_test(owner: Owner) -> None:
+    """A new test is pending for an hour; its id is 13 characters that survive case folding."""
+    test = owner.generate()
+    assert test.state is State.PENDING
+    assert test.expires_at - test.created_at == HOUR
+    assert len(test.id) == 13
+    assert set(test.id) <= set("abcdefghijklmnopqrstuvwxyz234567")
+    assert owner.find(test) == DeliverabilityResult(test)
+    assert owner.generate().id != test.id
+
+
+def test_too_many_tests(owner: Owner) -> None:
+    """Who has too many pending tests is told when the next may be made, and then makes it."""
+    for _ in range(MAX_PENDING):
+        owner.generate()
+    owner.house.clock.advance(10)
+    with pytest.raises(TooManyPendingTests, match="100 tests") as caught:
+        owner.generate()
+    assert caught.value.retry_after == 3590
+    run(owner.operations.generate.generate(owner.stranger))
+    owner.house.clock.advance(3590)
+    owner.generate()
+
+
+@pytest.mark.parametrize("test_id", UNKNOWN)
+def test_a_test_that_is_not_there(owner: Owner, test_id: Any) -> None:
+    """Whatever is asked of a test that is not there, it is not found."""
+    operations, me = owner.operations, owner.me
+    caller = Caller(me, KeyId("key"), RequestLimits(1, 1))
+    for asked in (
+        operations.find.one(me, test_id),
+        operations.find.mail(me, test_id),
+        operations.recheck.recheck(me, test_id),
+        operations.share.renew(me, test_id),
+        operations.wait.wait(caller, test_id, 30),
+    ):
+        with pytest.raises(DeliverabilityTestNotFound):
+            run(asked)
+    assert owner.parked() == 0
+
+
+def test_isolation(owner: Owner) -> None:
+    """Nothing can be done with a test of another account, in whatever state it is."""
+    operations, stranger = owner.operations, owner.stranger
+    for test in (owner.generate(), owner.completed()):
+        caller = Caller(stranger, KeyId("key"), RequestLimits(1, 1))
+        for asked in (
+            operations.find.one(stranger, test.id),
+            operations.find.mail(stranger, test.id),
+            operations.recheck.recheck(stranger, test.id),
+            operations.share.renew(stranger, test.id),
+            operations.wait.wait(caller, test.id, 30),
+        ):
+            with pytest.raises(DeliverabilityTestNotFound):
+                run(asked)
+        assert run(operations.find.page(stranger, 10, 1)).total == 0
+        assert owner.find(test).test.share_token == test.share_token
+
+
+def test_listing(owner: Owner) -> None:
+    """Tests are listed newest first, page by page."""
+    tests = []
+    for _ in range(5):
+        tests.append(owner.generate())
+        owner.house.clock.advance(1)
+    pages = [run(owner.operations.find.page(owner.me, 2, number)) for number in (1, 2, 3, 4)]
+    listed = [[entry.test.id for entry in page.entries] for page in pages]
+    ids = [test.id for test in reversed(tests)]
+    assert listed == [ids[:2], ids[2:4], ids[4:], []]
+    assert {page.total for page in pages} == {5}
+
+
+def test_the_mail_of_a_test(owner: Owner) -> None:
+    """The mail of a test comes back byte for byte; a test without one says so."""
+    test = owner.generate()
+    with pytest.raises(NoMailYet):
+        run(owner.operations.find.mail(owner.me, test.id))
+    owner.receive(test, raw=b"\xff\x00 no mail at all")
+    received = run(owner.operations.find.mail(owner.me, test.id))
+    assert received.raw_message == b"\xff\x00 no mail at all"
+    owner.analyst.report()
+
+
+def test_recheck(owner: Owner) -> None:
+    """A recheck analyses the same mail again; while it runs there is no report, and no second."""
+    test = owner.completed()
+    assert run(owner.operations.recheck.recheck(owner.me, test.id)) is True
+    assert len(owner.analyst.mails) == 2
+    assert owner.analyst.mails[0] == owner.analyst.mails[1]
+    found = owner.find(test)
+    assert (found.test.state, found.report) == (State.PROCESSING, None)
+    assert run(owner.operations.recheck.recheck(owner.me, test.id)) is False
+    assert len(owner.analyst.mails) == 2
+    owner.analyst.report()
+    assert owner.find(test).report == REPORT
+
+
+def test_recheck_without_a_mail(owner: Owner) -> None:
+    """There is nothing to recheck where no mail has come, in time or ever."""
+    test = owner.generate()
+    for _ in range(2):
+        with pytest.raises(NoMailYet):
+            run(owner.operations.recheck.recheck(owner.me, test.id))
+        owner.house.clock.advance(3600)
+    assert owner.find(test).test.state is State.EXPIRED
+
+
+def test_share_links(owner: Owner) -> None:
+    """A share link shows the test as it stands to anybody, until a new link takes its place."""
+    operations = owner.operations
+    test = owner.generate()
+    token = format_test_share_token(test.id, test.share_token)
+    assert run(operations.share.open(token)).test.state is State.PENDING
+    owner.receive(test)
+    owner.analyst.report()
+    assert run(operations.share.open(token)).report == REPORT
+    renewed = run(operations.share.renew(owner.me, test.id)).test
+    with pytest.raises(ShareNotFound):
+        run(operations.share.open(token))
+    new = format_test_share_token(renewed.id, renewed.share_token)
+    assert run(operations.share.open(new)).report == REPORT
+    owner.house.clock.advance(7 * DAY / 1000)
+    with pytest.raises(ShareNotFound):
+        run(operations.share.open(new))
+
+
+def test_share_links_that_lead_nowhere(owner: Owner) -> None:
+    """A link never made shows nothing: a wrong secret, another id, a message's link."""
+    test, other = owner.generate(), owner.generate()
+    message = MessageId("01234567-89ab-7def-8123-456789abcdef")
+    for token in (
+        "",
+        test.id,
+        test.id + "a" * 26,
+        test.id + test.share_token[:-1],
+        other.id + test.share_token,
+        (test.id + test.share_token).upper(),
+        format_share_token(message, test.share_token),
+    ):
+        with pytest.raises(ShareNotFound):
+            run(owner.operations.share.open(token))
+
+
+def message_of(owner: Owner) -> MessageId:
+    """Receive a mail in the inbox; gives its id."""
+    owner.house.receive()
+    store = owner.house.assembly._mail_store
+    (message,), _ = result_of(
+        store.oldest_matches(owner.me, MessageFilter(), owner.house.assembly.now(), 1)
+    )
+    return MessageId(message.id)
+
+
+def test_scoring_a_message(owner: Owner) -> None:
+    """A message of the inbox is scored as it came in, and the test outlives it."""
+    message_id = message_of(owner)
+    owner.house.clock.advance(5)
+    test = run(owner.operations.score_message.score(owner.me, message_id))
+    assert test.state is State.PROCESSING
+    assert test.created_at - test.received_at == 5_000
+    (received,) = owner.analyst.mails
+    assert (received.raw_message, received.transcript) == (mail(), ())
+    assert received.received_at == test.received_at
+    run(owner.house.assembly.inbox.delete.one(owner.me, message_id))
+    owner.analyst.report()
+    assert owner.find(test).report == REPORT
+    assert run(owner.operations.find.mail(owner.me, test.id)).raw_message == mail()
+
+
+def test_scoring_a_message_of_another_account(owner: Owner) -> None:
+    """What is not a message of the account can't be scored."""
+    message_id = message_of(owner)
+    for account, wanted in ((owner.stranger, message_id), (owner.me, MessageId("gone"))):
+        with pytest.raises(MessageNotFound):
+            run(owner.operations.score_message.score(account, wanted))
+    assert owner.analyst.mails == []
+
+
+def test_waiting(owner: Owner) -> None:
+    """A wait goes on from pending over processing to the end, and all who wait hear of it."""
+    test = owner.generate()
+    waiting = [owner.wait(test) for _ in range(3)]
+    assert owner.parked() == 3
+    owner.receive(test)
+    assert not any(one.called for one in waiting)
+    owner.analyst.report()
+    for one in waiting:
+        assert result_of(one).report == REPORT
+    assert owner.parked() == 0
+
+
+def test_waiting_for_what_has_ended(owner: Owner) -> None:
+    """A wait for a test that has ended is answered at once."""
+    test = owner.completed()
+    assert result_of(owner.wait(test)).report == REPORT
+
+
+def test_waiting_in_vain(owner: Owner) -> None:
+    """When the time is over the test is given as it is, and nothing is left behind."""
+    test = owner.generate()
+    waiting = owner.wait(test, 30)
+    owner.house.clock.advance(29.9)
+    assert not waiting.called
+    owner.house.clock.advance(0.1)
+    assert result_of(waiting).test.state is State.PENDING
+    owner.receive(test)
+    waiting = owner.wait(test, 1)
+    owner.house.clock.advance(1)
+    assert result_of(waiting).test.state is State.PROCESSING
+    assert owner.parked() == 0
+
+
+@pytest.mark.parametrize("age", [0, 0.0005, 3_590, 3_599.9995])
+def test_waiting_for_an_expiry(owner: Owner, age: float) -> None:
+    """A wait ends when the address expires, though nobody tells."""
+    owner.house.clock.advance(0.0003)
+    test = owner.generate()
+    owner.house.clock.advance(age)
+    waiting = owner.wait(test, 10_000)
+    owner.house.clock.advance(max(0, 3_599.99 - age))
+    assert not waiting.called
+    owner.house.clock.advance(0.02)
+    assert result_of(waiting).test.state is State.EXPIRED
+
+
+def test_a_wait_that_is_cancelled(owner: Owner) -> None:
+    """A client that goes away leaves no wait and no slot behind."""
+    test = owner.generate()
+    for _ in range(200):
+        waiting = owner.wait(test)
+        waiting.cancel()
+        with pytest.raises(CancelledError):
+            result_of(waiting)
+    assert owner.parked() == 0
+    owner.receive(test)
+    owner.analyst.report()
+
+
+def test_wait_slots(owner: Owner) -> None:
+    """Waits for tests and for messages count together in the slots of the key."""
+    test = owner.generate()
+    waiting = [owner.wait(test, 5) for _ in range(100)]
+    with pytest.raises(TooManyWaits):
+        result_of(owner.wait(test))
+    caller = Caller(owner.me, KeyId("key"), RequestLimits(1, 1))
+    with pytest.raises(TooManyWaits):
+        run(owner.house.assembly.inbox.wait.wait(caller, MessageFilter(), 5))
+    owner.house.clock.advance(5)
+    for one in waiting:
+        result_of(one)
+    owner.wait(test, 0)
+
+
+def test_waits_when_the_daemon_stops(owner: Owner) -> None:
+    """A wait that is cut short says so, and one that comes later is not taken."""
+    test = owner.generate()
+    waiting = owner.wait(test)
+    owner.house.assembly.tests.feeds.close()
+    for one in (waiting, owner.wait(test)):
+        with pytest.raises(WaitInterrupted, match="restarting") as caught:
+            result_of(one)
+        assert caught.value.cursor is None
+        assert isinstance(caught.value.__cause__, ShuttingDown)
+
+
+def test_a_move_between_look_and_wait() -> None:
+    """A test that ends between a wait's look and its answer is not waited for in vain."""
+    reader = HeldLane()
+    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    owner = Owner(house)
+    store = house.assembly.tests.store
+    message_id = message_of(owner)
+    test = run(owner.operations.score_message.score(owner.me, message_id))
+    reader.hold_answers()
+    waiting = owner.wait(test)
+    assert len(reader.held) == 1
+    result_of(store.complete(test.id, HOLDER, REPORT))
+    house.assembly.tests.wake_ups.publish(test.id)
+    assert not waiting.called
+    reader.let_go()
+    assert result_of(waiting).report == REPORT
+    owner.analyst.report()
+    run(house.assembly.tests.runner.stop())
+    house.close()
