@@ -100,7 +100,7 @@ class _Evidence:
         if self.spf is not None:
             yield self.spf.mail_from.domain
         for one in self.dkim.signatures if self.dkim is not None else ():
-            yield read_mail_domain(one.header.signing_domain) or ""
+            yield one.header.signing_domain
 
     def _align(self, domain: str, result: AuthResult, is_strict: bool) -> Alignment:
         """Align an identifier that passes; one that may pass is undetermined, or not aligned."""

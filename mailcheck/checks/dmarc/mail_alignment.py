@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from mailcheck.checks.dmarc.tree_walk import TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.lookups import Presence
+from mailcheck.checks.mail_domains import read_mail_domain
 from mailcheck.core.domain_names import is_within
 
 MAX_FORESEEN = 10
@@ -49,9 +50,8 @@ def foresee_walks(author_domain: str, identifiers: Iterable[str], answers: Answe
     label are left out: their walks are never needed, but for odd top-level domains.
     """
     end = author_domain.split(".")[-2:]
-    related = (
-        name for name in identifiers if name != author_domain and name.split(".")[-2:] == end
-    )
+    names = (read_mail_domain(text) for text in identifiers)
+    related = (n for n in names if n and n != author_domain and n.split(".")[-2:] == end)
     for name in list(dict.fromkeys(related))[:MAX_FORESEEN]:
         walk_tree(name, answers)
 
