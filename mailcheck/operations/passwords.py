@@ -42,7 +42,7 @@ class ScryptCost:
     def derive(self, password: str, salt: bytes) -> bytes:
         """Derive the key: 128 * r * N bytes of memory, p passes over them."""
         return hashlib.scrypt(
-            password.encode("utf-8"),
+            password.encode("utf-8", "surrogatepass"),
             salt=salt,
             n=1 << self.log_n,
             r=self.r,

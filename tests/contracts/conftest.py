@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from mailcheck.core.accounts import Quota
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.lanes.threads import ThreadLane
+from mailcheck.operations.dashboard_ports import PasswordStore, SessionStore
 from mailcheck.operations.deliverability_ports import DeliverabilityStore
 from mailcheck.operations.ports import (
     AccountStore,
@@ -26,6 +27,8 @@ from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.storage.password_store import SqlPasswordStore
+from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.storage.sqlite_writer import writer_at
 
@@ -43,6 +46,8 @@ class Stores:
     contents: ContentStore
     expiry: ExpiryStore
     accounts: AccountStore
+    passwords: PasswordStore
+    sessions: SessionStore
     tests: DeliverabilityStore
 
 
@@ -90,6 +95,8 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         contents=SqlContentStore(engine),
         expiry=SqlExpiryStore(engine, engine.give_back_space),
         accounts=SqlAccountStore(engine),
+        passwords=SqlPasswordStore(engine),
+        sessions=SqlSessionStore(engine),
         tests=SqlDeliverabilityStore(engine),
     )
     await engine.close()

@@ -53,7 +53,7 @@ class RawHttp:
         rest = self.received()
         answers = []
         for method, path in asked:
-            answer, rest = _read_answer(rest, method)
+            answer, rest = read_answer(rest, method)
             judge_response(method, path, answer)
             answers.append(answer)
         assert not rest, f"more was sent than asked for: {rest[:200]!r}"
@@ -82,7 +82,8 @@ def request(path: str, *headers: str, method: str = "GET") -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _read_answer(data: bytes, method: str) -> tuple[Answer, bytes]:
+def read_answer(data: bytes, method: str) -> tuple[Answer, bytes]:
+    """Take the first response off what was sent; gives it and the rest."""
     while data.startswith(b"HTTP/1.1 100 "):
         data = data.partition(b"\r\n\r\n")[2]
     head, blank, rest = data.partition(b"\r\n\r\n")

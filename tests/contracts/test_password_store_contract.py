@@ -1,0 +1,119 @@
+"""What every `PasswordStore` promises."""
+
+from dataclasses import replace
+
+import pytest
+from twisted.internet.defer import DeferredList
+
+from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
+from mailcheck.core.identifiers import AccountId
+from mailcheck.operations.dashboard_ports import KeptPassword
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import NOON, account, at
+
+ANN = AccountId("ann")
+
+
+async def test_an_account_without_a_password(stores: Stores) -> None:
+    """An account that has no password is found without one; nobody is found under no name."""
+    ann = account("ann", is_operator=True, max_messages=5)
+    await stores.accounts.add_account(ann)
+    assert await stores.passwords.find_password("ann") == KeptPassword(ann, None)
+    assert await stores.passwords.find_password("Ann") is None
+    assert await stores.passwords.find_password("") is None
+
+
+async def test_passwords_are_replaced(stores: Stores) -> None:
+    """The last password that was set is the one that is kept, for this account only."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    await stores.passwords.set_password(AccountId("bob"), "$bob", NOON)
+    for number in range(3):
+        await stores.passwords.set_password(ANN, f"${number}", at(number))
+    assert await stores.passwords.find_password("ann") == KeptPassword(account("ann"), "$2")
+    assert await stores.passwords.find_password("bob") == KeptPassword(account("bob"), "$bob")
+
+
+async def test_a_new_password_ends_sessions(stores: Stores) -> None:
+    """All sessions of the account end with its password, and nobody else's."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    for digest, owner in ((b"1" * 32, "ann"), (b"2" * 32, "ann"), (b"3" * 32, "bob")):
+        await stores.sessions.open_session(digest, AccountId(owner), NOON, at(100))
+    await stores.passwords.set_password(ANN, "$new", at(1))
+    found = [await stores.sessions.find_session(bytes([one]) * 32, at(1)) for one in b"123"]
+    assert [session is not None for session in found] == [False, False, True]
+
+
+async def test_a_hash_is_renewed(stores: Stores) -> None:
+    """A hash is renewed where it is still the old one; sessions go on."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.passwords.set_password(ANN, "$old", NOON)
+    await stores.sessions.open_session(b"1" * 32, ANN, NOON, at(100))
+    await stores.passwords.renew_hash(ANN, "$other", "$lost")
+    assert (await stores.passwords.find_password("ann")) == KeptPassword(account("ann"), "$old")
+    await stores.passwords.renew_hash(ANN, "$old", "$new")
+    assert (await stores.passwords.find_password("ann")) == KeptPassword(account("ann"), "$new")
+    assert await stores.sessions.find_session(b"1" * 32, NOON) is not None
+
+
+async def test_registering(stores: Stores) -> None:
+    """An account that registers has an inbox and a password."""
+    ann = account("ann")
+    await stores.passwords.register(ann, "$ann", None, NOON)
+    assert await stores.passwords.find_password("ann") == KeptPassword(ann, "$ann")
+    assert await stores.deliveries.find_inbox("dev-ann") is not None
+    with pytest.raises(AccountNameTaken):
+        await stores.passwords.register(replace(account("other"), name="ann"), "$x", None, NOON)
+    assert await stores.accounts.list_accounts() == [ann]
+    assert await stores.passwords.find_password("ann") == KeptPassword(ann, "$ann")
+
+
+async def test_invitations(stores: Stores) -> None:
+    """An invitation is there until it is used or expires."""
+    assert not await stores.passwords.has_invitation(b"1" * 32, NOON)
+    await stores.passwords.add_invitation(b"1" * 32, NOON, at(10))
+    assert await stores.passwords.has_invitation(b"1" * 32, at(9))
+    assert not await stores.passwords.has_invitation(b"1" * 32, at(10))
+    assert not await stores.passwords.has_invitation(b"", NOON)
+
+
+async def test_registering_with_an_invitation(stores: Stores) -> None:
+    """An invitation makes one account, unless it has expired; a taken name leaves it as it is."""
+    for digest in (b"1" * 32, b"2" * 32):
+        await stores.passwords.add_invitation(digest, NOON, at(10))
+    register = stores.passwords.register
+    await register(account("ann"), "$ann", b"1" * 32, at(1))
+    for spent, now in ((b"1" * 32, at(1)), (b"2" * 32, at(10)), (b"3" * 32, at(1))):
+        with pytest.raises(InvitationInvalid):
+            await register(account("bob"), "$bob", spent, now)
+    with pytest.raises(AccountNameTaken):
+        await register(replace(account("other"), name="ann"), "$x", b"2" * 32, at(1))
+    assert [one.name for one in await stores.accounts.list_accounts()] == ["ann"]
+    await register(account("bob"), "$bob", b"2" * 32, at(1))
+
+
+async def test_an_invitation_is_used_once_at_a_time(stores: Stores) -> None:
+    """Two who use an invitation in the same moment: one of them gets the account."""
+    await stores.passwords.add_invitation(b"1" * 32, NOON, at(10))
+    outcomes = await DeferredList(
+        [
+            stores.passwords.register(account(name), "$", b"1" * 32, at(1))
+            for name in ("ann", "bob")
+        ],
+        consumeErrors=True,
+    )
+    assert sorted(is_done for is_done, _ in outcomes) == [False, True]
+    assert len(await stores.accounts.list_accounts()) == 1
+
+
+async def test_a_name_is_registered_once_at_a_time(stores: Stores) -> None:
+    """Two who want a name in the same moment: one of them gets it."""
+    wanted = [replace(account(name), name="same") for name in ("ann", "bob")]
+    outcomes = await DeferredList(
+        [stores.passwords.register(one, f"${one.id}", None, at(1)) for one in wanted],
+        consumeErrors=True,
+    )
+    assert sorted(is_done for is_done, _ in outcomes) == [False, True]
+    (kept,) = await stores.accounts.list_accounts()
+    assert await stores.passwords.find_password("same") == KeptPassword(kept, f"${kept.id}")

@@ -1,0 +1,64 @@
+"""What every `SessionStore` promises."""
+
+from mailcheck.core.identifiers import AccountId
+from mailcheck.operations.dashboard_ports import SessionRow
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import NOON, account, at
+
+ANN = AccountId("ann")
+FIRST, SECOND = b"1" * 32, b"2" * 32
+
+
+async def test_a_session_is_found_with_its_account(stores: Stores) -> None:
+    """A session is found by its digest, whole, and by nothing else."""
+    ann = account("ann", is_operator=True, max_bytes=7)
+    for one in (ann, account("bob")):
+        await stores.accounts.add_account(one)
+    await stores.sessions.open_session(FIRST, ANN, NOON, at(10))
+    await stores.sessions.open_session(SECOND, AccountId("bob"), at(1), at(20))
+    assert await stores.sessions.find_session(FIRST, at(2)) == SessionRow(ann, NOON, NOON)
+    second = await stores.sessions.find_session(SECOND, at(2))
+    assert second == SessionRow(account("bob"), at(1), at(1))
+    for digest in (b"", b"3" * 32, FIRST[:-1]):
+        assert await stores.sessions.find_session(digest, at(2)) is None
+
+
+async def test_a_session_ends(stores: Stores) -> None:
+    """A session is there until the moment at which it ends, and not in that moment."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.sessions.open_session(FIRST, ANN, NOON, at(10))
+    assert await stores.sessions.find_session(FIRST, at(9.999)) is not None
+    assert await stores.sessions.find_session(FIRST, at(10)) is None
+
+
+async def test_use_makes_it_last(stores: Stores) -> None:
+    """Noting a use moves the end of that session; one that has gone stays gone."""
+    await stores.accounts.add_account(account("ann"))
+    for digest in (FIRST, SECOND):
+        await stores.sessions.open_session(digest, ANN, NOON, at(10))
+    await stores.sessions.note_session_use(FIRST, at(5), at(15))
+    await stores.sessions.note_session_use(b"3" * 32, at(5), at(15))
+    found = await stores.sessions.find_session(FIRST, at(12))
+    assert found == SessionRow(account("ann"), NOON, at(5))
+    assert await stores.sessions.find_session(SECOND, at(12)) is None
+    assert await stores.sessions.find_session(b"3" * 32, at(12)) is None
+
+
+async def test_ending_a_session(stores: Stores) -> None:
+    """An ended session is gone, the account's others are not; ending it again changes nothing."""
+    await stores.accounts.add_account(account("ann"))
+    for digest in (FIRST, SECOND):
+        await stores.sessions.open_session(digest, ANN, NOON, at(10))
+    for _ in range(2):
+        await stores.sessions.end_session(FIRST)
+    assert await stores.sessions.find_session(FIRST, NOON) is None
+    assert await stores.sessions.find_session(SECOND, NOON) is not None
+
+
+async def test_what_has_ended_is_forgotten(stores: Stores) -> None:
+    """When a session is opened those that ended are forgotten: they can't come back."""
+    await stores.accounts.add_account(account("ann"))
+    await stores.sessions.open_session(FIRST, ANN, NOON, at(10))
+    await stores.sessions.open_session(SECOND, ANN, at(10), at(20))
+    assert await stores.sessions.find_session(FIRST, NOON) is None
+    assert await stores.sessions.find_session(SECOND, at(10)) is not None

@@ -1,0 +1,147 @@
+"""Passwords: how they are hashed, what fits, and how many at a time."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.errors import InvalidParameter, Overloaded
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.passwords import (
+    MAX_UNDER_WAY,
+    PasswordHasher,
+    ScryptCost,
+    is_password,
+    require_fit,
+    write_hash,
+)
+from tests.house import counted_bytes, result_of, run
+from tests.web.lanes import FaultyLane
+
+CHEAP = ScryptCost(4, 1, 1)
+
+
+def hasher(lane: Any = None, cost: ScryptCost = CHEAP) -> PasswordHasher:
+    """Make a hasher."""
+    return PasswordHasher(lane or DirectLane(), cost, counted_bytes())
+
+
+def test_a_known_hash() -> None:
+    """The hash is scrypt as RFC 7914 section 12 has it."""
+    derived = ScryptCost(14, 8, 1).derive("pleaseletmein", b"SodiumChloride")
+    assert derived.hex() == "7023bdcb3afd7348461c06cd81fd38eb"
+
+
+@given(st.text(max_size=50), st.text(max_size=50))
+@settings(max_examples=50)
+def test_only_the_password_matches(password: str, other: str) -> None:
+    """A hash knows its own password and no other one."""
+    written = write_hash(password, b"salt", CHEAP)
+    assert is_password(password, written)
+    assert is_password(other, written) == (password == other)
+
+
+def test_the_same_password_is_hashed_differently() -> None:
+    """Each hash has a salt of its own, and its cost stands in it."""
+    one = hasher()
+    first, second = run(one.write("correct horse")), run(one.write("correct horse"))
+    assert first != second
+    assert first.startswith("$scrypt$ln=4,r=1,p=1$")
+    assert "correct" not in first
+    assert run(one.matches("correct horse", first))
+    assert run(one.matches("correct horse", second))
+
+
+def test_spellings_of_a_password() -> None:
+    """A password that another keyboard writes in other code points is the same password."""
+    one = hasher()
+    written = run(one.write("caf\u00e9 au lait"))
+    assert run(one.matches("cafe\u0301 au lait", written))
+    assert not run(one.matches("cafe au lait", written))
+
+
+@pytest.mark.parametrize("password", ["", "correct horse", "\0", "x" * 100_000, "\udc80"])
+def test_nobody_has_a_password(password: str) -> None:
+    """Where there is no hash no password matches, whatever it is."""
+    assert not run(hasher().matches(password, None))
+
+
+def test_nobody_costs_as_much_as_anybody() -> None:
+    """The hash that stands in for a missing one is worked on at today's cost."""
+    lane = RecordingLane()
+    one = hasher(lane)
+    run(one.matches("wrong horse", run(one.write("correct horse"))))
+    run(one.matches("wrong horse", None))
+    real, standing_in = (call.args[1].split("$")[2] for call in lane.calls[1:])
+    assert real == standing_in == "ln=4,r=1,p=1"
+
+
+class RecordingLane(DirectLane):
+    """Keeps what it ran."""
+
+    def __init__(self) -> None:
+        self.calls: list[partial[Any]] = []
+
+    def run(self, call: Any) -> Any:
+        """Run the call."""
+        self.calls.append(call)
+        return super().run(call)
+
+
+def test_hashes_of_another_cost() -> None:
+    """A hash that was made at another cost still matches, and is known as outdated."""
+    old = write_hash("correct horse", b"salt", ScryptCost(5, 2, 1))
+    one = hasher()
+    assert run(one.matches("correct horse", old))
+    assert one.is_outdated(old)
+    assert not one.is_outdated(run(one.write("correct horse")))
+
+
+@pytest.mark.parametrize("written", ["", "secret", "$scrypt$ln=4,r=1,p=1$AA==", "$argon2$x$y$z"])
+def test_what_is_no_hash(written: str) -> None:
+    """What is no hash of ours is never taken for one."""
+    with pytest.raises(ValueError, match="not the hash"):
+        is_password("secret", written)
+
+
+def test_more_than_can_be_taken() -> None:
+    """Hashes wait in a lane, so many at a time; more are refused at once, until one is done."""
+    lane = FaultyLane()
+    one = hasher(lane)
+    lane.is_slow = True
+    waiting = [Deferred.fromCoroutine(one.write("correct horse")) for _ in range(MAX_UNDER_WAY)]
+    with pytest.raises(Overloaded):
+        run(one.matches("correct horse", None))
+    lane.catch_up()
+    assert {result_of(one) is not None for one in waiting} == {True}
+    assert not run(one.matches("correct horse", None))
+
+
+def test_a_failure_gives_its_place_back() -> None:
+    """A hash that fails does not count as under way for ever."""
+    lane = FaultyLane()
+    one = hasher(lane)
+    lane.fault = MemoryError()
+    for _ in range(MAX_UNDER_WAY + 1):
+        with pytest.raises(MemoryError):
+            run(one.write("correct horse"))
+
+
+@pytest.mark.parametrize(
+    "password", ["", "x" * 9, "x" * 201, "aaaaaaaaaa", "abcabcabcabc", "Developer 1"]
+)
+def test_what_does_not_fit(password: str) -> None:
+    """What is short, endless, of few letters or the name itself is refused."""
+    with pytest.raises(InvalidParameter):
+        require_fit(password, "developer 1")
+
+
+@pytest.mark.parametrize(
+    "password", ["correct horse", "x1y2z3w4v5", "пароль пароль", "🎉🎂🎈🎁" * 3]
+)
+def test_what_fits(password: str) -> None:
+    """Length counts, not kinds of letters; all scripts will do."""
+    require_fit(password, "developer")

@@ -1,0 +1,171 @@
+"""A browser without a screen: keeps cookies, fills in forms, and judges every page it is shown."""
+
+import re
+from html.parser import HTMLParser
+from urllib.parse import urlencode, urlsplit
+
+from mailcheck.web.dashboard.rendering import PAGE_POLICY
+from tests.house import Answer, House
+from tests.web.raw_http import RawHttp, read_answer, request
+
+VOID = frozenset({"meta", "link", "input", "img", "br", "hr", "source", "wbr"})
+
+
+class Browser:
+    """One visitor; ``page`` is the page that was shown last."""
+
+    def __init__(self, house: House, peer: str = "192.0.2.10", *fields: str) -> None:
+        self.house = house
+        self.peer = peer
+        self.fields = fields
+        self.cookies: dict[str, str] = {}
+        self.page = PageReader()
+
+    def open(self, path: str, *fields: str) -> Answer:
+        """GET a page."""
+        return self.send("GET", path, b"", *fields)
+
+    def submit(self, path: str, *fields: str, **form: str) -> Answer:
+        """POST a form with the token of the page that was shown last."""
+        token = {"form-token": self.page.form_token} if self.page.form_token else {}
+        return self.post(path, *fields, **{**token, **form})
+
+    def post(self, path: str, *fields: str, **form: str) -> Answer:
+        """POST a form as it is."""
+        return self.send("POST", path, urlencode(form).encode(), *fields)
+
+    def follow(self, answer: Answer) -> Answer:
+        """Go where a response leads."""
+        assert answer.status == 303, (answer.status, answer.body[:300])
+        return self.open(answer.headers["location"])
+
+    def send(self, method: str, path: str, body: bytes, *fields: str) -> Answer:
+        """Send a request as a browser does, and judge what comes."""
+        connection = RawHttp(self.house, self.peer)
+        lines = ["Accept: text/html,application/xhtml+xml,*/*;q=0.8", *self.fields, *fields]
+        if self.cookies:
+            pairs = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+            lines.append(f"Cookie: {pairs}")
+        if method == "POST":
+            lines.append("Content-Type: application/x-www-form-urlencoded")
+            lines.append(f"Content-Length: {len(body)}")
+        connection.send(request(path, *lines, method=method) + body)
+        answer, rest = read_answer(connection.received(), method)
+        assert rest == b""
+        self._keep_cookie(answer)
+        if answer.headers["content-type"].startswith("text/html") and method != "HEAD":
+            self.page = judge_page(answer)
+        return answer
+
+    def sign_up(self, name: str = "ann", password: str = "correct horse") -> Answer:
+        """Make an account; gives the overview."""
+        self.open("/sign-up")
+        return self.follow(self.submit("/sign-up", name=name, password=password))
+
+    def sign_in(self, name: str = "ann", password: str = "correct horse") -> Answer:
+        """Sign in by the form; gives the response to it."""
+        self.open("/sign-in")
+        return self.submit("/sign-in", name=name, password=password)
+
+    @property
+    def is_signed_in(self) -> bool:
+        """Tell whether a page for who is signed in is shown."""
+        return self.open("/account").status == 200
+
+    def _keep_cookie(self, answer: Answer) -> None:
+        line = answer.headers.get("set-cookie")
+        if line is None:
+            return
+        pair, *attributes = (part.strip() for part in line.split(";"))
+        name, _, value = pair.partition("=")
+        assert "HttpOnly" in attributes
+        assert "SameSite=Lax" in attributes
+        assert "Path=/" in attributes
+        assert name.startswith("__Host-") == ("Secure" in attributes)
+        if "Max-Age=0" in attributes:
+            self.cookies.pop(name, None)
+        else:
+            self.cookies[name] = value
+
+
+class PageReader(HTMLParser):
+    """Reads a page, and collects what is wrong with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.problems: list[str] = []
+        self.form_token = ""
+        self.ids: set[str] = set()
+        self.addresses: list[str] = []
+        self.text = ""
+        self._open: list[str] = []
+        self._labelled: set[str] = set()
+        self._unlabelled: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Look at an element."""
+        known = {name: value or "" for name, value in attrs}
+        if tag not in VOID:
+            self._open.append(tag)
+        self._judge(tag, known)
+        if tag == "input" and known.get("name") == "form-token":
+            self.form_token = known["value"]
+        if tag == "label" and "for" in known:
+            self._labelled.add(known["for"])
+        if "id" in known:
+            if known["id"] in self.ids:
+                self.problems.append(f"the id {known['id']} is there twice")
+            self.ids.add(known["id"])
+        self.addresses += [known[name] for name in ("href", "src", "action") if name in known]
+
+    def _judge(self, tag: str, known: dict[str, str]) -> None:
+        for name in known:
+            if name == "style" or name.startswith("on"):
+                self.problems.append(f"<{tag} {name}>: inline")
+        if tag == "style" or (tag == "script" and not known.get("src")):
+            self.problems.append(f"<{tag}>: inline")
+        if tag == "img" and "alt" not in known:
+            self.problems.append("<img> without alt")
+        is_field = tag in ("input", "select", "textarea") and known.get("type") != "hidden"
+        if is_field and "hidden" not in known and "aria-label" not in known:
+            self._unlabelled.append(known.get("id", "nameless"))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element."""
+        if not self._open or self._open.pop() != tag:
+            self.problems.append(f"</{tag}> closes nothing")
+
+    def handle_data(self, data: str) -> None:
+        """Collect the text."""
+        self.text += data
+
+    def finish(self) -> None:
+        """Say what is wrong with the page as a whole."""
+        self.close()
+        self.problems += [f"<{tag}> is not closed" for tag in self._open]
+        missing = [field for field in self._unlabelled if field not in self._labelled]
+        self.problems += [f"the field {field} has no label" for field in missing]
+
+
+def judge_page(answer: Answer) -> PageReader:
+    """Fail when a page breaks what all pages promise; gives what is on it."""
+    headers = answer.headers
+    assert headers["content-type"] == "text/html; charset=utf-8"
+    assert headers["content-security-policy"] == PAGE_POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+    assert headers["x-robots-tag"] == "noindex, nofollow"
+    assert "www-authenticate" not in headers
+    text = answer.body.decode("utf-8")
+    assert text.startswith('<!doctype html>\n<html lang="en">')
+    assert len(re.findall("<h1", text)) == 1, "a page has one heading"
+    reader = PageReader()
+    reader.feed(text)
+    reader.finish()
+    assert not reader.problems, reader.problems
+    for address in reader.addresses:
+        parts = urlsplit(address)
+        assert not parts.scheme, address
+        assert not parts.netloc, address
+    return reader

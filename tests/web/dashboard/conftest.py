@@ -1,0 +1,25 @@
+"""A house whose passwords are cheap to hash, and a browser in front of it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mailcheck.config_options import AccountsOptions
+from tests.house import House, config_in_memory
+from tests.web.dashboard.browser import Browser
+
+CHEAP = AccountsOptions(password_cost=10)
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A house with one account, which has a key and no password."""
+    house = House(config_in_memory(accounts=CHEAP))
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def browser(house: House) -> Browser:
+    """A visitor."""
+    return Browser(house)

@@ -1,0 +1,304 @@
+"""What stands before every page: the session, the form token, the headers, the error pages."""
+
+import gzip
+import re
+from collections.abc import Iterator
+
+import pytest
+from twisted.logger import LogEvent
+
+from mailcheck.assembly import Lanes
+from mailcheck.config_options import WebOptions
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.web.request_bodies import MAX_BODY
+from tests.house import House, config_in_memory, result_of
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.lanes import FaultyLane
+from tests.web.raw_http import RawHttp, read_answer, request
+
+PRIVATE = ["/account", "/keys"]
+"""Pages for who is signed in."""
+
+OPEN = ["/", "/sign-in", "/sign-up"]
+
+FORMS = ["/account/password", "/account/invitations", "/keys", "/keys/abc/revoke", "/sign-out"]
+"""What changes something for who is signed in."""
+
+
+@pytest.mark.parametrize("path", PRIVATE)
+def test_no_page_without_a_session(browser: Browser, path: str) -> None:
+    """A page for who is signed in sends anybody else to the sign-in form."""
+    answer = browser.open(path)
+    assert answer.status == 303
+    assert answer.headers["location"].startswith("/sign-in?next=%2F")
+    assert answer.body == b""
+    browser.sign_up()
+    assert browser.open(path).status == 200
+
+
+@pytest.mark.parametrize("path", [*PRIVATE, *OPEN])
+def test_every_page_is_well_formed(browser: Browser, path: str) -> None:
+    """Every page keeps what all promise: policy, labels, no inline script, nothing from outside."""
+    if path in PRIVATE:
+        browser.sign_up()
+    assert browser.open(path).status == 200
+    assert browser.send("HEAD", path, b"").status == 200
+
+
+def test_a_program_gets_401(house: House) -> None:
+    """Who asks for no HTML gets a JSON 401, without a challenge that a browser would answer."""
+    connection = RawHttp(house)
+    connection.send(request("/account", "Accept: application/json"))
+    answer, _ = read_answer(connection.received(), "GET")
+    assert (answer.status, answer.json) == (401, {"error": "your session has ended: sign in again"})
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_form_without_its_token_is_refused(browser: Browser, path: str) -> None:
+    """A POST without the token, or with one of somebody else, changes nothing."""
+    browser.sign_up("ann")
+    other = Browser(browser.house, "192.0.2.11")
+    other.sign_up("bob")
+    for forged in ("", other.page.form_token, "A" * 86, "\xff", "x" * 400):
+        answer = browser.post(path, **{"form-token": forged}, name="forged")
+        assert answer.status == 403
+        assert "load the page again" in browser.page.text
+    assert browser.is_signed_in
+    assert "forged" not in browser.open("/keys").body.decode()
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
+def test_sign_in_and_sign_up_need_their_token_too(browser: Browser, path: str) -> None:
+    """No other site can sign a visitor in or up: the form must be one that they were given."""
+    Browser(browser.house, "192.0.2.11").sign_up("ann")
+    stranger = Browser(browser.house, "192.0.2.12")
+    stranger.open(path)
+    form = {"name": "ann", "password": "correct horse"}
+    assert browser.post(path, **form).status == 403
+    browser.open(path)
+    token = {"form-token": stranger.page.form_token}
+    assert browser.post(path, **form, **token).status == 403
+    cookies, browser.cookies = browser.cookies, {}
+    assert browser.submit(path, **form).status == 403
+    browser.cookies = cookies
+    assert "mailcheck-session" not in browser.cookies
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+        "Origin: http://evil.example",
+        "Origin: http://127.0.0.1:8081",
+        "Origin: http://127.0.0.1:8080.evil.example",
+    ],
+)
+def test_what_another_site_sends_is_refused(browser: Browser, field: str) -> None:
+    """A POST that the browser says comes from elsewhere is refused, even with the right token."""
+    browser.sign_up()
+    answer = browser.submit("/keys", field, name="x")
+    assert answer.status == 403
+    assert "from another site" in browser.page.text
+
+
+@pytest.mark.parametrize(
+    "field", ["Sec-Fetch-Site: same-origin", "Origin: http://127.0.0.1:8080", "Origin: null"]
+)
+def test_what_our_own_page_sends_is_taken(browser: Browser, field: str) -> None:
+    """What browsers say of our own forms passes; null is what they say under no-referrer."""
+    browser.sign_up()
+    assert browser.submit("/keys", field, name="x").status == 200
+
+
+def test_a_script_sends_the_token_in_a_header(browser: Browser) -> None:
+    """The token that stands in the page is taken as X-Form-Token too."""
+    overview = browser.sign_up().body.decode()
+    found = re.search(r'<meta name="form-token" content="([^"]+)">', overview)
+    assert found is not None
+    assert browser.post("/keys", f"X-Form-Token: {found[1]}", name="x").status == 200
+
+
+def test_tokens_are_masked(browser: Browser) -> None:
+    """No two pages hold the same token, so that their compressed size tells nothing about it."""
+    browser.sign_up()
+    tokens = set()
+    for _ in range(5):
+        browser.open("/keys")
+        tokens.add(browser.page.form_token)
+    assert len(tokens) == 5
+
+
+def test_a_form_for_nobody(browser: Browser) -> None:
+    """A form that was sent after the session ended leads to the sign-in page."""
+    browser.sign_up()
+    token = browser.page.form_token
+    browser.cookies.clear()
+    answer = browser.post("/keys", **{"form-token": token}, name="x")
+    assert (answer.status, answer.headers["location"]) == (303, "/sign-in")
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/keys/", "/static/x/y.css", "/keys/%00", "/%ff"])
+def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
+    """A path that leads nowhere is a 404 page for a person, and JSON for a program."""
+    assert browser.open(path).status == 404
+    assert "There is nothing" in browser.page.text or "no such file" in browser.page.text
+    browser.sign_up()
+    assert browser.open(path).status == 404
+    assert "Sign out" in browser.page.text
+    assert browser.send("HEAD", path, b"").status == 404
+    answer = RawHttp(browser.house).ask(path)
+    assert answer.status == 404
+    assert answer.headers["content-type"].startswith("application/json")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PUT", "/keys", "GET, HEAD, POST"), ("GET", "/sign-out", "POST"), ("POST", "/", "GET, HEAD")],
+)
+def test_a_wrong_method_is_a_page(browser: Browser, method: str, path: str, allowed: str) -> None:
+    """A method that a page does not take is a 405 page that says which it takes."""
+    answer = browser.send(method, path, b"")
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+    assert f"takes {allowed}" in browser.page.text
+
+
+def test_a_body_that_is_too_large(browser: Browser) -> None:
+    """A form over 64 KiB is a 413 page and is not read."""
+    browser.sign_up()
+    token = browser.page.form_token
+    answer = browser.post("/keys", **{"form-token": token}, name="x" * MAX_BODY)
+    assert answer.status == 413
+    assert "That is too large" in browser.page.text
+
+
+@pytest.mark.parametrize("body", [b"name=%ff", b"name=%00", b"form-token=a&form-token=b", b"&&=&"])
+def test_a_form_that_can_not_be_read(browser: Browser, body: bytes) -> None:
+    """A form that is not percent-encoded UTF-8, or says a thing twice, is refused."""
+    browser.sign_up()
+    assert browser.send("POST", "/keys", body).status in (400, 403)
+
+
+def test_a_query_that_can_not_be_read(browser: Browser) -> None:
+    """So is a query, on an open page too."""
+    assert browser.open("/sign-in?next=%ff").status == 400
+    assert browser.open("/sign-in?next=a&next=b").status == 400
+
+
+@pytest.fixture
+def broken() -> Iterator[tuple[House, FaultyLane]]:
+    """A house whose reads can fail."""
+    reader = FaultyLane()
+    house = House(
+        config_in_memory(accounts=CHEAP), Lanes(DirectLane(), reader, DirectLane(), DirectLane())
+    )
+    yield house, reader
+    reader.fault = None
+    result_of(house.assembly.engine.close())
+
+
+def test_a_store_that_is_away(broken: tuple[House, FaultyLane]) -> None:
+    """A store that can't answer is a 503 page: nobody is told that they are signed out."""
+    house, reader = broken
+    browser = Browser(house)
+    browser.sign_up()
+    reader.fault = StoreUnavailable("the database can't answer now")
+    for path in ("/", "/keys", "/account", "/sign-in"):
+        answer = browser.open(path)
+        assert answer.status == 503
+        assert answer.headers["retry-after"] == "2"
+    reader.fault = None
+    assert browser.is_signed_in
+
+
+def test_a_crash_is_a_bland_page(
+    broken: tuple[House, FaultyLane], logged_failures: list[LogEvent]
+) -> None:
+    """A fault of ours is a page with a reference; the cause is in the log alone."""
+    house, reader = broken
+    browser = Browser(house)
+    browser.sign_up()
+    reader.fault = RuntimeError("a secret of ours")
+    answer = browser.open("/keys")
+    assert answer.status == 500
+    (event,) = logged_failures
+    assert event["reference"] in browser.page.text
+    assert "secret of ours" not in answer.body.decode()
+
+
+def test_static_files(browser: Browser) -> None:
+    """Files are kept for ever under an address that names their content, and compressed."""
+    browser.open("/")
+    paths = [one for one in browser.page.addresses if one.startswith("/static/")]
+    assert {path.rpartition(".")[2] for path in paths} == {"css", "js", "svg"}
+    for path in paths:
+        plain = browser.open(path)
+        assert plain.status == 200
+        assert plain.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert plain.headers["vary"] == "Accept-Encoding"
+        assert plain.headers["x-content-type-options"] == "nosniff"
+        small = browser.open(path, "Accept-Encoding: br, gzip;q=0.5")
+        assert small.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(small.body) == plain.body
+        assert browser.open(path, "Accept-Encoding: gzip;q=0").body == plain.body
+        other = re.sub("/static/[0-9a-f]+/", "/static/000000000000/", path)
+        assert browser.open(other).status == 404
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_the_first_page_is_small(house: House, signed_in: bool) -> None:
+    """The first page is under 60 KB with all that belongs to it, and asks for nothing else."""
+    browser = Browser(house)
+    if signed_in:
+        browser.sign_up()
+    plain = browser.open("/")
+    total = 0
+    for path in ["/", *{one for one in browser.page.addresses if one.startswith("/static/")}]:
+        connection = RawHttp(house)
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        connection.send(
+            request(path, "Accept: text/html", "Accept-Encoding: gzip", f"Cookie: {cookies}")
+        )
+        total += len(connection.received())
+    assert total < 20_000, "well under the promised 60 KB, with room for what is still to come"
+    assert len(plain.body) > 1_000
+
+
+def secure_house(**web: object) -> House:
+    """Make a house behind HTTPS."""
+    options = WebOptions(**web)  # type: ignore[arg-type]
+    return House(config_in_memory(accounts=CHEAP, web=options))
+
+
+@pytest.mark.parametrize(
+    ("web", "fields"),
+    [
+        ({"public_url": "https://mail.example"}, ()),
+        ({"trusted_proxies": ("10.0.0.0/8",)}, ("X-Forwarded-Proto: https",)),
+    ],
+)
+def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) -> None:
+    """Behind HTTPS cookies are Secure, bound to the host, and those of plain HTTP count nothing."""
+    house = secure_house(**web)
+    browser = Browser(house, "10.0.0.1", *fields)
+    browser.sign_up()
+    assert set(browser.cookies) == {"__Host-mailcheck-session", "__Host-mailcheck-visitor"}
+    assert browser.is_signed_in
+    browser.cookies = {"mailcheck-session": browser.cookies["__Host-mailcheck-session"]}
+    assert not browser.is_signed_in
+    house.close()
+
+
+def test_a_path_before_all() -> None:
+    """Where the service is reached below a path, all addresses on the pages begin with it."""
+    house = secure_house(public_url="https://tools.example/mail")
+    browser = Browser(house)
+    answer = browser.open("/")
+    assert answer.status == 200
+    ours = [one for one in browser.page.addresses if not one.startswith("#")]
+    assert ours
+    assert all(one.startswith("/mail/") for one in ours)
+    assert browser.open("/keys").headers["location"].startswith("/mail/sign-in?")
+    house.close()

@@ -1,0 +1,171 @@
+"""API keys on the dashboard: created, shown once, looked at, revoked."""
+
+import ast
+import json
+import re
+import shlex
+from html import unescape
+
+import pytest
+
+from mailcheck.operations.own_keys import MAX_KEYS
+from tests.house import House, run
+from tests.web.dashboard.browser import Browser
+
+
+@pytest.fixture
+def owner(browser: Browser) -> Browser:
+    """Somebody who is signed in and has no key yet."""
+    browser.sign_up("ann")
+    return browser
+
+
+def create(owner: Browser, name: str = "CI") -> str:
+    """Create a key by the form; gives its secret."""
+    owner.open("/keys")
+    answer = owner.submit("/keys", name=name)
+    assert answer.status == 200
+    found = re.search(r'id="new-key">(mck_[a-z2-7]{32})<', answer.body.decode())
+    assert found is not None
+    return found[1]
+
+
+def key_ids(owner: Browser) -> list[str]:
+    """Give the ids of the keys on the list, newest first."""
+    return re.findall(r'action="/keys/([a-z2-7]+)/revoke"', owner.open("/keys").body.decode())
+
+
+def test_a_key_from_the_dashboard_opens_the_api(owner: Browser) -> None:
+    """A new key is shown, and works from then on for the account's own inbox."""
+    secret = create(owner)
+    account = run(owner.house.assembly.accounts.find("ann"))
+    body = owner.house.get("/inbox", key=secret).json
+    assert body["address"].startswith(account.mailbox_name)
+
+
+def test_a_key_is_shown_once(owner: Browser) -> None:
+    """After that its first letters stand in the list, and the key nowhere."""
+    secret = create(owner, "Laptop")
+    for path in ("/keys", "/", "/account"):
+        assert secret not in owner.open(path).body.decode()
+    owner.open("/keys")
+    assert "Laptop" in owner.page.text
+    assert f"{secret[:8]}…" in owner.page.text
+
+
+def snippets(owner: Browser) -> tuple[str, dict[str, str]]:
+    """Create a key; gives it and what there is to paste."""
+    owner.open("/keys")
+    page = owner.submit("/keys", name="CI").body.decode()
+    found = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    secret = re.search(r'id="new-key">(\w+)<', page)
+    assert secret is not None
+    return secret[1], {name: unescape(text) for name, text in found}
+
+
+def test_what_there_is_to_paste(owner: Browser) -> None:
+    """Each snippet holds the key and the address of this service, with a button to copy it."""
+    secret, texts = snippets(owner)
+    assert set(texts) == {"curl", "python", "javascript", "claude", "mcp"}
+    for name, text in texts.items():
+        assert secret in text
+        assert "http://127.0.0.1:8080" in text
+        assert f"snippet-{name}" in owner.page.ids
+    ast.parse(texts["python"])
+    (server,) = json.loads(texts["mcp"])["mcpServers"].values()
+    assert server["url"] == "http://127.0.0.1:8080/mcp"
+    assert server["headers"] == {"Authorization": f"Bearer {secret}"}
+    words = shlex.split(texts["claude"].replace("\\\n", " "))
+    assert words[-1] == f"Authorization: Bearer {secret}"
+
+
+def test_the_use_of_a_key(owner: Browser) -> None:
+    """Today's and this minute's requests stand beside both limits; looking counts nothing."""
+    secret = create(owner)
+    owner.open("/keys")
+    assert "never" in owner.page.text
+    assert "0 of 1,000 today" in owner.page.text
+    for _ in range(3):
+        owner.house.get("/inbox", key=secret)
+    for path in ("/keys", "/keys", "/"):
+        owner.open(path)
+        assert "3 of 1,000 today" in owner.page.text
+        assert "3 of 60 this minute" in owner.page.text
+    assert owner.house.get("/inbox", key=secret).headers["x-ratelimit-remaining"] == "56"
+    owner.house.pass_time(60)
+    owner.open("/keys")
+    assert "4 of 1,000 today" in owner.page.text
+    assert "0 of 60 this minute" in owner.page.text
+    assert "2026-11-21 12:00 UTC" in owner.page.text
+
+
+def test_limits_of_a_keys_own(owner: Browser) -> None:
+    """A key with limits of its own is measured by these."""
+    accounts = owner.house.assembly.accounts
+    account = run(accounts.find("ann"))
+    run(accounts.issue_key(account, "big", per_minute=6000, per_day=1_000_000))
+    owner.open("/keys")
+    assert "0 of 1,000,000 today" in owner.page.text
+    assert "0 of 6,000 this minute" in owner.page.text
+
+
+def test_revoking(owner: Browser) -> None:
+    """A revoked key is off the list and opens nothing; the others go on."""
+    first, second = create(owner, "first"), create(owner, "second")
+    newest, oldest = key_ids(owner)
+    assert owner.follow(owner.submit(f"/keys/{oldest}/revoke")).status == 200
+    assert "The key has been revoked" in owner.page.text
+    assert key_ids(owner) == [newest]
+    assert owner.house.ask("GET", "/inbox", key=first).answer().status == 401
+    assert owner.house.ask("GET", "/inbox", key=second).answer().status == 200
+    owner.open("/keys")
+    assert owner.submit(f"/keys/{oldest}/revoke").status == 404
+
+
+def test_keys_of_others(owner: Browser) -> None:
+    """Nobody sees or revokes a key of another account; it is not told apart from none."""
+    create(owner, "a secret of ann")
+    (mine,) = key_ids(owner)
+    other = Browser(owner.house, "192.0.2.11")
+    other.sign_up("bob")
+    other.open("/keys")
+    assert "a secret of ann" not in other.page.text
+    answers = [other.submit(f"/keys/{one}/revoke") for one in (mine, "a" * 13)]
+    texts = {answer.body.decode().partition("<h1>")[2] for answer in answers}
+    assert [answer.status for answer in answers] == [404, 404]
+    assert len(texts) == 1
+    assert key_ids(owner) == [mine]
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\x07b", "a\u202eb", "a\r\nb"])
+def test_names_that_will_not_do(owner: Browser, name: str) -> None:
+    """A key needs a name that can be read; what was wrong is said beside the form."""
+    owner.open("/keys")
+    assert owner.submit("/keys", name=name).status == 400
+    assert "1 to 60 characters" in owner.page.text
+    assert key_ids(owner) == []
+
+
+def test_not_too_many_keys(owner: Browser) -> None:
+    """An account holds so many valid keys at a time: more would be a way around the limits."""
+    for number in range(MAX_KEYS):
+        create(owner, f"key {number}")
+    owner.open("/keys")
+    assert owner.submit("/keys", name="one more").status == 409
+    assert "at most 20 keys" in owner.page.text
+    owner.submit(f"/keys/{key_ids(owner)[0]}/revoke")
+    create(owner, "one more")
+
+
+def test_a_first_mail(house: House, owner: Browser) -> None:
+    """An empty inbox shows a command that sends a first mail; a full one shows what is there."""
+    owner.open("/")
+    account = run(house.assembly.accounts.find("ann"))
+    recipient = f"{account.mailbox_name}+signup@mailcheck.example"
+    assert f"--mail-rcpt {recipient}" in owner.page.text
+    assert "smtp://127.0.0.1:2525" in owner.page.text
+    house.receive(recipient)
+    owner.open("/")
+    assert "--mail-rcpt" not in owner.page.text
+    assert "1 message" in owner.page.text
+    assert "signup · 1" in owner.page.text

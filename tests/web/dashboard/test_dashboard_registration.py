@@ -1,0 +1,236 @@
+"""Who may make an account, how many of them, and how often it may be tried."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mailcheck.assembly import Lanes
+from mailcheck.config_options import WebOptions
+from mailcheck.core.instants import DAY, SECOND
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.invitations import INVITATION_DAYS
+from mailcheck.operations.sign_in import PER_ADDRESS, PER_NAME
+from tests.house import House, config_in_memory, run
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.lanes import FaultyLane
+
+Build = Callable[..., House]
+
+
+@pytest.fixture
+def build() -> Iterator[Build]:
+    """Build houses with some options of accounts."""
+    houses: list[House] = []
+
+    def make(web: WebOptions | None = None, **options: Any) -> House:
+        accounts = replace(CHEAP, **options)
+        house = House(config_in_memory(accounts=accounts, web=web or WebOptions()))
+        houses.append(house)
+        return house
+
+    yield make
+    for house in houses:
+        house.close()
+
+
+def count_accounts(house: House) -> int:
+    """Count all accounts."""
+    return len(run(house.assembly.accounts.accounts()))
+
+
+def test_closed(build: Build) -> None:
+    """Where registration is closed nobody can make an account, with an invitation neither."""
+    house = build(registration="closed")
+    code = run(house.assembly.dashboard.invitations.invite())
+    browser = Browser(house)
+    for path in ("/sign-up", f"/sign-up?invitation={code}"):
+        assert browser.open(path).status == 403
+        assert "made by the operator" in browser.page.text
+    browser.open("/sign-in")
+    assert "/sign-up" not in browser.page.addresses
+    form = {"name": "ann", "password": "correct horse", "invitation": code}
+    assert browser.submit("/sign-up", **form).status == 403
+    browser.open("/")
+    assert "/sign-up" not in browser.page.addresses
+    assert count_accounts(house) == 1
+
+
+def test_by_invitation(build: Build) -> None:
+    """An invitation makes one account; a name that is taken does not use it up."""
+    house = build(registration="invite")
+    code = run(house.assembly.dashboard.invitations.invite())
+    browser = Browser(house)
+    assert browser.open("/sign-up").status == 403
+    assert "you need an invitation" in browser.page.text.lower()
+    assert browser.open(f"/sign-up?invitation={code}").status == 200
+    form = {"password": "correct horse", "invitation": code}
+    assert browser.submit("/sign-up", name="first", **form).status == 409
+    assert browser.submit("/sign-up", name="ann", **form).status == 303
+    other = Browser(house, "192.0.2.11")
+    assert other.open(f"/sign-up?invitation={code}").status == 403
+    other.open("/sign-in")
+    assert other.submit("/sign-up", name="bob", **form).status == 403
+    assert "used before" in other.page.text
+    assert count_accounts(house) == 2
+
+
+@pytest.mark.parametrize("code", ["", "a" * 32, "\0", "x' OR 1=1", "\udcff", "é" * 100])
+def test_an_invitation_that_is_none(build: Build, code: str) -> None:
+    """What is no invitation opens nothing."""
+    house = build(registration="invite")
+    browser = Browser(house)
+    browser.open("/sign-in")
+    encoded = code.encode("utf-8", "surrogateescape").decode("latin-1")
+    form = {"name": "ann", "password": "correct horse", "invitation": encoded}
+    assert browser.submit("/sign-up", **form).status in (400, 403)
+    assert count_accounts(house) == 1
+
+
+def test_an_invitation_expires(build: Build) -> None:
+    """An invitation that nobody used ends after a week."""
+    house = build(registration="invite")
+    code = run(house.assembly.dashboard.invitations.invite())
+    house.pass_time(INVITATION_DAYS * DAY / SECOND - 1)
+    browser = Browser(house)
+    assert browser.open(f"/sign-up?invitation={code}").status == 200
+    house.pass_time(1)
+    assert browser.open(f"/sign-up?invitation={code}").status == 403
+
+
+def test_the_operator_invites(build: Build) -> None:
+    """Who is signed in as the operator makes links that work; nobody else can."""
+    house = build(registration="invite")
+    run(house.assembly.dashboard.sign_in.set_password(house.account, "operator's own"))
+    operator = Browser(house)
+    operator.follow(operator.sign_in("first", "operator's own"))
+    operator.open("/account")
+    assert operator.submit("/account/invitations").status == 200
+    found = re.search(
+        r"http://127.0.0.1:8080(/sign-up\?invitation=([a-z2-7]+))", operator.page.text
+    )
+    assert found is not None
+    browser = Browser(house, "192.0.2.11")
+    assert browser.open(found[1]).status == 200
+    code = found[2]
+    form = {"name": "ann", "password": "correct horse", "invitation": code}
+    browser.follow(browser.submit("/sign-up", **form))
+    browser.open("/account")
+    assert "/account/invitations" not in browser.page.addresses
+    assert browser.submit("/account/invitations").status == 403
+
+
+def test_accounts_of_one_address(build: Build) -> None:
+    """An address makes so many accounts a day; others, and the next day, are not touched by it."""
+    house = build(per_address=2)
+    for number in range(2):
+        assert Browser(house).sign_up(f"ann{number}").status == 200
+    browser = Browser(house)
+    browser.open("/sign-up")
+    answer = browser.submit("/sign-up", name="ann2", password="correct horse")
+    assert answer.status == 429
+    assert int(answer.headers["retry-after"]) >= 1
+    assert "too many accounts" in browser.page.text.lower()
+    assert Browser(house, "192.0.2.77").sign_up("bob").status == 200
+    house.pass_time(DAY / SECOND)
+    assert Browser(house).sign_up("ann2").status == 200
+
+
+def test_what_is_refused_is_no_account(build: Build) -> None:
+    """A name that is taken or a password that will not do uses up nothing of that number."""
+    house = build(per_address=1)
+    browser = Browser(house)
+    browser.open("/sign-up")
+    for name, password in (("first", "correct horse"), ("ann", "short"), ("", "correct horse")):
+        assert browser.submit("/sign-up", name=name, password=password).status in (400, 409)
+    assert browser.submit("/sign-up", name="ann", password="correct horse").status == 303
+
+
+def test_addresses_behind_a_proxy(build: Build) -> None:
+    """Behind a trusted proxy the client's own address counts; nobody else can choose theirs."""
+    house = build(WebOptions(trusted_proxies=("10.0.0.1/32",)), per_address=1)
+
+    def statuses(peer: str) -> list[int]:
+        found = []
+        for client in ("198.51.100.1", "198.51.100.2"):
+            browser = Browser(house, peer, f"X-Forwarded-For: {client}")
+            browser.open("/sign-up")
+            name = f"{peer} {client}"
+            answer = browser.submit("/sign-up", name=name, password="correct horse")
+            found.append(answer.status)
+        return found
+
+    assert statuses("10.0.0.1") == [303, 303]
+    assert statuses("203.0.113.5") == [303, 429]
+
+
+def test_an_ipv6_network_is_one_client(build: Build) -> None:
+    """The addresses of one /64 count as one: a host has all of them."""
+    house = build(per_address=1)
+    assert Browser(house, "2001:db8:1::1").sign_up("ann").status == 200
+    browser = Browser(house, "2001:db8:1::2")
+    browser.open("/sign-up")
+    assert browser.submit("/sign-up", name="bob", password="correct horse").status == 429
+    assert Browser(house, "2001:db8:2::1").sign_up("bob").status == 200
+
+
+def test_attempts_of_one_address(house: House) -> None:
+    """An address that tries one name after the other is stopped, until the next minute."""
+    Browser(house, "192.0.2.1").sign_up("ann")
+    browser = Browser(house)
+    for number in range(PER_ADDRESS.per_minute):
+        assert browser.sign_in(f"name{number}", "wrong horse!").status == 403
+    answer = browser.sign_in("ann")
+    assert answer.status == 429
+    assert answer.headers["retry-after"] == "60"
+    assert "try again in 60 seconds" in browser.page.text
+    assert Browser(house, "192.0.2.2").sign_in("ann").status == 303
+    house.pass_time(60)
+    assert browser.sign_in("ann").status == 303
+
+
+def test_attempts_for_one_name(house: House) -> None:
+    """An account that is tried from many addresses is closed to all of them, until the minute ends.
+
+    Neither spaces nor capital letters make another name of it, and one that
+    does not exist is closed in the same way.
+    """
+    Browser(house, "192.0.2.1").sign_up("ann")
+    for name in ("ann", "nobody"):
+        spellings = [name, f" {name}", name.upper(), f"{name} "]
+        for number in range(PER_NAME.per_minute):
+            browser = Browser(house, f"198.51.100.{number}")
+            assert browser.sign_in(spellings[number % 4], "wrong horse!").status == 403
+        assert Browser(house, "192.0.2.5").sign_in(name).status == 429
+    house.pass_time(60)
+    assert Browser(house, "192.0.2.5").sign_in("ann").status == 303
+
+
+def test_attempts_to_change_a_password(browser: Browser) -> None:
+    """A stolen session can't be used to guess the password fast."""
+    browser.sign_up("ann")
+    browser.open("/account")
+    new = "battery staple"
+    form = {"old": "wrong horse!", "new": new, "again": new}
+    for _ in range(PER_NAME.per_minute):
+        assert browser.submit("/account/password", **form).status == 403
+    form["old"] = "correct horse"
+    assert browser.submit("/account/password", **form).status == 429
+
+
+def test_who_is_unknown_takes_as_long() -> None:
+    """A name that does not exist, or has no password, costs one hash just as a wrong password."""
+    lane = FaultyLane()
+    direct = DirectLane()
+    house = House(config_in_memory(accounts=CHEAP), Lanes(direct, direct, direct, lane))
+    Browser(house, "192.0.2.1").sign_up("ann")
+    costs = []
+    for name in ("ann", "nobody", "first", ""):
+        before = lane.calls
+        assert Browser(house).sign_in(name, "wrong horse!").status == 403
+        costs.append(lane.calls - before)
+    assert costs == [1, 1, 1, 1]
+    house.close()

@@ -1,0 +1,215 @@
+"""Signing up, in and out: who gets a session, and what is told to who does not."""
+
+import pytest
+
+from mailcheck.core.instants import DAY, MINUTE, SECOND
+from mailcheck.operations.dashboard_sessions import IDLE_LIFE, WHOLE_LIFE
+from mailcheck.operations.passwords import ScryptCost, write_hash
+from mailcheck.storage.password_store import SqlPasswordStore
+from tests.house import House, result_of, run
+from tests.web.dashboard.browser import Browser
+
+WRONG = "No account has this name and this password."
+
+
+def session(browser: Browser) -> str:
+    """Give what the session's cookie holds."""
+    return browser.cookies["mailcheck-session"]
+
+
+def test_signing_up(browser: Browser) -> None:
+    """Who signs up is signed in at once, to an account with an inbox of its own."""
+    overview = browser.sign_up("ann")
+    assert overview.status == 200
+    assert "Welcome: your account and its inbox are ready." in browser.page.text
+    account = run(browser.house.assembly.accounts.find("ann"))
+    assert f"{account.mailbox_name}@mailcheck.example" in browser.page.text
+    assert not account.is_operator
+
+
+def test_signing_in_and_out(house: House, browser: Browser) -> None:
+    """Name and password open a session, and signing out ends it, here and in the store."""
+    browser.sign_up("ann")
+    other = Browser(house, "192.0.2.11")
+    assert other.follow(other.sign_in("ann")).status == 200
+    assert other.is_signed_in
+    stolen = dict(other.cookies)
+    answer = other.submit("/sign-out")
+    assert other.follow(answer).status == 200
+    assert "You have signed out." in other.page.text
+    assert "mailcheck-session" not in other.cookies
+    other.cookies = stolen
+    assert not other.is_signed_in
+    assert browser.is_signed_in
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("ann", "wrong horse!"),
+        ("ann", ""),
+        ("ann", "correct horse "),
+        ("ann", "Correct horse"),
+        ("bob", "correct horse"),
+        ("Ann", "correct horse"),
+        ("", ""),
+        ("first", ""),
+        ("first", "correct horse"),
+        ("ann", "x" * 400),
+        ("a" * 400, "correct horse"),
+    ],
+)
+def test_what_is_wrong_is_not_told(browser: Browser, name: str, password: str) -> None:
+    """A wrong name and a wrong password get the same answer, and no session."""
+    browser.sign_up("ann")
+    stranger = Browser(browser.house, "192.0.2.99")
+    answer = stranger.sign_in(name, password)
+    assert answer.status == 403
+    assert WRONG in stranger.page.text
+    assert "mailcheck-session" not in stranger.cookies
+
+
+def test_a_name_is_taken_once(house: House, browser: Browser) -> None:
+    """A name that is there already is refused, and what was typed stays in the form."""
+    browser.sign_up("ann")
+    other = Browser(house, "192.0.2.11")
+    other.open("/sign-up")
+    answer = other.submit("/sign-up", name=" ann ", password="another horse")
+    assert answer.status == 409
+    assert "There is an account named 'ann' already." in other.page.text
+    assert not other.is_signed_in
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "problem"),
+    [
+        ("", "correct horse", "1 to 64 characters"),
+        ("x" * 65, "correct horse", "1 to 64 characters"),
+        ("a\tb", "correct horse", "can't be seen"),
+        ("a\u202eb", "correct horse", "can't be seen"),
+        ("ann", "short", "at least 10"),
+        ("ann", "x" * 201, "at most 200"),
+        ("ann", "aaaaaaaaaaaa", "guessed at once"),
+        ("ann.of.the.shop", "Ann.of.the.Shop", "guessed at once"),
+    ],
+)
+def test_what_will_not_do(browser: Browser, name: str, password: str, problem: str) -> None:
+    """A name that can't be read and a password that is easily guessed are refused with the why."""
+    browser.open("/sign-up")
+    answer = browser.submit("/sign-up", name=name, password=password)
+    assert answer.status == 400
+    assert problem in browser.page.text
+    assert len(run(browser.house.assembly.accounts.accounts())) == 1
+
+
+def test_a_session_is_always_new(house: House, browser: Browser) -> None:
+    """A session that was slipped under somebody before they signed in is not theirs after it."""
+    browser.sign_up("ann")
+    attacker = Browser(house, "192.0.2.66")
+    attacker.sign_up("mallory", "evil enough horse")
+    planted = session(attacker)
+    victim = Browser(house, "192.0.2.11")
+    victim.cookies["mailcheck-session"] = planted
+    victim.open("/account")
+    victim.follow(victim.submit("/sign-in", name="ann", password="correct horse"))
+    assert session(victim) != planted
+    assert victim.open("/account").status == 200
+    assert "ann" in victim.page.text
+    made_up = Browser(house, "192.0.2.12")
+    made_up.cookies["mailcheck-session"] = "a" * 32
+    made_up.sign_in("ann")
+    assert session(made_up) != "a" * 32
+    assert not attacker.is_signed_in, "signing in ends the session that the browser had"
+
+
+def test_sessions_that_are_not_used_end(house: House, browser: Browser) -> None:
+    """A session ends a week after its last use, and no later than 30 days after it began."""
+    browser.sign_up("ann")
+    house.pass_time((IDLE_LIFE - MINUTE) / SECOND)
+    assert browser.is_signed_in
+    house.pass_time((IDLE_LIFE - 10 * MINUTE) / SECOND)
+    assert browser.is_signed_in
+    house.pass_time((IDLE_LIFE + MINUTE) / SECOND)
+    assert not browser.is_signed_in
+
+
+def test_sessions_end_however_much_they_are_used(house: House, browser: Browser) -> None:
+    """Using it every day keeps a session for 30 days and not for longer."""
+    browser.sign_up("ann")
+    for _ in range(WHOLE_LIFE // DAY - 1):
+        house.pass_time(DAY / SECOND)
+        assert browser.is_signed_in
+    house.pass_time(DAY / SECOND)
+    assert not browser.is_signed_in
+
+
+def test_changing_the_password(house: House, browser: Browser) -> None:
+    """A new password ends all other sessions; the old one opens nothing any more."""
+    browser.sign_up("ann")
+    other = Browser(house, "192.0.2.11")
+    other.sign_in("ann")
+    assert other.is_signed_in
+    before = session(browser)
+    browser.open("/account")
+    new = "battery staple"
+    answer = browser.submit("/account/password", old="correct horse", new=new, again=new)
+    assert browser.follow(answer).status == 200
+    assert "Your password has been changed." in browser.page.text
+    assert session(browser) != before
+    assert not other.is_signed_in
+    assert other.sign_in("ann", "correct horse").status == 403
+    assert other.sign_in("ann", new).status == 303
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "again", "status", "problem"),
+    [
+        ("wrong horse!", "battery staple", "battery staple", 403, "not your present password"),
+        ("correct horse", "battery staple", "battery stable", 400, "not the same both times"),
+        ("correct horse", "short", "short", 400, "at least 10"),
+        ("", "", "", 400, "at least 10"),
+    ],
+)
+def test_a_password_that_is_not_changed(
+    browser: Browser, old: str, new: str, again: str, status: int, problem: str
+) -> None:
+    """What is wrong is said, and the old password and the session stay."""
+    browser.sign_up("ann")
+    browser.open("/account")
+    answer = browser.submit("/account/password", old=old, new=new, again=again)
+    assert answer.status == status
+    assert problem in browser.page.text
+    assert browser.is_signed_in
+    assert Browser(browser.house).sign_in("ann").status == 303
+
+
+def test_who_is_signed_in_needs_no_form(browser: Browser) -> None:
+    """The sign-in page sends who is signed in on to where they wanted to go."""
+    browser.sign_up("ann")
+    assert browser.open("/sign-in?next=/keys").headers["location"] == "/keys"
+
+
+def test_the_page_that_was_wanted(browser: Browser) -> None:
+    """Who has to sign in first lands on the page that they asked for, with its parameters."""
+    browser.sign_up("ann")
+    other = Browser(browser.house, "192.0.2.11")
+    answer = other.open("/keys?done=key-revoked&x=%2F")
+    assert answer.status == 303
+    form = other.follow(answer).body.decode()
+    assert 'name="next" value="/keys?done=key-revoked&amp;x=%2F"' in form
+    wanted = "/keys?done=key-revoked&x=%2F"
+    answer = other.submit("/sign-in", name="ann", password="correct horse", next=wanted)
+    assert answer.headers["location"] == wanted
+
+
+def test_hashes_follow_the_cost(browser: Browser) -> None:
+    """A hash that was made at another cost is made anew when its owner signs in."""
+    assembly = browser.house.assembly
+    account = run(assembly.accounts.add("ann"))
+    store = SqlPasswordStore(assembly.engine)
+    old = write_hash("correct horse", b"salt", ScryptCost(11, 8, 1))
+    result_of(store.set_password(account.id, old, assembly.now()))
+    for _ in range(2):
+        assert Browser(browser.house).sign_in("ann").status == 303
+        kept = result_of(store.find_password("ann")).password_hash
+        assert kept.startswith("$scrypt$ln=10,r=8,p=3$")
