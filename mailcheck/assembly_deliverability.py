@@ -20,7 +20,7 @@ from mailcheck.operations.find_test import FindTest
 from mailcheck.operations.generate_test import GenerateTest
 from mailcheck.operations.receive_for_tests import ReceiveForTests
 from mailcheck.operations.recheck_test import RecheckTest
-from mailcheck.operations.run_test_checks import RunTestChecks
+from mailcheck.operations.run_test_checks import RENEWAL, RunTestChecks
 from mailcheck.operations.score_message import ScoreMessage
 from mailcheck.operations.share_test import ShareTest
 from mailcheck.operations.wait_for_test import WaitForTest
@@ -86,6 +86,8 @@ class DeliverabilityAssembly:
         """Give the services of the tests; parked waits are ended before them."""
         retention = DeliverabilityRetention(self.store, self._now)
         return [
-            AnalysisService(self.runner, self._reactor),
+            AnalysisService(self.runner),
+            # Stopped before it: a round under way would begin new analyses.
+            PeriodicService("renewing leases", RENEWAL, self.runner.renew, self._reactor),
             PeriodicService("retention of tests", INTERVAL, retention.sweep, self._reactor),
         ]

@@ -78,7 +78,8 @@ def next_state(state: State, trigger: Trigger) -> State:
     try:
         return TRANSITIONS[state, trigger]
     except KeyError:
-        raise IllegalTransition(f"a test that is {state.value} can't move by {trigger}") from None
+        move = f"a test that is {state.value} can't move by {trigger.value}"
+        raise IllegalTransition(move) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def parse_local_part(local_part: str) -> DeliverabilityTestId | None:
     """
     folded = local_part.lower()
     test_id = folded.removeprefix(ADDRESS_PREFIX)
-    if test_id == folded or not is_test_id(test_id):
+    if not local_part.isascii() or test_id == folded or not is_test_id(test_id):
         return None
     return DeliverabilityTestId(test_id)
 
@@ -167,8 +168,9 @@ class DeliverabilityResult:
 
 @dataclass(frozen=True, slots=True)
 class ListedTest:
-    """A test in a list: ``tenths`` when it is completed, ``header`` once it has a mail."""
+    """A test in a list: ``tenths`` when it is completed, the rest once it has a mail."""
 
     test: DeliverabilityTest
     tenths: int | None = None
     header: HeaderSummary | None = None
+    envelope_sender: str = ""

@@ -1,14 +1,19 @@
-"""What every `WakeUps` promises."""
+"""What every `WakeUps` and every `DeliverabilityWakeUps` promises."""
 
 from collections.abc import Callable
 
 import pytest
 
-from mailcheck.cluster.local import LocalWakeUps
-from mailcheck.core.identifiers import AccountId
+from mailcheck.cluster.local import LocalDeliverabilityWakeUps, LocalWakeUps
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.operations.deliverability_ports import DeliverabilityWakeUps
 from mailcheck.operations.ports import WakeUps
 
 IMPLEMENTATIONS: dict[str, Callable[[], WakeUps]] = {"in this process": LocalWakeUps}
+
+OF_TESTS: dict[str, Callable[[], DeliverabilityWakeUps]] = {
+    "in this process": LocalDeliverabilityWakeUps
+}
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 
@@ -33,3 +38,17 @@ def test_everyone_hears(wake_ups: WakeUps) -> None:
 def test_nobody_listens(wake_ups: WakeUps) -> None:
     """A hint that nobody listens to is lost without harm."""
     wake_ups.publish(ANN)
+
+
+@pytest.mark.parametrize("implementation", list(OF_TESTS))
+def test_everyone_hears_of_tests(implementation: str) -> None:
+    """Whoever listens hears of every test that has moved from then on."""
+    wake_ups = OF_TESTS[implementation]()
+    one, two = DeliverabilityTestId("one"), DeliverabilityTestId("two")
+    heard: list[tuple[str, DeliverabilityTestId]] = []
+    wake_ups.publish(one)
+    wake_ups.listen(lambda test_id: heard.append(("a", test_id)))
+    wake_ups.publish(one)
+    wake_ups.listen(lambda test_id: heard.append(("b", test_id)))
+    wake_ups.publish(two)
+    assert heard == [("a", one), ("a", two), ("b", two)]

@@ -1,0 +1,105 @@
+"""Deliverability tests: their states, the moves between them, and their addresses."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.deliverability_tests import (
+    IllegalTransition,
+    State,
+    Trigger,
+    is_test_id,
+    local_part_of,
+    next_state,
+    parse_local_part,
+)
+from mailcheck.core.identifiers import DeliverabilityTestId
+from mailcheck.core.share_links import format_test_share_token, parse_test_share_token
+
+MOVES = {
+    ("pending", Trigger.MAIL_STORED): "processing",
+    ("pending", Trigger.ADDRESS_EXPIRED): "expired",
+    ("processing", Trigger.CHECKS_DONE): "completed",
+    ("processing", Trigger.ANALYSIS_FAILED): "error",
+    ("completed", Trigger.RECHECK): "processing",
+    ("error", Trigger.RECHECK): "processing",
+}
+
+TEST_IDS = st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", min_size=13, max_size=13)
+
+
+@pytest.mark.parametrize(("state", "trigger"), list(product(State, Trigger)))
+def test_every_move(state: State, trigger: Trigger) -> None:
+    """Each state moves by the triggers it has, to where they lead, and by no other."""
+    expected = MOVES.get((state.value, trigger))
+    if expected is None:
+        with pytest.raises(IllegalTransition, match=f"{state.value} .* {trigger.value}"):
+            next_state(state, trigger)
+    else:
+        assert next_state(state, trigger).value == expected
+
+
+def test_final_states() -> None:
+    """Clients stop asking at completed, expired and error."""
+    finals = {state.value for state in State if state.is_final}
+    assert finals == {"completed", "expired", "error"}
+
+
+@given(TEST_IDS, st.data())
+def test_an_address_in_any_case(test_id: str, data: st.DataObject) -> None:
+    """The local part of a test leads back to it, in whatever case it is written."""
+    local_part = local_part_of(DeliverabilityTestId(test_id))
+    cases = data.draw(st.lists(st.booleans(), min_size=18, max_size=18))
+    written = "".join(
+        letter.upper() if is_upper else letter
+        for letter, is_upper in zip(local_part, cases, strict=True)
+    )
+    assert parse_local_part(written) == test_id
+
+
+@given(st.text(max_size=30))
+def test_any_local_part(text: str) -> None:
+    """A local part is a test's exactly when it is what such a test would have."""
+    test_id = parse_local_part(text)
+    assert test_id is None or local_part_of(test_id) == text.lower()
+
+
+@pytest.mark.parametrize(
+    "local_part",
+    [
+        "",
+        "test-",
+        "test-a",
+        "abcdefghijklm",
+        "dev-abcdefghijklm",
+        "test-abcdefghijklm+x",
+        "test-abcdefghijklmn",
+        "test-abcdefghijkl1",
+        "test-abcdefghijklm\n",
+        "test-\u017fbcdefghijklm",
+        "test-\u0430bcdefghijklm",
+        "test-\u212abcdefghijklm",
+    ],
+)
+def test_what_is_no_address(local_part: str) -> None:
+    """Tags, other lengths, other prefixes and letters that only look alike make no test's."""
+    assert parse_local_part(local_part) is None
+
+
+@given(TEST_IDS, TEST_IDS)
+def test_share_tokens(test_id: str, secret: str) -> None:
+    """A share token gives back the test and the secret that it was made of."""
+    token = format_test_share_token(DeliverabilityTestId(test_id), secret)
+    assert parse_test_share_token(token) == (test_id, secret)
+
+
+@given(st.text(max_size=60))
+def test_any_share_token(token: str) -> None:
+    """Any text is a token or is refused; the test in it has the form of one then."""
+    try:
+        test_id, _ = parse_test_share_token(token)
+    except ValueError:
+        return
+    assert is_test_id(test_id)

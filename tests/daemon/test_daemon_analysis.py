@@ -1,0 +1,204 @@
+"""The life of deliverability tests in a daemon: taken up, kept, let go, expired and forgotten."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.deliverability_tests import (
+    DeliverabilityTest,
+    State,
+    StoredReport,
+    local_part_of,
+)
+from mailcheck.core.errors import DeliverabilityTestNotFound
+from mailcheck.core.instants import DAY, SECOND
+from mailcheck.daemon.analysis_service import AnalysisService
+from mailcheck.daemon.deliverability_retention import BATCH, DeliverabilityRetention
+from mailcheck.daemon.parked_waits import ParkedWaits
+from mailcheck.operations.run_test_checks import RENEWAL
+from tests.fakes.analyst import REPORT, Analyst
+from tests.house import House, result_of, run
+
+
+class Runner:
+    """Stands for the analyses; notes what it is told, and starts slowly."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.started: Deferred[None] = Deferred()
+
+    async def start(self) -> None:
+        """Note it, and wait."""
+        self.told.append("start")
+        await self.started
+        self.told.append("started")
+
+    async def stop(self) -> None:
+        """Note it."""
+        self.told.append("stop")
+
+
+@pytest.fixture
+def services(house: House) -> Iterator[list[Any]]:
+    """The services of the tests in a house, with an analysis that is ended by hand."""
+    house.assembly.tests.analyse = Analyst()
+    services = house.assembly.tests.services()
+    yield services
+    for service in reversed(services):
+        if service.running:
+            result_of(service.stopService())
+
+
+def start(services: list[Any]) -> None:
+    """Start the services in their order."""
+    for service in services:
+        service.startService()
+
+
+def generate(house: House) -> DeliverabilityTest:
+    """Make a test."""
+    operations = house.assembly.tests.operations
+    test: DeliverabilityTest = run(operations.generate.generate(house.account.id))
+    return test
+
+
+def receive(house: House, test: DeliverabilityTest) -> None:
+    """Receive a mail for a test."""
+    house.receive(f"{local_part_of(test.id)}@mailcheck.example")
+
+
+def state(house: House, test: DeliverabilityTest) -> State:
+    """Give the state of a test."""
+    find = house.assembly.tests.operations.find
+    state: State = run(find.one(house.account.id, test.id)).test.state
+    return state
+
+
+def test_a_daemon_that_starts(house: House, services: list[Any]) -> None:
+    """What came in before the start is analysed then."""
+    test = generate(house)
+    receive(house, test)
+    start(services)
+    analyst: Any = house.assembly.tests.analyse
+    assert state(house, test) is State.PROCESSING
+    analyst.report()
+    assert state(house, test) is State.COMPLETED
+
+
+def test_a_daemon_that_stops(house: House, services: list[Any]) -> None:
+    """What is under way when the daemon stops is dropped, and completed after the next start."""
+    start(services)
+    analyst: Any = house.assembly.tests.analyse
+    test = generate(house)
+    receive(house, test)
+    for service in reversed(services):
+        result_of(service.stopService())
+    assert analyst.cancelled == 1
+    assert house.clock.getDelayedCalls() == []
+    house.assembly.tests.analyse = second = Analyst()
+    start(services)
+    second.report()
+    assert state(house, test) is State.COMPLETED
+
+
+def test_a_long_analysis(house: House, services: list[Any]) -> None:
+    """An analysis that takes longer than a lease is neither lost nor begun twice."""
+    start(services)
+    analyst: Any = house.assembly.tests.analyse
+    test = generate(house)
+    receive(house, test)
+    for _ in range(10):
+        house.clock.advance(RENEWAL)
+    assert len(analyst.mails) == 1
+    analyst.report(StoredReport(10, "{}"))
+    assert state(house, test) is State.COMPLETED
+
+
+def test_tests_expire_and_are_forgotten(house: House, services: list[Any]) -> None:
+    """In a running daemon tests without a mail expire after an hour; all go after seven days."""
+    start(services)
+    unused, used = generate(house), generate(house)
+    house.clock.advance(60)
+    receive(house, used)
+    analyst: Any = house.assembly.tests.analyse
+    analyst.report(REPORT)
+    house.clock.advance(3600)
+    assert (state(house, unused), state(house, used)) == (State.EXPIRED, State.COMPLETED)
+    rows = run_sql(house, "SELECT state FROM deliverability_test ORDER BY state")
+    assert rows == [("completed",), ("expired",)]
+    house.clock.advance(7 * DAY / SECOND)
+    for test in (unused, used):
+        with pytest.raises(DeliverabilityTestNotFound):
+            state(house, test)
+    assert run_sql(house, "SELECT id FROM deliverability_test") == []
+    assert run_sql(house, "SELECT id FROM delivery") == []
+
+
+def run_sql(house: House, sql: str) -> list[Any]:
+    """Read rows from the store itself."""
+    rows: list[Any] = result_of(house.assembly.engine.read(lambda t: t.rows(sql)))
+    return rows
+
+
+class Batches:
+    """A store that has so much to expire, and to forget."""
+
+    def __init__(self, expiring: int, forgetting: int) -> None:
+        self.left = {"expire": expiring, "forget": forgetting}
+        self.calls: list[tuple[str, int]] = []
+
+    async def _take(self, name: str, limit: int) -> int:
+        count = min(limit, self.left[name])
+        self.left[name] -= count
+        self.calls.append((name, count))
+        return count
+
+    def expire(self, now: int, limit: int) -> "Deferred[int]":
+        """Expire some."""
+        return Deferred.fromCoroutine(self._take("expire", limit))
+
+    def forget(self, now: int, limit: int) -> "Deferred[int]":
+        """Forget some."""
+        return Deferred.fromCoroutine(self._take("forget", limit))
+
+
+def test_a_round_leaves_nothing(house: House) -> None:
+    """A round goes on, a bounded piece at a time, until nothing is left."""
+    store: Any = Batches(BATCH, 2 * BATCH + 1)
+    run(DeliverabilityRetention(store, house.assembly.now).sweep())
+    assert store.left == {"expire": 0, "forget": 0}
+    assert max(count for _, count in store.calls) == BATCH
+
+
+def test_a_stop_waits_for_the_start() -> None:
+    """A daemon that is stopped while it starts is started first: nothing begins after its end."""
+    runner: Any = Runner()
+    service = AnalysisService(runner)
+    service.startService()
+    stopped = service.stopService()
+    assert not stopped.called
+    runner.started.callback(None)
+    result_of(stopped)
+    assert runner.told == ["start", "started", "stop"]
+
+
+def test_parked_waits_of_all_kinds() -> None:
+    """Waits for messages and waits for tests are ended together."""
+    closed: list[str] = []
+
+    class Feeds:
+        """Notes that it is closed."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def close(self) -> None:
+            """Note it."""
+            closed.append(self._name)
+
+    service = ParkedWaits(Feeds("messages"), Feeds("tests"))
+    service.startService()
+    service.stopService()
+    assert closed == ["messages", "tests"]
