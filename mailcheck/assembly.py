@@ -14,7 +14,7 @@ from mailcheck.assembly_inbox_pages import inbox_pages
 from mailcheck.assembly_lanes import Lanes as Lanes
 from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly_probes import Probes
-from mailcheck.assembly_scoring import ScoringAssembly
+from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -93,7 +93,9 @@ class Assembly:
         resolvers = open_resolvers(config, reactor, random_bytes)
         outside = Probes(config, reactor, resolvers.plain)
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
-        self.scoring = ScoringAssembly(config, reactor, lanes.analysis, lambda: self.checks)
+        self.scoring = ScoringAssembly(
+            config, scoring_settings(config), reactor, lanes.analysis, lambda: self.checks
+        )
         self.tests.analyse = self.scoring.analyse
 
     def _build_storage(self) -> None:

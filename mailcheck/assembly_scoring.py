@@ -26,9 +26,14 @@ class ScoringAssembly:
     """
 
     def __init__(
-        self, config: Config, reactor: Any, lane: Lane, checks: Callable[[], ChecksAssembly]
+        self,
+        config: Config,
+        settings: ScoringSettings,
+        reactor: Any,
+        lane: Lane,
+        checks: Callable[[], ChecksAssembly],
     ) -> None:
-        self._config = config
+        self._settings = settings
         self._reactor = reactor
         self._lane = lane
         self._checks = checks
@@ -47,7 +52,7 @@ class ScoringAssembly:
                 self.content_filter,
                 self._lane,
             ),
-            scoring_settings(self._config),
+            self._settings,
             self._reactor,
         )
         return await scoring.score(mail, records)
@@ -58,7 +63,7 @@ class ScoringAssembly:
 
 
 def scoring_settings(config: Config) -> ScoringSettings:
-    """Give what an analysis depends on besides the mail."""
+    """Give what an analysis depends on besides the mail, as the daemon has it."""
     smtp = config.smtp
 
     def offers_tls(session: Session) -> bool:

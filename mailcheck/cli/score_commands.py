@@ -1,0 +1,145 @@
+"""``mailcheck score FILE``: the score of a mail in a file, without a daemon."""
+
+import argparse
+import contextlib
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import react
+
+from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly_probes import Probes
+from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
+from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
+from mailcheck.checks.deliverability.report import Area
+from mailcheck.cli.check_progress import Progress
+from mailcheck.cli.check_texts import Painter
+from mailcheck.cli.commands import (
+    EXIT_FINE,
+    EXIT_PROBLEM,
+    EXIT_UNDETERMINED,
+    EXIT_USAGE,
+    Console,
+)
+from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_records
+from mailcheck.cli.score_texts import describe_report
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import instant_of
+from mailcheck.lanes.direct import DirectLane
+from mailcheck.operations.score_mail_report import DeliverabilityReport
+from mailcheck.wire.deliverability_findings import points
+from mailcheck.wire.deliverability_report import render_report
+
+FAIL_UNDER = 8.0
+"""A score below it is a problem: something that receivers ask for is missing."""
+
+_EPILOG = (
+    "Exit status: 0 fine, 1 the score is below --fail-under, 2 usage, 3 something could not be"
+    " determined."
+)
+
+
+def add_score_commands(groups: Any) -> None:
+    """Add the command to the parser."""
+    parser = groups.add_parser(
+        "score", help="score a mail in a file, as a deliverability test does", epilog=_EPILOG
+    )
+    parser.add_argument("file", metavar="FILE", help="the mail as it was received; - reads stdin")
+    parser.add_argument("--ip", help="the address that the mail came from")
+    parser.add_argument("--helo", help="the name with which the sending server greeted")
+    parser.add_argument("--mail-from", help='the envelope sender; "<>" for none')
+    parser.add_argument(
+        "--from-headers",
+        action="store_true",
+        help="read what is not given from the topmost Return-Path and Received of the file",
+    )
+    parser.add_argument(
+        "--no-tls", action="store_true", help="the mail came without encryption, which was offered"
+    )
+    parser.add_argument(
+        "--record",
+        action="append",
+        default=[],
+        metavar='"NAME TYPE VALUE"',
+        help="judge as if this DNS record were published; may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
+    parser.add_argument(
+        "--fail-under",
+        type=float,
+        default=FAIL_UNDER,
+        metavar="SCORE",
+        help=f"what counts as a problem ({FAIL_UNDER:g})",
+    )
+    parser.set_defaults(command=_score)
+
+
+def _score(options: argparse.Namespace, console: Console) -> int:
+    try:
+        found, report = _run(options, console)
+    except InvalidParameter as problem:
+        console.remark(f"mailcheck: {problem}")
+        return EXIT_USAGE
+    if found.assumed:
+        words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
+        console.remark(f"read from the file's own header, not verified: {words}")
+    if options.json:
+        shape = {**render_report(report), "assumed": dict(found.assumed)}
+        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+    else:
+        is_coloured = console.output.isatty() and not os.environ.get("NO_COLOR")
+        for line in describe_report(report, Painter(is_coloured=is_coloured)):
+            console.say(line)
+    return judge_report(report, options.fail_under)
+
+
+def judge_report(report: DeliverabilityReport, fail_under: float) -> int:
+    """Give the exit status of a report.
+
+    A content filter that is not there is the usual case on a developer's machine.
+    """
+    if points(report.score.tenths) < fail_under:
+        return EXIT_PROBLEM
+    unknown = {check.area for check in report.score.undetermined}
+    outcome = report.evidence.content_filter
+    if isinstance(outcome, FilterUnavailable) and outcome.problem in (
+        FilterProblem.OFF,
+        FilterProblem.NOT_INSTALLED,
+    ):
+        unknown.discard(Area.SPAMASSASSIN)
+    return EXIT_UNDETERMINED if unknown else EXIT_FINE
+
+
+def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, DeliverabilityReport]:
+    """Score on the reactor, which ends with it."""
+    results: list[tuple[MailOfFile, DeliverabilityReport]] = []
+    problems: list[Exception] = []
+
+    async def work(reactor: Any) -> None:
+        progress = Progress(reactor, console.errors)
+        resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
+        outside = Probes(console.config, reactor, resolvers.plain)
+        checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, outside)
+        # Whether there was TLS is not known of a file: said, or not judged.
+        settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
+        scoring = ScoringAssembly(console.config, settings, reactor, DirectLane(), lambda: checks)
+        scoring.filter.service.startService()
+        try:
+            records = read_records(options.record)
+            found = read_mail_of_file(options, instant_of(reactor.seconds()))
+            results.append((found, await scoring.score(found.mail, records)))
+        except Exception as problem:
+            problems.append(problem)
+        finally:
+            progress.end()
+            await maybeDeferred(scoring.filter.service.stopService)
+            await resolvers.close()
+
+    with contextlib.suppress(SystemExit):  # how `react` says that it has ended
+        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
+    if problems:
+        raise problems[0]
+    return results[0]
