@@ -197,12 +197,19 @@ def test_limits(text: str, result: str) -> None:
 
 
 def test_ptr_does_not_fail_for_silence() -> None:
-    """A reverse zone that does not answer makes ptr not match, and is no error."""
+    """Silence makes ptr not match, and is no error; ten names are looked at (RFC 7208 5.5)."""
     reverse = "1.2.0.192.in-addr.arpa"
     zone = zone_with("v=spf1 ptr -all")
     zone.publish(reverse, "PTR", "mx.d.example.", "silent.d.example.")
     zone.failing["silent.d.example"] = DnsStatus.TIMEOUT
     assert evaluate(zone).mail_from.result is AuthResult.PASS
+    zone.publish(reverse, "PTR", *(f"a{number}.d.example." for number in range(9)), "mx.d.example.")
+    assert evaluate(zone).mail_from.result is AuthResult.PASS
+    zone.publish(
+        reverse, "PTR", *(f"a{number}.d.example." for number in range(10)), "mx.d.example."
+    )
+    assert evaluate(zone, helo_name="").mail_from.result is AuthResult.FAIL
+    zone.publish(reverse, "PTR", "mx.d.example.", "silent.d.example.")
     zone.failing["mx.d.example"] = DnsStatus.TIMEOUT
     assert evaluate(zone, helo_name="").mail_from.result is AuthResult.FAIL
     zone.failing[reverse] = DnsStatus.SERVFAIL
@@ -320,6 +327,7 @@ def test_rounds_are_the_longest_chain(text: str, rounds: int) -> None:
     zone.publish("three.example", "TXT", "v=spf1 a:far.d.example ?all")
     for number in range(5):
         zone.publish(f"m{number}.example", "MX", f"10 h{number}.example.")
+        zone.publish(f"h{number}.example", "A", "192.0.2.200")
     zone.publish("9.2.0.192.in-addr.arpa", "PTR", "a.h.example.", "b.h.example.")
     zone.publish("a.h.example", "A", "192.0.2.9")
     assert rounds_of(zone, "192.0.2.9") == rounds
