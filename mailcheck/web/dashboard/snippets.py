@@ -42,10 +42,11 @@ def _curl(urls: PublicUrls, secret: str) -> str:
 KEY={shlex.quote(secret)}; API={shlex.quote(urls.base_url)}
 
 # an address for this test, and the cursor to wait from
-curl -s -H "X-API-Key: $KEY" "$API/inbox/address?tag=signup"
+ANSWER=$(curl -s -H "X-API-Key: $KEY" "$API/inbox/address?tag=signup"); echo "$ANSWER"
+CURSOR=$(echo "$ANSWER" | sed 's/.*"cursor":"//; s/".*//')
 
 # the first mail to it, with its code and link, as soon as it is there
-curl -s -H "X-API-Key: $KEY" "$API/inbox/wait?tag=signup&timeout=60"
+curl -s -H "X-API-Key: $KEY" "$API/inbox/wait?tag=signup&after=$CURSOR&timeout=60"
 """
 
 

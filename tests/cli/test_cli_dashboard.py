@@ -1,0 +1,112 @@
+"""``mailcheck account invite`` and ``mailcheck account set-password``."""
+
+import io
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.assembly import Assembly
+from mailcheck.cli.commands import Console
+from mailcheck.config import load_config
+from tests.cli.command_line import Mailcheck
+
+LINK = re.compile(r"http://127\.0\.0\.1:8080/sign-up\?invitation=([a-z2-7]{32})\n")
+
+Ask = Callable[[Callable[[Assembly], Any]], Any]
+
+
+@pytest.fixture
+def ask(config_file: Path) -> Ask:
+    """Ask the daemon's operations something, on the store that the commands wrote to."""
+
+    def call(question: Callable[[Assembly], Any]) -> Any:
+        console = Console(load_config(config_file, {}), io.StringIO(), io.StringIO())
+        return console.with_store(question)
+
+    return call
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Give the commands something on their standard input."""
+    return lambda text: monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def is_password(ask: Ask, password: str) -> bool:
+    """Tell whether a password is alice's."""
+
+    async def look(assembly: Assembly) -> bool:
+        account = await assembly.accounts.find("alice")
+        return await assembly.dashboard.sign_in.is_password(account, password)
+
+    return bool(ask(look))
+
+
+def test_an_invitation(mailcheck: Mailcheck, ask: Ask) -> None:
+    """The link stands alone on standard output, and its code is an invitation."""
+    invited = mailcheck("account", "invite")
+    assert invited.status == 0
+    found = LINK.fullmatch(invited.output)
+    assert found is not None
+    assert "once, for 7 days" in invited.errors
+
+    async def require(assembly: Assembly) -> None:
+        assert found is not None
+        await assembly.dashboard.invitations.require(found[1])
+
+    ask(require)
+    assert mailcheck("account", "invite").output != invited.output
+
+
+def test_an_invitation_nobody_can_use(mailcheck: Mailcheck, config_file: Path) -> None:
+    """Where registration is closed, that is said."""
+    config_file.write_text(config_file.read_text() + '[accounts]\nregistration = "closed"\n')
+    assert "registration is closed" in mailcheck("account", "invite").errors
+
+
+def test_a_password_is_set(mailcheck: Mailcheck, ask: Ask, typed: Callable[[str], None]) -> None:
+    """The password comes from standard input, its spaces too, and is printed nowhere."""
+    mailcheck("account", "add", "alice")
+    for password in ("correct horse ", "battery staple"):
+        typed(f"{password}\nmore\n")
+        done = mailcheck("account", "set-password", "alice")
+        assert (done.status, done.output) == (0, "")
+        assert password not in done.errors
+        assert is_password(ask, password)
+    assert not is_password(ask, "correct horse ")
+
+
+def test_a_password_is_made_up(mailcheck: Mailcheck, ask: Ask) -> None:
+    """A password that is made up is printed alone, and works."""
+    mailcheck("account", "add", "alice")
+    done = mailcheck("account", "set-password", "alice", "--generate")
+    assert done.status == 0
+    assert re.fullmatch(r"([a-z2-7]{4}-){3}[a-z2-7]{4}\n", done.output)
+    assert is_password(ask, done.output.strip())
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "problem"),
+    [("alice", "short", "at least 10"), ("alice", "", "at least 10"), ("bob", "x" * 20, "guessed")],
+)
+def test_a_password_that_will_not_do(
+    mailcheck: Mailcheck, typed: Callable[[str], None], name: str, password: str, problem: str
+) -> None:
+    """What can't be set is said, with exit status 1."""
+    mailcheck("account", "add", name)
+    typed(f"{password}\n")
+    done = mailcheck("account", "set-password", name)
+    assert done.status == 1
+    assert problem in done.errors
+
+
+def test_nobody_to_set_a_password_for(mailcheck: Mailcheck, typed: Callable[[str], None]) -> None:
+    """An account that is not there is named."""
+    typed("correct horse\n")
+    done = mailcheck("account", "set-password", "bob")
+    assert done.status == 1
+    assert "'bob'" in done.errors

@@ -1,0 +1,124 @@
+"""The dashboard of a real daemon: its password, its cookies, and what it gives to paste."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html import unescape
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
+
+import pytest
+
+from tests.servers.daemon import HOST, Daemon
+
+pytestmark = pytest.mark.end_to_end
+
+LONGEST = 60  # seconds
+
+
+class Visitor:
+    """Somebody at a browser without scripts."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._base = f"http://{HOST}:{daemon.http_port}"
+        self._opener = build_opener(ProxyHandler({}), HTTPCookieProcessor(CookieJar()))
+        self.page = ""
+
+    def open(self, path: str, **form: str) -> str:
+        """Open a page, or send the form that the last one showed."""
+        data = None
+        if form:
+            token = re.search(r'name="form-token" value="([^"]+)"', self.page)
+            assert token is not None
+            data = urlencode({"form-token": token[1], **form}).encode()
+        request = Request(self._base + path, data, {"Accept": "text/html"})
+        with self._opener.open(request, timeout=LONGEST) as response:
+            self.page = response.read().decode()
+        return self.page
+
+    def pasted(self, name: str) -> str:
+        """Give what a box with commands holds."""
+        found = re.search(rf'<pre id="{name}"[^>]*>(.*?)</pre>', self.page, re.DOTALL)
+        assert found is not None
+        return unescape(found[1])
+
+
+def sign_in(daemon: Daemon) -> Visitor:
+    """Be the first account's owner, signed in with what the first start left."""
+    path = daemon.folder / "var" / "dashboard-password"
+    assert path.stat().st_mode & 0o777 == 0o600
+    visitor = Visitor(daemon)
+    visitor.open("/sign-in")
+    page = visitor.open("/sign-in", name="developer", password=path.read_text().strip(), next="/")
+    assert daemon.address() in page
+    return visitor
+
+
+def test_the_first_password(shared_daemon: Daemon) -> None:
+    """The first start says where the dashboard is and where its password lies, not the password."""
+    printed = shared_daemon.output()
+    assert f"dashboard    http://{HOST}:{shared_daemon.http_port}/\n" in printed
+    assert "sign in as developer, password: in var/dashboard-password" in printed
+    password = (shared_daemon.folder / "var" / "dashboard-password").read_text().strip()
+    assert password not in printed
+
+
+def test_the_first_mail(daemon: Daemon) -> None:
+    """The command that an empty inbox shows sends a mail that comes in whole."""
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed: apt-get install curl")
+    command = sign_in(daemon).pasted("first-mail")
+    cursor = daemon.cursor()
+    subprocess.run(["bash", "-c", command], check=True, timeout=LONGEST)
+    message = daemon.get("/inbox/wait", after=cursor, timeout=30).json
+    assert message["subject"] == "Welcome"
+    assert message["codes"] == ["482913"]
+    assert message["bestLink"] == "https://example.com/confirm?t=7f3a"
+
+
+def program_of(visitor: Visitor, snippet: str, folder: Path) -> list[str]:
+    """Create a key, and write a snippet and the library it needs; gives how to run it."""
+    visitor.open("/keys")
+    visitor.open("/keys", name=f"for {snippet}")
+    text = visitor.pasted(f"snippet-{snippet}")
+    url = re.search(r"curl -sO (\S+)", text)
+    if url is not None:
+        subprocess.run(["curl", "-sfO", url[1]], cwd=folder, check=True, timeout=LONGEST)
+    name = {"curl": "try.sh", "python": "try.py", "javascript": "try.mjs"}[snippet]
+    (folder / name).write_text(text)
+    runner = {"curl": "bash", "python": sys.executable, "javascript": "node"}[snippet]
+    if shutil.which(runner) is None:
+        pytest.skip("node is not installed: apt-get install nodejs")
+    return [runner, name]
+
+
+@pytest.mark.parametrize("snippet", ["curl", "python", "javascript"])
+def test_what_is_pasted_works(shared_daemon: Daemon, snippet: str, tmp_path: Path) -> None:
+    """Each program, as it is shown beside a new key, waits for a mail and prints its code."""
+    command = program_of(sign_in(shared_daemon), snippet, tmp_path)
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    with process:
+        line = process.stdout.readline().decode()
+        found = re.search(r"dev-[a-z2-7]{13}\+[\w.-]+@mailcheck\.example", line)
+        assert found is not None, line
+        sent = write_mail(shared_daemon, found[0])
+        subprocess.run(["bash", "-c", sent], check=True, timeout=LONGEST)
+        output, _ = process.communicate(timeout=LONGEST)
+    assert process.returncode == 0, output
+    assert b"482913" in output
+
+
+def write_mail(daemon: Daemon, recipient: str) -> str:
+    """Write the command that sends a mail."""
+    return (
+        r"printf 'Subject: Hi\n\nYour code is 482913\n' | curl -s --crlf -T - "
+        f"smtp://{HOST}:{daemon.smtp_port} --mail-from a@example.com --mail-rcpt {recipient}"
+    )
