@@ -57,7 +57,7 @@ class Transaction:
         """Take in an accepted recipient."""
         self._recipients[_folded(mailbox)] = recipient
         if recipient.test_id is not None:
-            self._test_addresses.append(recipient.address.lower().encode())
+            self._test_addresses.append(f"<{recipient.address.lower()}>".encode())
 
     def envelope(self, transcript: Transcript) -> Envelope:
         """Freeze sender and recipients; with the transcript where it is for a test."""

@@ -43,7 +43,9 @@ class Transcript:
             self._is_introduced = True
             if verb in CONCEALED:
                 line = verb + b" ..."
-        self.say(line)
+        self._left -= len(line) + LINE_OVERHEAD
+        if self._left >= 0:
+            self._lines.append(line)
 
     def say(self, line: bytes) -> None:
         """Keep a reply, with its CRLF."""
@@ -57,23 +59,24 @@ class Transcript:
         They may be of other people; how the client has introduced itself stays.
         """
         lines = self._lines
-        mail = lines.pop() if lines and _verb(lines[-1]) == b"MAIL" else b"MAIL ..."
+        # It is not there when too much was said before.
+        mail = lines[-1] if self._left >= 0 else b"MAIL ..."
         if self._is_introduced:
             self._is_introduced = False
-            lines[:] = _introduction(lines)
+            lines[:] = _introduction(lines)  # without the command, which is no part of that
             self._left_for_mail = MAX_SIZE - sum(len(line) + LINE_OVERHEAD for line in lines)
             while self._left_for_mail < MAX_SIZE // 2:
                 self._left_for_mail += len(lines.pop(0)) + LINE_OVERHEAD
         else:
             del lines[self._mail_at :]
         self._mail_at = len(lines)
-        self._left = self._left_for_mail
-        self.say(mail)
+        lines.append(mail)
+        self._left = self._left_for_mail - len(mail) - LINE_OVERHEAD
 
     def lines(self, addresses: Collection[bytes]) -> tuple[str, ...]:
         """Give the conversation as ``C: ...`` and ``S: ...``.
 
-        Recipients other than these are left out, with the replies to them:
+        ``addresses`` are in lower case and angle brackets. Recipients other than these are left out, with the replies to them:
         who gets a report is not told who else got the mail.
         """
         shown: list[str] = []

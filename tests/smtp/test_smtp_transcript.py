@@ -82,7 +82,8 @@ def test_other_recipients_are_not_told() -> None:
     """Who else gets the mail, or was refused it, is in no transcript."""
     house = House(Receiver())
     talk = house.greeted()
-    talk.say(to("dev-a@inbox.example", "nobody@inbox.example", TEST.upper(), OTHER_TEST))
+    others = ["dev-a@inbox.example", "nobody@inbox.example", f"dev-a+{TEST}"]
+    talk.say(to(*others, TEST.upper(), OTHER_TEST))
     talk.say(BODY)
     (lines,) = transcripts(house)
     text = "\n".join(lines)
@@ -245,7 +246,7 @@ def test_any_conversation(said: list[tuple[bytes, bool]]) -> None:
             transcript.begin_mail()
             began = True
         transcript.say(b"250 OK\r\n" if is_obeyed else b"503 No\r\n")
-    lines = transcript.lines([b"x@y"])
+    lines = transcript.lines([b"<x@y>"])
     assert lines[0] == "S: 220 ready"
     if began:
         commands = [command.decode() for command, _ in said]
