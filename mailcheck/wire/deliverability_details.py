@@ -1,5 +1,6 @@
 """The ``report`` of a deliverability test as JSON: what the five checks do not show."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -11,6 +12,12 @@ from mailcheck.core.instants import format_instant
 from mailcheck.operations.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability_findings import render_area
 from mailcheck.wire.json_values import JsonObject
+
+MAX_SHOWN = 200
+"""Entries of a list that the report repeats: a mail may have a thousand of anything."""
+
+MAX_TEXT = 1000
+"""Characters of a text of the mail that the report repeats."""
 
 
 def render_details(report: DeliverabilityReport) -> JsonObject:
@@ -74,10 +81,10 @@ def _headers(facts: MailFacts) -> JsonObject:
     instant = None if date is None else date.instant
     return {
         "size": facts.header_size,
-        "fields": list(facts.field_names),
-        "repeated": list(facts.repeated_fields),
+        "fields": _cut(facts.field_names),
+        "repeated": _cut(facts.repeated_fields),
         "from": [
-            {"address": one.address, "name": one.display_name, "domain": one.domain}
+            _in_json_case({"address": one.address, "name": one.display_name, "domain": one.domain})
             for one in facts.authors
         ],
         "sender": facts.sender_address or None,
@@ -86,7 +93,7 @@ def _headers(facts: MailFacts) -> JsonObject:
         "dateUtc": None if instant is None else format_instant(instant),
         "messageId": None if message_id is None else message_id.text,
         "received": facts.received_fields,
-        "listFields": list(facts.bulk.list_fields),
+        "listFields": _cut(facts.bulk.list_fields),
         "precedence": facts.bulk.precedence or None,
         "autoSubmitted": facts.bulk.auto_submitted or None,
     }
@@ -105,7 +112,7 @@ def _mime(facts: MailFacts) -> JsonObject:
         "placeholders": list(facts.placeholders),
         "riskyAttachments": list(facts.risky_attachments),
         "problems": list(facts.problems),
-        "parts": [_in_json_case(asdict(part)) for part in facts.parts],
+        "parts": [_in_json_case(asdict(part)) for part in facts.parts[:MAX_SHOWN]],
     }
 
 
@@ -116,14 +123,22 @@ def _html(facts: MailFacts) -> JsonObject | None:
 def _links(facts: MailFacts) -> JsonObject:
     links = facts.link_facts
     shown = _in_json_case(asdict(links))
-    pairs = [{"shown": shown_host, "leadsTo": host} for shown_host, host in links.disguised]
-    return {"urls": list(facts.links), "hosts": list(facts.link_hosts), **shown, "disguised": pairs}
+    pairs = [
+        {"shown": words[:MAX_TEXT], "leadsTo": host[:MAX_TEXT]}
+        for words, host in links.disguised[:MAX_SHOWN]
+    ]
+    return {
+        "urls": _cut(facts.links),
+        "hosts": _cut(facts.link_hosts),
+        **shown,
+        "disguised": pairs,
+    }
 
 
 def _unsubscribe(facts: MailFacts) -> JsonObject:
     found = facts.unsubscribe
     return {
-        "listUnsubscribe": list(found.uris) if found.is_present else None,
+        "listUnsubscribe": _cut(found.uris) if found.is_present else None,
         "listUnsubscribePost": found.post,
         "bodyLinks": found.body_links,
     }
@@ -163,4 +178,10 @@ def _camel(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value[:MAX_SHOWN]]
+    return value[:MAX_TEXT] if isinstance(value, str) else value
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    return [text[:MAX_TEXT] for text in texts[:MAX_SHOWN]]
