@@ -76,8 +76,9 @@ class Transcript:
     def lines(self, addresses: Collection[bytes]) -> tuple[str, ...]:
         """Give the conversation as ``C: ...`` and ``S: ...``.
 
-        ``addresses`` are in lower case and angle brackets. Recipients other than these are left out, with the replies to them:
-        who gets a report is not told who else got the mail.
+        ``addresses`` are in lower case and angle brackets. Recipients other
+        than these are left out, with the replies to them: who gets a report
+        is not told who else got the mail.
         """
         shown: list[str] = []
         for exchange in _exchanges(self._lines):
