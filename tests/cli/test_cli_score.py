@@ -1,0 +1,229 @@
+"""``mailcheck score``: how a file's envelope is read, what is printed, and the exit status."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
+from mailcheck.checks.deliverability.own_trace import OwnTrace, read_own_trace
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.cli.check_texts import Painter
+from mailcheck.cli.score_commands import judge_report
+from mailcheck.cli.score_envelope import read_mail_of_file, read_records
+from mailcheck.cli.score_texts import describe_report
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import Instant, parse_instant
+from tests.cli.command_line import run_command
+from tests.fakes.mail_signer import RSA
+from tests.fakes.scripted_filter import ScriptedFilter
+from tests.operations.scored_mails import ADDRESS, HELO, MAIL, SENDER, received, score, zone_with
+from tests.servers.name_server import running_name_server
+
+NOW = Instant(1_800_000_000_000)
+PLAIN = Painter(is_coloured=False)
+
+POSTFIX = (
+    b"Return-Path: <bounce@shop.example>\r\n"
+    b"Received: from mx.shop.example (mail.shop.example [192.0.2.7])\r\n"
+    b"\tby in.rcpt.example (Postfix) with ESMTPS id 4XyZ\r\n"
+    b"\tfor <bob@rcpt.example>; Sat, 21 Nov 2026 10:00:00 +0000\r\n"
+)
+EXIM = (
+    b"Return-path: <>\r\n"
+    b"Received: from mail.shop.example ([2001:db8::7] helo=mx.shop.example)\r\n"
+    b"\tby in.rcpt.example with esmtps (Exim 4.96); Sat, 21 Nov 2026 10:00:00 +0000\r\n"
+)
+IPV6 = b"Received: from mx.shop.example (x [IPv6:2001:db8::7]) by y; nonsense\r\n"
+AT_TEN = parse_instant("2026-11-21T10:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("header", "trace"),
+    [
+        (POSTFIX, OwnTrace("192.0.2.7", "mx.shop.example", "bounce@shop.example", AT_TEN)),
+        (EXIM, OwnTrace("2001:db8::7", "mx.shop.example", "", AT_TEN)),
+        (IPV6, OwnTrace("2001:db8::7", "mx.shop.example", None, None)),
+        (b"", OwnTrace()),
+        (b"Received: by somebody\r\nReturn-Path: nobody\r\n", OwnTrace()),
+    ],
+)
+def test_own_trace(header: bytes, trace: OwnTrace) -> None:
+    """Return-Path and the topmost Received tell the envelope, as the common servers write them."""
+    assert read_own_trace(header + MAIL) == trace
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_have_a_trace(raw: bytes) -> None:
+    """Reading never fails, whatever the bytes."""
+    read_own_trace(b"Received: from " + raw)
+    read_own_trace(raw)
+
+
+def options(path: Path, **changes: Any) -> argparse.Namespace:
+    """Give the options of a command line."""
+    given_ones = {"ip": None, "helo": None, "mail_from": None, "from_headers": False, **changes}
+    return argparse.Namespace(file=str(path), **given_ones)
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A mail in a file, as a server has stored it."""
+    path = tmp_path / "mail.eml"
+    path.write_bytes(POSTFIX + MAIL)
+    return path
+
+
+def test_given_values(stored: Path) -> None:
+    """What is given is used, and nothing is assumed."""
+    found = read_mail_of_file(options(stored, ip="8.8.4.4", helo="h", mail_from="<a@b.c>"), NOW)
+    assert found.mail.session.client_ip == "8.8.4.4"
+    assert found.mail.session.helo_name == "h"
+    assert found.mail.envelope_sender == "a@b.c"
+    assert found.mail.received_at == NOW
+    assert found.assumed == {}
+
+
+def test_nothing_is_guessed(stored: Path) -> None:
+    """Without being asked nothing is read from the header: the error says what to give."""
+    with pytest.raises(InvalidParameter, match=r"--ip is missing.*--from-headers"):
+        read_mail_of_file(options(stored, mail_from="a@b.c"), NOW)
+    with pytest.raises(InvalidParameter, match="--mail-from is missing"):
+        read_mail_of_file(options(stored, ip="8.8.4.4"), NOW)
+
+
+def test_assumed_values_are_named(stored: Path) -> None:
+    """What is read from the header when asked is named, and what is given goes before it."""
+    found = read_mail_of_file(options(stored, from_headers=True, helo="given.example"), NOW)
+    assert found.mail.session.helo_name == "given.example"
+    assert found.mail.received_at == AT_TEN
+    assert found.assumed == {
+        "ip": "192.0.2.7",
+        "mail-from": "bounce@shop.example",
+        "received-at": "2026-11-21T10:00:00.000Z",
+    }
+
+
+def test_a_header_that_does_not_tell(tmp_path: Path) -> None:
+    """Where the header does not tell, the error says so."""
+    path = tmp_path / "bare.eml"
+    path.write_bytes(MAIL)
+    with pytest.raises(InvalidParameter, match="don't tell"):
+        read_mail_of_file(options(path, from_headers=True), NOW)
+
+
+def test_the_null_reverse_path(stored: Path) -> None:
+    """``<>`` is no envelope sender."""
+    assert read_mail_of_file(options(stored, ip="::1", mail_from="<>"), NOW).mail == received(
+        POSTFIX + MAIL, client_ip="::1", helo_name="", tls=None, envelope_sender="", received_at=NOW
+    )
+
+
+def test_a_bad_address(stored: Path) -> None:
+    """An address that is none is a usage error."""
+    with pytest.raises(InvalidParameter, match="is not an IP address"):
+        read_mail_of_file(options(stored, ip="8.8.4", mail_from="<>"), NOW)
+
+
+def test_records() -> None:
+    """Records are read as one types them; an error names the record."""
+    texts = ["example.com TXT v=spf1 mx -all", "mx.example.com  A  192.0.2.1"]
+    assert read_records(texts) == (
+        RecordToPublish("example.com", "TXT", "v=spf1 mx -all"),
+        RecordToPublish("mx.example.com", "A", "192.0.2.1"),
+    )
+    assert read_records([]) == ()
+    with pytest.raises(InvalidParameter, match="--record 2"):
+        read_records([texts[0], "example.com TXT"])
+
+
+def test_exit_statuses() -> None:
+    """0 fine, 1 below the mark, 3 not known; a filter that is not installed is the usual case."""
+    assert judge_report(score(), 8.0) == 0
+    worse = score(zone_with(without=["_dmarc.sender.example"]))
+    assert [judge_report(worse, mark) for mark in (8.0, 9.0, 9.1)] == [0, 0, 1]
+    lost = score(zone_with(failing={("sender.example", "TXT"): DnsStatus.TIMEOUT}))
+    assert judge_report(lost, 8.0) == 3
+    for problem, status in ((FilterProblem.NOT_INSTALLED, 0), (FilterProblem.TIMEOUT, 3)):
+        report = score(content_filter=ScriptedFilter(unavailable(problem)))
+        assert judge_report(report, 8.0) == status
+
+
+def test_what_is_printed() -> None:
+    """The score, what takes points off, the record to publish, and whose rules are broken."""
+    text = "\n".join(describe_report(score(zone_with(without=["_dmarc.sender.example"])), PLAIN))
+    assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
+    assert "fail    -1.0 dmarc" in text
+    assert "_dmarc.sender.example  TXT  v=DMARC1" in text
+    assert "breaks rules of Google" in text
+
+
+def test_mails_can_not_steer_the_terminal() -> None:
+    """Escape sequences in a mail are shown as question marks."""
+    raw = MAIL.replace(b"The minutes", b"=?utf-8?q?=1B[31m?=")
+    text = "\n".join(describe_report(score(mail=received(raw, helo_name="\x1b[2J")), PLAIN))
+    assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("arguments", [(), ("a", "b"), ("mail.eml", "--fail-under", "x")])
+def test_usage(arguments: tuple[str, ...]) -> None:
+    """A missing file and options that can't be read are usage errors."""
+    assert run_command("score", *arguments).status == 2
+
+
+@pytest.fixture(scope="module")
+def resolver() -> Iterator[str]:
+    """Run a name server that holds the perfect sender, and no blocklist."""
+    with running_name_server(zone_with()) as server:
+        yield f"{server.host}:{server.port}"
+
+
+def mailcheck(resolver: str, *arguments: str, mail: bytes) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command line as a user does, with the mail on its standard input."""
+    environment = {
+        **os.environ,
+        "MAILCHECK_DNS_RESOLVERS": f'["{resolver}"]',
+        "MAILCHECK_SPAMASSASSIN_SPAMD": "off",
+    }
+    program = Path(sys.executable).with_name("mailcheck")
+    command = [str(program), "score", "-", *arguments]
+    return subprocess.run(
+        command, input=mail, env=environment, capture_output=True, timeout=60, check=False
+    )
+
+
+ENVELOPE = ("--ip", ADDRESS, "--helo", HELO, "--mail-from", SENDER)
+
+
+def test_a_perfect_mail_on_the_command_line(resolver: str) -> None:
+    """The command line gives a perfect mail 10.0 and exits with 0."""
+    done = mailcheck(resolver, *ENVELOPE, "--json", mail=RSA.sign(MAIL))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["score"] == 10.0
+    assert found["assumed"] == {}
+
+
+def test_a_record_on_the_command_line(resolver: str) -> None:
+    """A proposed record is judged as if it were published."""
+    record = ("--record", "sender.example TXT v=spf1 -all", "--fail-under", "8.1")
+    done = mailcheck(resolver, *ENVELOPE, *record, mail=RSA.sign(MAIL))
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith(b"8.0/10")
+    assert b"only proposed" in done.stdout
+
+
+def test_assumptions_on_the_command_line(resolver: str) -> None:
+    """What was read from the file is said before the report."""
+    done = mailcheck(resolver, "--from-headers", mail=POSTFIX + RSA.sign(MAIL))
+    assert b"not verified: ip 192.0.2.7, helo mx.shop.example" in done.stderr
+    assert mailcheck(resolver, mail=MAIL).returncode == 2
