@@ -6,7 +6,7 @@ from typing import Any
 
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.deployment import mail_server
+from mailcheck.deployment import mail_server, submission_server
 from mailcheck.operations.attempts import Attempts
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter
@@ -23,7 +23,7 @@ from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.client_addresses import ClientAddresses
-from mailcheck.web.dashboard.account_pages import AccountPages
+from mailcheck.web.dashboard.account_pages import AccountPages, Places
 from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.application import Dashboard
 from mailcheck.web.dashboard.key_pages import KeyPages
@@ -94,8 +94,11 @@ class DashboardAssembly:
                 self.invitations,
                 keys,
                 inbox.read,
-                self._config.inbox.domain,
-                mail_server(self._config),
+                Places(
+                    self._config.inbox.domain,
+                    mail_server(self._config),
+                    submission_server(self._config),
+                ),
                 renderer,
             ).pages(),
             *KeyPages(keys, renderer).pages(),

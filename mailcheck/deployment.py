@@ -1,6 +1,6 @@
 """What follows from the configuration for this one daemon: its file, address, certificate, mail."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -34,9 +34,18 @@ def public_url(config: Config) -> str:
 
 def mail_server(config: Config) -> str:
     """Give host and port at which people's programs hand in mail for the inboxes."""
-    listen = parse_listen_address(config.smtp.listen[0]) if config.smtp.listen else None
+    return _reachable(config, config.smtp.listen) or config.inbox.domain
+
+
+def submission_server(config: Config) -> str:
+    """Give host and port at which a key is a password for sending; nothing where none is known."""
+    return _reachable(config, config.smtp.submission_listen)
+
+
+def _reachable(config: Config, addresses: Sequence[str]) -> str:
+    listen = parse_listen_address(addresses[0]) if addresses else None
     if listen is None or listen.url is None:
-        return config.inbox.domain
+        return ""
     own, public = urlsplit(listen.url), urlsplit(public_url(config))
     is_everywhere = listen.host in ("0.0.0.0", "::")  # noqa: S104
     return f"{public.hostname if is_everywhere else own.hostname}:{own.port}"

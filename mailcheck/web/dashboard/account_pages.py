@@ -1,6 +1,9 @@
 """The overview, the password, and invitations."""
 
+from dataclasses import dataclass
+
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.invitations import INVITATION_DAYS, Invitations
 from mailcheck.operations.own_keys import OwnKeys
@@ -17,6 +20,22 @@ from mailcheck.web.replies import Reply
 EXAMPLE_TAG = "signup"
 
 
+RECENT = 5
+"""Messages that the overview shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where programs reach the inboxes: their domain, and host and port of the SMTP side.
+
+    ``submission_server`` is empty where none is known.
+    """
+
+    domain: str
+    mail_server: str
+    submission_server: str
+
+
 class AccountPages:
     """What is there to see first, and the account itself."""
 
@@ -27,18 +46,15 @@ class AccountPages:
         invitations: Invitations,
         keys: OwnKeys,
         inbox: ReadInbox,
-        domain: str,
-        mail_server: str,
+        places: Places,
         renderer: Renderer,
     ) -> None:
-        """``domain`` is that of the inboxes, ``mail_server`` where mail for it is received."""
         self._sign_in = sign_in
         self._register = register
         self._invitations = invitations
         self._keys = keys
         self._inbox = inbox
-        self._domain = domain
-        self._mail_server = mail_server
+        self._places = places
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
@@ -59,14 +75,17 @@ class AccountPages:
                 can_register=self._register.rules.mode is Registration.OPEN,
             )
         account = visit.account
-        tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, self._domain)
+        domain = self._places.domain
+        tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, domain)
+        recent = await self._inbox.page(account.id, MessageFilter(), RECENT, 1)
         return self._renderer.page(
             visit,
             "overview.html",
-            address=join_subaddress(account.mailbox_name, "", self._domain),
+            address=join_subaddress(account.mailbox_name, "", domain),
             tagged=tagged,
-            first_mail=write_first_mail(self._mail_server, tagged),
-            inbox=await self._inbox.overview(account.id),
+            first_mail=write_first_mail(self._places.mail_server, tagged),
+            places=self._places,
+            recent=recent,
             keys=await self._keys.valid(account),
         )
 

@@ -29,7 +29,8 @@ def compress(request: Request, reply: Reply) -> Reply:
     """Compress a reply where that pays and the client takes it."""
     if len(reply.body) < SMALL or "Content-Encoding" in reply.headers:
         return reply
-    headers = {**reply.headers, **VARY}
+    varies = {word.strip() for word in reply.headers.get("Vary", "").split(",")} - {""}
+    headers = {**reply.headers, "Vary": ", ".join(sorted({*varies, VARY["Vary"]}))}
     if not accepts_gzip(request):
         return replace(reply, headers=headers)
     headers["Content-Encoding"] = "gzip"
