@@ -274,6 +274,7 @@ def test_a_record_that_is_not_known_is_not_missing(status: DnsStatus) -> None:
         ("_dmarc.example", spf_of("d.example"), PASS),
         # "d.example" may not be the organization, so a sibling is open; a stranger is not.
         ("_dmarc.example", spf_of("bounce.d.example"), TEMPERROR),
+        ("_dmarc.example", spf_of("other.example"), TEMPERROR),
         ("_dmarc.example", spf_of("other.test"), FAIL),
         # The walk of the identifier is silent below the organization.
         ("_dmarc.bounce.d.example", spf_of("bounce.d.example"), TEMPERROR),
@@ -288,6 +289,24 @@ def test_a_silent_walk_leaves_open_only_what_it_could_change(
     verdict = judge(policies(d_example=REJECT), spf, UNSIGNED, failing={silent: DnsStatus.TIMEOUT})
     assert verdict.result is result
     assert verdict.silent_names == ((silent,) if result is TEMPERROR else ())
+
+
+@pytest.mark.parametrize(
+    ("identifier", "result"),
+    [("z.d.example", TEMPERROR), ("z.example", FAIL), ("a.b.d.example", PASS)],
+)
+def test_a_silent_step_in_the_middle_leaves_the_organization_open(
+    identifier: str, result: AuthResult
+) -> None:
+    """What lies outside of every possible organization is certain not to align."""
+    verdict = judge(
+        policies(d_example=REJECT, a_b_d_example="v=DMARC1; p=none"),
+        spf_of(identifier),
+        UNSIGNED,
+        "a.b.d.example",
+        failing={"_dmarc.b.d.example": DnsStatus.TIMEOUT},
+    )
+    assert verdict.result is result
 
 
 def count_rounds(records: Records, *, spf: SpfOfMail, dkim: DkimOfMail, is_early: bool) -> int:

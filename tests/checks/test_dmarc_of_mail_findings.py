@@ -83,6 +83,15 @@ def test_strictness_that_fails_ones_own_names_is_taken_back(
     assert describe(mended, spf, dkim) is None
 
 
+def test_what_strictness_does_not_hinder_is_not_changed() -> None:
+    """A department that is an organization of its own is no case for a looser record."""
+    records = policies(d_example=REJECT, dep_d_example="v=DMARC1; p=none; psd=n")
+    finding = describe(records, spf_of("esp.test"), signed(("mail.dep.d.example", PASS)))
+    assert finding is not None
+    assert finding.record is None
+    assert "d=d.example" in finding.fix
+
+
 @pytest.mark.parametrize(
     ("records", "record"),
     [

@@ -156,6 +156,8 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
         ("v=spf1 ip4:192.0.2.1 exp=gone.example -all", CLIENT, "pass"),
         ("v=spf1 exp=dead.example -all", CLIENT, "fail"),
         ("v=spf1 -all ä", CLIENT, "permerror"),
+        ("v=spf1 " + "ip6::: " * 498 + "ip4:192.0.2.1", CLIENT, "pass"),
+        ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8160, CLIENT, "pass"),
     ],
 )
 def test_terms(text: str, client: str, result: str) -> None:
@@ -410,6 +412,8 @@ def test_the_record_is_that_of_the_domain_itself() -> None:
         ("v=spf1 a, -all", 'has commas between its terms ("a,")'),
         ("v=spf1 ip4:192.0.2.1 -all ä", "letters that are not ASCII"),
         ("v=spf1 a/" + "1" * 5000, "can't be read"),
+        ("v=spf1 ip4:192.0.2.1 x=" + "y" * 8192, "more than can be read"),
+        ("v=spf1 " + "ip6:: " * 500, "more than can be read"),
     ],
 )
 def test_errors_say_whose_record_and_what(text: str, words: str) -> None:

@@ -57,15 +57,13 @@ def foresee_walks(author_domain: str, identifiers: Iterable[str], answers: Answe
 
 
 def _possible_homes(walk: TreeWalk) -> Iterator[str]:
-    """Give what the organizational domain may be, whatever the silent names hold."""
+    """Give the highest that the organizational domain may be, whatever the silent names hold."""
     known = tuple(_as_absent(step) for step in walk.steps)
     home = TreeWalk(walk.start, known).organizational_domain
     yield home or walk.start
-    labels = walk.start.split(".")
     for step in walk.steps:
         if step.presence is Presence.UNDETERMINED:
             yield step.domain
-            yield ".".join(labels[-step.domain.count(".") - 2 :])  # below a public suffix
 
 
 def _as_absent(step: WalkStep) -> WalkStep:

@@ -67,7 +67,6 @@ def _run(query: MailQuery, identity: SpfIdentity, domain: str) -> SpfOfIdentity:
         result = AuthResult(query.check()[0])
     except Exception:  # a record that pyspf stumbles over, like a length of 5,000 digits
         result = AuthResult.PERMERROR
-    silent = query.silent if result is AuthResult.TEMPERROR else None
     has_match = result not in (AuthResult.TEMPERROR, AuthResult.PERMERROR)
     return SpfOfIdentity(
         identity=identity,
@@ -76,5 +75,5 @@ def _run(query: MailQuery, identity: SpfIdentity, domain: str) -> SpfOfIdentity:
         record=query.record,
         mechanism=(query.mechanism or "") if has_match else "",
         explanation=explain_result(query, result),
-        silent_names=() if silent is None else (silent[0],),
+        silent_names=() if query.silent is None else (query.silent[0],),
     )
