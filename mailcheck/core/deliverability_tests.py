@@ -25,6 +25,9 @@ MAX_ATTEMPTS = 3
 MAX_PENDING = 100
 """Tests of one account that may wait for their mail at a time."""
 
+MAX_HELD_BYTES = 1024 * 1024 * 1024
+"""Raw mail that the tests of one account may hold when a new one is made: an inbox's default."""
+
 _TEST_ID = re.compile("[a-z2-7]{13}")
 
 

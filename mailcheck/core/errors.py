@@ -72,6 +72,10 @@ class TooManyPendingTests(LimitExceeded):
     """As many tests of the account wait for their mail as may."""
 
 
+class TooMuchHeldMail(LimitExceeded):
+    """The mails of the account's deliverability tests take as much room as they may."""
+
+
 class TooManyWaits(LimitExceeded):
     """The key holds as many parked waits as it may."""
 

@@ -48,6 +48,7 @@ class DeliverabilityStore(Protocol):
         """Add a pending test.
 
         :raises TooManyPendingTests: the account has `MAX_PENDING` of them.
+        :raises TooMuchHeldMail: its tests hold `MAX_HELD_BYTES`.
         """
 
     def add_of_message(
@@ -56,6 +57,8 @@ class DeliverabilityStore(Protocol):
         """Add a test of a stored message, in processing; false when the account has no such one.
 
         The mail's bytes are shared. ``received_at`` and ``delivery_id`` are the message's.
+
+        :raises TooMuchHeldMail: the account's tests hold `MAX_HELD_BYTES`.
         """
 
     def find(

@@ -28,6 +28,7 @@ class GenerateTest:
         """Make a test that is pending.
 
         :raises TooManyPendingTests: too many of the account's tests wait for their mail.
+        :raises TooMuchHeldMail: the mails of its tests take as much room as they may.
         """
         now = self._now()
         test = DeliverabilityTest(

@@ -41,6 +41,7 @@ class ScoreMessage:
         The message may be deleted meanwhile: the test keeps the mail for as long as it lives.
 
         :raises MessageNotFound: the account has no such message.
+        :raises TooMuchHeldMail: the mails of its tests take as much room as they may.
         """
         now = self._now()
         test_id = DeliverabilityTestId(new_short_id(self._random_bytes))

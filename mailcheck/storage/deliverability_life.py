@@ -3,13 +3,14 @@
 import json
 
 from mailcheck.core.deliverability_tests import (
+    MAX_HELD_BYTES,
     MAX_PENDING,
     TRANSITIONS,
     DeliverabilityTest,
     State,
     Trigger,
 )
-from mailcheck.core.errors import TooManyPendingTests
+from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHeldMail
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.storage.deliverability_rows import DROP_UNSHARED_DELIVERY, move
@@ -26,22 +27,12 @@ _ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "docume
 
 
 @for_each
-def add(
-    transaction: Transaction, item: tuple[DeliverabilityTest, Instant]
-) -> TooManyPendingTests | None:
-    """Add a pending test, unless too many are."""
+def add(transaction: Transaction, item: tuple[DeliverabilityTest, Instant]) -> LimitExceeded | None:
+    """Add a pending test, unless too many are, or too much mail is held."""
     test, forget_at = item
-    ((count, oldest),) = transaction.rows(
-        "SELECT COUNT(*), MIN(expires_at) FROM deliverability_test "
-        "WHERE account_id = ? AND state = ? AND expires_at > ?",
-        (test.account_id, State.PENDING.value, test.created_at),
-    )
-    if count >= MAX_PENDING:
-        return TooManyPendingTests(
-            f"{count} tests of this account wait for their mail, its limit; "
-            f"use one of them, or wait until the oldest expires",
-            -((test.created_at - oldest) // SECOND),
-        )
+    refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
+    if refusal is not None:
+        return refusal
     transaction.execute(
         f"{_INTO_TEST} VALUES (?, ?, ?, ?, ?, ?, ?, 0, '', NULL, NULL, NULL)",
         _known(test, forget_at),
@@ -52,9 +43,12 @@ def add(
 @for_each
 def add_of_message(
     transaction: Transaction, item: tuple[DeliverabilityTest, MessageId, Instant]
-) -> bool:
+) -> bool | LimitExceeded:
     """Add a test that shares the mail of a message; false when the account has no such one."""
     test, message_id, forget_at = item
+    refusal = _refuse_held(transaction, test)
+    if refusal is not None:
+        return refusal
     added = transaction.execute(
         f"{_INTO_TEST} SELECT ?, ?, ?, ?, ?, ?, ?, 0, '', received_at, delivery_id, ? "
         "FROM message WHERE id = ? AND account_id = ? AND expires_at > ?",
@@ -67,6 +61,41 @@ def add_of_message(
         ),
     )
     return added == 1
+
+
+def _refuse_pending(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
+    ((count, oldest),) = transaction.rows(
+        "SELECT COUNT(*), MIN(expires_at) FROM deliverability_test "
+        "WHERE account_id = ? AND state = ? AND expires_at > ?",
+        (test.account_id, State.PENDING.value, test.created_at),
+    )
+    if count < MAX_PENDING:
+        return None
+    return TooManyPendingTests(
+        f"{count} tests of this account wait for their mail, its limit; "
+        f"use one of them, or wait until the oldest expires",
+        _seconds(test.created_at, oldest),
+    )
+
+
+def _refuse_held(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
+    ((size, oldest),) = transaction.rows(
+        "SELECT COALESCE(SUM(size), 0), MIN(forget_at) FROM deliverability_test "
+        "JOIN delivery ON delivery.id = delivery_id WHERE account_id = ? AND forget_at > ?",
+        (test.account_id, test.created_at),
+    )
+    if size < MAX_HELD_BYTES:
+        return None
+    return TooMuchHeldMail(
+        f"the mails of this account's tests hold {size} bytes, over its limit; "
+        f"wait until the oldest is forgotten",
+        _seconds(test.created_at, oldest),
+    )
+
+
+def _seconds(now: int, then: int) -> int:
+    """Give whole seconds from now until then, rounded up."""
+    return -((now - then) // SECOND)
 
 
 def _known(test: DeliverabilityTest, forget_at: Instant) -> tuple[str | int, ...]:

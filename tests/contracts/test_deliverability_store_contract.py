@@ -10,6 +10,7 @@ from mailcheck.core.content import HeaderSummary
 from mailcheck.core.deliverability_tests import (
     ADDRESS_LIFETIME,
     MAX_ATTEMPTS,
+    MAX_HELD_BYTES,
     MAX_PENDING,
     DeliverabilityResult,
     DeliverabilityTest,
@@ -18,7 +19,13 @@ from mailcheck.core.deliverability_tests import (
     State,
     StoredReport,
 )
-from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown, TooManyPendingTests
+from mailcheck.core.errors import (
+    AddressUsed,
+    InboxFull,
+    RecipientUnknown,
+    TooManyPendingTests,
+    TooMuchHeldMail,
+)
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import DAY, MINUTE, Instant
@@ -132,6 +139,29 @@ async def test_pending_tests_are_bounded(stores: Stores) -> None:
     await receive(stores, tests[0])
     await stores.tests.add(late, FORGET_AT)
     await stores.tests.add(replace(late, id="q", created_at=at(3540)), FORGET_AT)  # type: ignore[arg-type]
+
+
+async def test_held_mail_is_bounded(stores: Stores) -> None:
+    """While the tests of an account hold too much mail it makes no more, in either way."""
+    await stores.accounts.add_account(account("cid", max_bytes=MAX_HELD_BYTES))
+    sent = delivery(recipient("cid"), raw=b"x" * (MAX_HELD_BYTES // 64))
+    await stores.deliveries.deliver(sent)
+    (message_id,) = sent.message_ids
+    # Each test counts its mail, as in an inbox, though the bytes are kept once.
+    for number in range(64):
+        test = deliverability_test(f"{chr(97 + number // 26)}{chr(97 + number % 26)}", "cid")
+        assert await stores.tests.add_of_message(test, message_id, at(100 + number))
+    late = deliverability_test("z", "cid")
+    for added in (
+        stores.tests.add(late, FORGET_AT),
+        stores.tests.add_of_message(late, message_id, FORGET_AT),
+    ):
+        with pytest.raises(TooMuchHeldMail) as caught:
+            await added
+        assert caught.value.retry_after == 100
+    await stores.tests.add(deliverability_test("q", "bob"), FORGET_AT)
+    await stores.tests.forget(at(100), 10)
+    await stores.tests.add(late, FORGET_AT)
 
 
 async def test_mail_for_a_test(stores: Stores) -> None:
@@ -456,16 +486,20 @@ async def test_a_mail_lives_as_long_as_it_is_needed(stores: Stores) -> None:
 
 
 async def test_forgetting_a_test_leaves_the_message(stores: Stores) -> None:
-    """When a test goes first, the message keeps its bytes; and so does another test."""
+    """When tests go first, a message keeps its bytes; and so does a test when others go."""
     sent = delivery(recipient("ann"))
     await stores.deliveries.deliver(sent)
-    for name, forget_at in (("x", at(1)), ("y", at(2))):
+    (message_id,) = sent.message_ids
+    for name, forget_at in (("x", at(1)), ("y", at(2)), ("z", at(3))):
+        if name == "y":
+            assert await stores.tests.forget(at(1), 10) == 1
+            assert await stores.contents.raw_message(sent.id) == sent.raw_message
         test = deliverability_test(name)
-        assert await stores.tests.add_of_message(test, sent.message_ids[0], forget_at)
-    assert await stores.tests.forget(at(1), 10) == 1
-    await stores.messages.delete_message(ANN, sent.message_ids[0], NOON)
-    assert await stores.contents.raw_message(sent.id) == sent.raw_message
+        assert await stores.tests.add_of_message(test, message_id, forget_at)
+    await stores.messages.delete_message(ANN, message_id, NOON)
     assert await stores.tests.forget(at(2), 10) == 1
+    assert await stores.contents.raw_message(sent.id) == sent.raw_message
+    assert await stores.tests.forget(at(3), 10) == 1
     assert await stores.contents.raw_message(sent.id) is None
 
 
