@@ -116,7 +116,9 @@ class PageReader(HTMLParser):
             if known["id"] in self.ids:
                 self.problems.append(f"the id {known['id']} is there twice")
             self.ids.add(known["id"])
-        self.addresses += [known[name] for name in ("href", "src", "action") if name in known]
+        if not ("noopener" in known.get("rel", "") and "noreferrer" in known["rel"]):
+            # A link out of a mail leads elsewhere, and tells nobody where it was found.
+            self.addresses += [known[name] for name in ("href", "src", "action") if name in known]
 
     def _judge(self, tag: str, known: dict[str, str]) -> None:
         for name in known:

@@ -1,0 +1,42 @@
+"""A real browser and a real daemon for the tests of the pages."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.people import Person, sign_up
+from tests.browser.watching import AXE, CHROMIUM, Watched, running_browser, watched_page
+from tests.servers.daemon import Daemon, running_daemon
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Run one browser for all tests."""
+    if not CHROMIUM.exists():
+        pytest.skip("chromium is missing: run scripts/install-test-needs as root")
+    if not AXE.exists():
+        pytest.skip("axe-core is missing: run scripts/install-test-needs")
+    with running_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def pages_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """Run one daemon for all tests of pages; each test has its own account."""
+    folder = tmp_path_factory.mktemp("pages")
+    with running_daemon(folder, limits_waits_per_key=1_000, accounts_per_address=1_000) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def watched(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
+    """Open a page in a browser of its own."""
+    with watched_page(browser, pages_daemon.http_port) as watched:
+        yield watched
+
+
+@pytest.fixture
+def person(watched: Watched, pages_daemon: Daemon) -> Person:
+    """Sign somebody up in the watched browser."""
+    return sign_up(watched, pages_daemon)

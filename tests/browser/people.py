@@ -1,0 +1,46 @@
+"""Somebody who uses the pages: signs up, gets mail, looks at it."""
+
+import itertools
+import smtplib
+from dataclasses import dataclass
+
+from tests.browser.watching import Watched
+from tests.servers.daemon import HOST, Daemon
+
+PASSWORD = "correct horse battery"
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with an account who is signed in; ``address`` is their inbox."""
+
+    name: str
+    address: str
+    daemon: Daemon
+
+    def tagged(self, tag: str) -> str:
+        """Give the address with a tag."""
+        mailbox, _, domain = self.address.partition("@")
+        return f"{mailbox}+{tag}@{domain}"
+
+    def get_mail(self, raw_message: bytes, tag: str = "", sender: str = "shop@example.com") -> None:
+        """Receive a mail."""
+        recipient = self.tagged(tag) if tag else self.address
+        with smtplib.SMTP(HOST, self.daemon.smtp_port) as client:
+            client.sendmail(sender, [recipient], raw_message)
+
+
+def sign_up(watched: Watched, daemon: Daemon) -> Person:
+    """Make an account as a person does; ends on the overview."""
+    name = f"person-{next(_numbers)}"
+    page = watched.page
+    watched.go("/sign-up")
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Make the account").click()
+    page.wait_for_url(lambda url: "/sign-up" not in url)
+    watched.go("/inbox")
+    address = page.locator("#address").inner_text()
+    return Person(name, address, daemon)

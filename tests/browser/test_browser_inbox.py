@@ -1,0 +1,215 @@
+"""The inbox, its messages and shared mail in a real browser, as a person uses them."""
+
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.people import Person, sign_up
+from tests.browser.watching import Watched, watched_page
+from tests.house import mail
+from tests.servers.daemon import Daemon, running_daemon
+
+LIVE_WITHIN = 1.0
+"""Seconds; `benchmarks/dashboard_pages.py` measures what it really takes."""
+
+
+def open_inbox(watched: Watched, query: str = "") -> None:
+    """Open the inbox and wait until it is live."""
+    watched.go(f"/inbox{query}")
+    watched.page.locator("#live[data-state=open]").wait_for()
+
+
+def test_a_new_person_is_told_what_to_do(person: Person, watched: Watched) -> None:
+    """An empty inbox shows the address and commands that send to it."""
+    page = watched.page
+    expect(page.locator("#empty")).to_contain_text("No mail yet")
+    for command in ("#with-swaks", "#with-curl"):
+        expect(page.locator(command)).to_contain_text(person.address)
+        expect(page.locator(command)).to_contain_text(str(person.daemon.smtp_port))
+    watched.require_accessible()
+    watched.require_quiet()
+
+
+def test_mail_appears_live_and_can_be_read_shared_and_deleted(
+    person: Person, watched: Watched, browser: Browser
+) -> None:
+    """From the open inbox to the mail, to somebody else's browser, and gone from both."""
+    page = watched.page
+    open_inbox(watched)
+    person.get_mail(mail("Confirm it"), "signup")
+    sent_at = time.monotonic()
+    row = page.get_by_role("link", name="Confirm it")
+    row.wait_for()
+    assert time.monotonic() - sent_at < LIVE_WITHIN
+    expect(page.locator("#mails")).to_contain_text("+signup")
+    expect(page.locator("#mails")).to_contain_text("482913")
+    watched.require_accessible()
+    row.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Confirm it")
+    expect(page.locator("#code-1")).to_have_text("482913")
+    expect(page.locator("#link-1")).to_have_attribute("href", "https://example.com/confirm?t=7f3a")
+    watched.require_accessible()
+    share = page.locator("#share-link").get_attribute("href") or ""
+    path = share.partition("/share/")[2]
+    with watched_page(browser, person.daemon.http_port) as stranger:
+        stranger.go(f"/share/{path}")
+        expect(stranger.page.get_by_role("heading", level=1)).to_have_text("Confirm it")
+        expect(stranger.page.get_by_role("button", name="Sign out")).to_have_count(0)
+        stranger.require_accessible()
+        stranger.require_quiet()
+        page.get_by_role("button", name="Delete this mail for good").click()
+        expect(page.locator(".notice[role=status]")).to_contain_text("has been deleted")
+        stranger.go(f"/share/{path}")
+        expect(stranger.page.locator("main")).to_contain_text("leads nowhere")
+    watched.require_quiet()
+
+
+def test_a_revoked_link_is_dead_and_a_new_one_lives(
+    person: Person, watched: Watched, browser: Browser
+) -> None:
+    """Revoking kills the link at once and gives another."""
+    page = watched.page
+    person.get_mail(mail("Secret"))
+    watched.go("/inbox")
+    page.get_by_role("link", name="Secret").click()
+    old = page.locator("#share-link").inner_text()
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.locator(".notice[role=status]")).to_contain_text("new one")
+    new = page.locator("#share-link").inner_text()
+    with watched_page(browser, person.daemon.http_port) as stranger:
+        for link, words in ((old, "leads nowhere"), (new, "482913")):
+            stranger.go("/share/" + link.partition("/share/")[2])
+            expect(stranger.page.locator("main")).to_contain_text(words)
+
+
+def test_a_sample_mail_comes_to_the_tagged_address(person: Person, watched: Watched) -> None:
+    """The tag field makes the address, and the sample mail goes to it without a reload."""
+    page = watched.page
+    open_inbox(watched)
+    page.get_by_label("Tag", exact=True).fill("try-1")
+    expect(page.locator("#address")).to_have_text(person.tagged("try-1"))
+    page.get_by_role("button", name="Send a sample mail").click()
+    page.get_by_role("link", name="Confirm your address").wait_for()
+    expect(page.locator("#mails li")).to_have_count(1)
+    expect(page.locator("#mails")).to_contain_text("+try-1")
+    expect(page.locator("#empty")).to_have_count(0)
+    page.get_by_role("link", name="Confirm your address").click()
+    frame = page.frame_locator("iframe.mail-frame")
+    expect(frame.get_by_role("link", name="Confirm your address")).to_be_visible()
+    code = page.locator("#code-1").inner_text()
+    expect(frame.get_by_text(code)).to_be_visible()
+    watched.require_quiet()
+
+
+def test_a_list_of_one_tag_shows_its_mail_only(person: Person, watched: Watched) -> None:
+    """Filtered by a tag, the open list takes mail of the tag and leaves other mail out."""
+    page = watched.page
+    person.get_mail(mail("First"), "a")
+    open_inbox(watched, "?tag=A")
+    person.get_mail(mail("Other"), "b")
+    person.get_mail(mail("Second"), "a")
+    page.get_by_role("link", name="Second").wait_for()
+    assert page.locator("#mails .subject").all_inner_texts() == ["Second", "First"]
+    page.get_by_role("link", name="All").click()
+    expect(page.locator("#mails li")).to_have_count(3)
+    watched.require_accessible()
+    watched.require_quiet()
+
+
+def test_a_search_says_that_new_mail_has_come(person: Person, watched: Watched) -> None:
+    """A list that new mail may not belong to stays as it is, and offers to look again."""
+    page = watched.page
+    person.get_mail(mail("Needle one"))
+    watched.go("/inbox")
+    page.get_by_label("Search the mail").fill("needle")
+    page.get_by_role("button", name="Search").click()
+    page.locator("#live[data-state=open]").wait_for()
+    person.get_mail(mail("Needle two"))
+    page.get_by_role("link", name="New mail has come").click()
+    expect(page.locator("#mails li")).to_have_count(2)
+    watched.require_quiet()
+
+
+def test_the_list_goes_on_after_a_connection_is_lost(browser: Browser, tmp_path: Path) -> None:
+    """Mail that came while the page was cut off is there when the connection is back, once."""
+    with running_daemon(tmp_path) as daemon, watched_page(browser, daemon.http_port) as watched:
+        person = sign_up(watched, daemon)
+        page = watched.page
+        open_inbox(watched)
+        person.get_mail(mail("Before"))
+        page.get_by_role("link", name="Before").wait_for()
+        daemon.stop()
+        page.locator("#live[data-state=closed]").wait_for()
+        daemon.start()
+        person.get_mail(mail("Meanwhile"))
+        page.get_by_role("link", name="Meanwhile").wait_for()
+        assert page.locator("#mails .subject").all_inner_texts() == ["Meanwhile", "Before"]
+        assert watched.elsewhere == []
+
+
+def test_remote_images_are_shown_when_asked_for(person: Person, watched: Watched) -> None:
+    """Images of others are fetched only after somebody asked for them."""
+    page = watched.page
+    head = "From: a@example.com\r\nSubject: Images\r\nContent-Type: text/html\r\n\r\n"
+    html = "<p>hello</p><img src='https://images.test/1.gif' alt='a picture'>\r\n"
+    person.get_mail((head + html).encode())
+    watched.go("/inbox")
+    page.get_by_role("link", name="Images").click()
+    expect(page.locator(".remote")).to_contain_text("1 image from other servers not loaded")
+    assert watched.elsewhere == []
+    watched.require_accessible()
+    page.get_by_role("link", name="Show remote content").click()
+    expect(page.locator(".remote")).to_contain_text("are shown")
+    page.frame_locator("iframe.mail-frame").get_by_text("hello").wait_for()
+    assert watched.elsewhere == ["image https://images.test/1.gif"]
+    watched.take_unloaded_images()
+    watched.require_quiet()
+
+
+@pytest.mark.parametrize("view", ["html", "text", "headers", "source"])
+def test_every_view_is_accessible(person: Person, watched: Watched, view: str) -> None:
+    """Axe finds no serious fault in any way to look at a mail."""
+    page = watched.page
+    open_inbox(watched)
+    page.get_by_role("button", name="Send a sample mail").click()
+    page.get_by_role("link", name="Confirm your address").click()
+    page.locator("#share-link").wait_for()
+    watched.go(page.url.removeprefix(watched.origin) + f"?view={view}")
+    watched.require_accessible()
+    watched.require_quiet()
+
+
+def test_the_inbox_works_without_javascript(
+    person: Person, watched: Watched, browser: Browser, pages_daemon: Daemon
+) -> None:
+    """Without a script: a sample mail, its tag, its code, its text, and its end."""
+    cookies = watched.context.cookies()
+    with watched_page(browser, pages_daemon.http_port, java_script_enabled=False) as plain:
+        plain.context.add_cookies(cookies)  # type: ignore[arg-type]
+        page = plain.page
+        plain.go("/inbox")
+        page.get_by_label("Tag", exact=True).fill("x1")
+        page.get_by_role("button", name="Make the address").click()
+        expect(page.locator("#address")).to_have_text(person.tagged("x1"))
+        page.get_by_role("button", name="Send a sample mail").click()
+        expect(page.locator("#mails li")).to_have_count(1)
+        page.get_by_role("link", name="Confirm your address").click()
+        expect(page.locator("#code-1")).to_be_visible()
+        page.get_by_role("link", name="Text").click()
+        expect(page.locator(".plain")).to_contain_text("this is a sample mail")
+        page.get_by_role("button", name="Delete this mail for good").click()
+        expect(page.locator("#empty")).to_be_visible()
+        plain.require_quiet()
+
+
+def test_a_page_that_was_left_waits_no_more(
+    person: Person, watched: Watched, pages_daemon: Daemon
+) -> None:
+    """A closed page leaves no wait behind: the next page is live, however often that goes."""
+    for _ in range(5):
+        open_inbox(watched)
+        watched.go("/keys")
+    open_inbox(watched)
+    watched.require_quiet()

@@ -1,0 +1,154 @@
+"""A browser that is watched: what it asked for, what it complained about, where it went.
+
+with watched_page(browser, daemon.http_port) as watched:
+    watched.page.goto(...)
+    watched.require_quiet()
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+
+CHROMIUM = Path("/usr/bin/chromium")
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # No other host can be found: what is asked of one is noted, and never leaves this machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+)
+
+DEADLINE = 15_000  # milliseconds
+GRAVE = ("serious", "critical")
+
+NOT_FOUND = "Failed to load resource: net::ERR_NAME_NOT_RESOLVED"
+
+HERE = ("data", "blob", "about")
+"""Schemes that reach nobody."""
+
+
+@dataclass
+class Watched:
+    """A page, and everything that happened in its context."""
+
+    context: BrowserContext
+    page: Page
+    origin: str
+    requests: list[str] = field(default_factory=list)
+    elsewhere: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+    pages: list[Page] = field(default_factory=list)
+    moves: list[str] = field(default_factory=list)
+
+    def go(self, path: str) -> None:
+        """Open a page of the daemon."""
+        self.page.goto(self.origin + path)
+
+    def forget(self) -> None:
+        """Begin to watch anew."""
+        for seen in (self.requests, self.elsewhere, self.complaints, self.dialogs, self.moves):
+            seen.clear()
+
+    def troubles(self) -> list[str]:
+        """List what must not happen on any page."""
+        return [
+            *(f"asked elsewhere: {url}" for url in self.elsewhere),
+            *(f"complained: {text}" for text in self.complaints),
+            *(f"opened a dialog: {text}" for text in self.dialogs),
+            *(f"opened a page: {page.url}" for page in self.pages[1:]),
+        ]
+
+    def require_quiet(self) -> None:
+        """Fail when something ran, was fetched elsewhere, or was complained about."""
+        assert self.troubles() == []
+
+    def require_accessible(self) -> None:
+        """Fail when axe finds a serious or critical fault."""
+        # The script is run past the page's policy, as a browser extension is.
+        self.page.evaluate(AXE.read_text("utf-8"))
+        found = self.page.evaluate(
+            "axe.run(document, {iframes: false, resultTypes: ['violations']})"
+        )
+        faults = [
+            f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']]}"
+            for one in found["violations"]
+            if one["impact"] in GRAVE
+        ]
+        assert faults == []
+
+    def _note(self, request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in HERE:
+            return
+        self.requests.append(request.url)
+        if f"{parts.scheme}://{parts.netloc}" != self.origin:
+            self.elsewhere.append(f"{request.resource_type} {request.url}")
+
+    def _watch(self, page: Page) -> None:
+        self.pages.append(page)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("framenavigated", lambda frame: self.moves.append(frame.url))
+
+    def take_unloaded_images(self) -> None:
+        """Forget that images of other hosts were asked for, and could not be had."""
+        self.elsewhere[:] = [one for one in self.elsewhere if not one.startswith("image http")]
+        self.complaints[:] = [one for one in self.complaints if NOT_FOUND not in one]
+
+    def _dismiss(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    def start(self) -> None:
+        """Begin to watch."""
+        context = self.context
+        context.set_default_timeout(DEADLINE)
+        context.on("request", self._note)
+        context.on("page", self._watch)
+        context.on("dialog", self._dismiss)
+        context.on(
+            "console",
+            lambda message: (
+                self.complaints.append(f"{message.type}: {message.text}")
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
+
+
+@contextlib.contextmanager
+def watched_page(browser: Browser, port: int, **options: Any) -> Iterator[Watched]:
+    """Open a page in a context of its own: no cookies, no cache."""
+    context = browser.new_context(**options)
+    origin = f"http://127.0.0.1:{port}"
+    watched: Watched = Watched(context, None, origin)  # type: ignore[arg-type]
+    watched.start()
+    watched.page = context.new_page()
+    try:
+        yield watched
+    finally:
+        context.close()
+
+
+@contextlib.contextmanager
+def running_browser(arguments: Sequence[str] = ARGUMENTS) -> Iterator[Browser]:
+    """Run Debian's Chromium without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(CHROMIUM), headless=True, args=list(arguments)
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()

@@ -1,0 +1,181 @@
+"""The inbox page: address, list, filter, pages, sample mail, deleting."""
+
+import re
+
+import pytest
+
+from tests.house import House, mail
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import receive, sign_up
+
+
+def subjects(browser: Browser, path: str = "/inbox") -> list[str]:
+    """Give the subjects of a list, in order."""
+    text = browser.open(path).body.decode()
+    rows = text.partition('<template id="row">')[0]
+    return re.findall(r'<span class="subject">([^<]*)</span>', rows)
+
+
+def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
+    """Without mail the page shows the address, and commands that send to it."""
+    account = sign_up(browser)
+    browser.open("/inbox")
+    address = browser.house.address("", account)
+    assert "No mail yet" in browser.page.text
+    assert f"swaks --server 127.0.0.1:2525 --from shop@example.com --to {address}" in (
+        browser.page.text
+    )
+    assert f"--mail-rcpt {address}" in browser.page.text
+
+
+def test_mail_is_listed_newest_first(browser: Browser) -> None:
+    """Each mail is a row with sender, subject, code and tag; the newest is the first."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("First"), "signup")
+    browser.house.pass_time(1)
+    receive(browser.house, account, mail("Second"))
+    assert subjects(browser) == ["Second", "First"]
+    for words in ("Shop", "482913", "+signup", "1 to 2 of 2"):
+        assert words in browser.page.text
+
+
+def test_other_people_see_nothing_of_it(house: House, browser: Browser) -> None:
+    """A list shows mail of the account that is signed in, and of no other."""
+    receive(house, sign_up(browser), mail("Mine"))
+    other = Browser(house, "192.0.2.11")
+    sign_up(other, "bob")
+    assert subjects(other) == []
+
+
+def test_the_tag_field_makes_an_address(browser: Browser) -> None:
+    """Without a script the form shows the tagged address; a bad tag is explained."""
+    account = sign_up(browser)
+    browser.open("/inbox?for=try-1")
+    assert browser.house.address("try-1", account) in browser.page.text
+    browser.open("/inbox?for=a%20b")
+    assert "a tag is a dot-atom" in browser.page.text
+    assert browser.house.address("", account) in browser.page.text
+
+
+def test_a_list_is_filtered_by_tag(browser: Browser) -> None:
+    """A tag, without case, or no tag at all; the tags are links with their counts."""
+    account = sign_up(browser)
+    for subject, tag in (("One", "Red"), ("Two", "red"), ("Three", "blue"), ("Four", "")):
+        receive(browser.house, account, mail(subject), tag)
+    assert subjects(browser, "/inbox?tag=RED") == ["Two", "One"]
+    assert subjects(browser, "/inbox?tag=") == ["Four"]
+    assert subjects(browser, "/inbox?tag=green") == []
+    assert "No mail matches" in browser.page.text
+    browser.open("/inbox")
+    assert {"/inbox?tag=blue", "/inbox?tag="} <= set(browser.page.addresses)
+
+
+def test_many_tags_are_folded_away(browser: Browser) -> None:
+    """Beside the newest tags the others are one click away; the one in use is shown."""
+    account = sign_up(browser)
+    for number in range(12):
+        browser.house.pass_time(1)
+        receive(browser.house, account, tag=f"t{number}")
+    body = browser.open("/inbox").body.decode()
+    assert "<details>\n    <summary>More tags" in body
+    assert "<details open>" in browser.open("/inbox?tag=t0").body.decode()
+
+
+def test_a_list_is_searched(browser: Browser) -> None:
+    """``q`` finds by words, and says so in the field."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("Needle in it"))
+    receive(browser.house, account, mail("Hay"))
+    assert subjects(browser, "/inbox?q=needle") == ["Needle in it"]
+    assert 'value="needle"' in browser.open("/inbox?q=needle").body.decode()
+
+
+def test_a_long_list_has_pages(browser: Browser) -> None:
+    """Pages keep the filter, and lead to one another."""
+    account = sign_up(browser)
+    for number in range(5):
+        receive(browser.house, account, mail(f"Mail {number}"), "x")
+    assert subjects(browser, "/inbox?tag=x&limit=2") == ["Mail 4", "Mail 3"]
+    assert "/inbox?tag=x&limit=2&page=2" in browser.page.addresses
+    assert subjects(browser, "/inbox?tag=x&limit=2&page=3") == ["Mail 0"]
+    assert "5 to 5 of 5" in browser.page.text
+    assert "/inbox?tag=x&limit=2&page=2" in browser.page.addresses
+    assert subjects(browser, "/inbox?limit=2&page=9") == []
+    assert "0 of 5" in browser.page.text
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=501", "page=0", "page=x", "tag=a%20b", "q=%ff"]
+)
+def test_what_cannot_be_asked_is_explained(browser: Browser, query: str) -> None:
+    """A parameter out of its range is a page that says what is allowed."""
+    sign_up(browser)
+    assert browser.open(f"/inbox?{query}").status == 400
+
+
+def test_a_sample_mail_is_a_mail(browser: Browser) -> None:
+    """The sample has text, HTML, a link and a code, and is received like any other."""
+    account = sign_up(browser)
+    browser.open("/inbox")
+    answer = browser.submit("/inbox/sample", tag="try")
+    assert answer.headers["location"] == "/inbox?done=sample-sent&tag=try"
+    browser.follow(answer)
+    assert "on its way" in browser.page.text
+    message_id = receive(browser.house, account, mail("Later"))
+    assert subjects(browser, "/inbox?tag=try") == ["Confirm your address (a sample)"]
+    sample = browser.open("/inbox").body.decode()
+    path = re.findall(r'href="(/inbox/messages/[^"]+)"', sample)[1]
+    assert message_id not in path
+    page = browser.open(path).body.decode()
+    assert 'src="' + path + '/frame"' in page
+    assert re.search(r'id="code-1"[^>]*>[0-9]{6}<', page)
+    assert "https://example.com/confirm?token=" in browser.page.text
+
+
+def test_a_full_inbox_says_so(browser: Browser) -> None:
+    """A sample mail that finds no room is refused with words, as any mail is."""
+    sign_up(browser)
+    browser.open("/inbox")
+    assert browser.submit("/inbox/sample", tag="a b").status == 400
+
+
+def test_deleting_takes_what_is_listed(browser: Browser) -> None:
+    """The form deletes the mail that the list is filtered by, and leaves other mail."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("Keep"), "a")
+    receive(browser.house, account, mail("Drop"), "b")
+    browser.open("/inbox?tag=b")
+    assert "Delete 1 message for good" in browser.page.text
+    browser.follow(browser.submit("/inbox/delete", tag="b"))
+    assert "have been deleted" in browser.page.text
+    assert subjects(browser) == ["Keep"]
+    browser.submit("/inbox/delete")
+    assert subjects(browser) == []
+
+
+@pytest.mark.parametrize("path", ["/inbox/sample", "/inbox/delete"])
+def test_forms_need_their_token(browser: Browser, path: str) -> None:
+    """Nothing is sent or deleted for a form that is not ours."""
+    account = sign_up(browser)
+    receive(browser.house, account)
+    assert browser.post(path).status == 403
+    assert len(subjects(browser)) == 1
+
+
+@pytest.mark.parametrize("path", ["/inbox", "/inbox/live", "/inbox/messages/x"])
+def test_pages_are_for_who_is_signed_in(browser: Browser, path: str) -> None:
+    """Anybody else is asked to sign in."""
+    assert browser.open(path).headers["location"].startswith("/sign-in?next=%2Finbox")
+
+
+HOSTILE = "</span><script>alert(1)</script>\"'>{{7*7}}"
+
+
+def test_hostile_fields_are_text(browser: Browser) -> None:
+    """Markup in subject, sender and tag is shown as it is."""
+    account = sign_up(browser)
+    raw = mail(HOSTILE, author=f'"{HOSTILE.replace(chr(34), "")}" <x@example.com>')
+    receive(browser.house, account, raw, "'-alert-'")
+    body = browser.open("/inbox").body.decode()
+    assert "<script>alert" not in body
+    assert HOSTILE in browser.page.text

@@ -1,0 +1,210 @@
+"""Mail as it comes in, by server-sent events: nothing missed or twice, nothing left behind."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mailcheck.assembly import Lanes
+from mailcheck.config_options import LimitsOptions
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.lanes.direct import DirectLane
+from tests.house import House, config_in_memory, mail
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.dashboard.inbox_visit import receive, sign_up
+from tests.web.lanes import FaultyLane
+from tests.web.raw_http import RawHttp, request
+
+
+class Stream:
+    """An open stream of events."""
+
+    def __init__(self, browser: Browser, query: str = "", *fields: str) -> None:
+        self.connection = RawHttp(browser.house, browser.peer)
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        self.connection.send(request(f"/inbox/live{query}", f"Cookie: {cookies}", *fields))
+
+    @property
+    def text(self) -> str:
+        """Give what was sent behind the head, without the marks of its chunks."""
+        sent = self.connection.received().decode()
+        body = sent.partition("\r\n\r\n")[2]
+        return "".join(body.split("\r\n")[1::2])
+
+    @property
+    def head(self) -> str:
+        """Give the head of the response."""
+        return self.connection.received().decode().partition("\r\n\r\n")[0]
+
+    @property
+    def events(self) -> list[dict[str, str]]:
+        """Give the fields of each event that has data."""
+        blocks = self.text.split("\n\n")
+        read = [
+            dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
+            for block in blocks
+        ]
+        return [event for event in read if "data" in event]
+
+    @property
+    def mails(self) -> list[Any]:
+        """Give the mails that were announced."""
+        return [json.loads(event["data"]) for event in self.events if event["event"] == "mail"]
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether the response is whole."""
+        return self.connection.received().endswith(b"0\r\n\r\n")
+
+
+def waits(house: House) -> int:
+    """Say how many waits are parked."""
+    return house.assembly.feeds.count()
+
+
+def test_new_mail_is_announced(browser: Browser) -> None:
+    """Each mail that comes in is an event with what a list shows of it, and where it is."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("Before"))
+    cursor = browser.open("/inbox").body.decode().partition('data-after="')[2].partition('"')[0]
+    stream = Stream(browser, f"?after={cursor}")
+    assert "text/event-stream" in stream.head
+    assert stream.mails == []
+    ids = [receive(browser.house, account, mail(f"Mail {n}"), "x") for n in range(3)]
+    assert [one["subject"] for one in stream.mails] == ["Mail 0", "Mail 1", "Mail 2"]
+    assert [one["path"] for one in stream.mails] == [f"/inbox/messages/{one}" for one in ids]
+    assert stream.mails[0]["codes"] == ["482913"]
+    assert stream.mails[0]["tag"] == "x"
+    assert not stream.has_ended
+    stream.connection.hang_up()
+
+
+def test_a_stream_is_of_its_tag(browser: Browser) -> None:
+    """Filtered by a tag, mail of other tags is not announced."""
+    account = sign_up(browser)
+    stream = Stream(browser, "?tag=A")
+    receive(browser.house, account, mail("One"), "a")
+    receive(browser.house, account, mail("Two"), "b")
+    assert [one["subject"] for one in stream.mails] == ["One"]
+    stream.connection.hang_up()
+
+
+def test_a_stream_is_of_its_account(house: House, browser: Browser) -> None:
+    """Nobody hears of other people's mail."""
+    sign_up(browser)
+    other = Browser(house, "192.0.2.11")
+    bob = sign_up(other, "bob")
+    stream = Stream(browser)
+    receive(house, bob)
+    assert stream.mails == []
+    stream.connection.hang_up()
+
+
+def test_a_browser_that_comes_again_misses_nothing(browser: Browser) -> None:
+    """It says what it saw last, and goes on from there, whatever its address says."""
+    account = sign_up(browser)
+    stream = Stream(browser)
+    receive(browser.house, account, mail("Seen"))
+    last = stream.events[-1]["id"]
+    stream.connection.hang_up()
+    receive(browser.house, account, mail("Missed"))
+    again = Stream(browser, "?after=c0", f"Last-Event-ID: {last}")
+    assert [one["subject"] for one in again.mails] == ["Missed"]
+    again.connection.hang_up()
+
+
+def test_a_page_that_is_left_leaves_no_wait(browser: Browser) -> None:
+    """When the client goes, its wait goes."""
+    sign_up(browser)
+    stream = Stream(browser)
+    assert waits(browser.house) == 1
+    stream.connection.hang_up()
+    assert waits(browser.house) == 0
+
+
+def test_a_quiet_stream_is_kept_alive_and_ends_in_time(browser: Browser) -> None:
+    """Something is sent before proxies give up, and after minutes the browser has to come again."""
+    account = sign_up(browser)
+    stream = Stream(browser)
+    for _ in range(3):
+        browser.house.pass_time(20)
+    assert stream.text.count(": nothing new") == 3
+    receive(browser.house, account, mail("Late"))
+    assert [one["subject"] for one in stream.mails] == ["Late"]
+    for _ in range(16):
+        browser.house.pass_time(20)
+    assert stream.has_ended
+    assert waits(browser.house) == 0
+
+
+def test_who_signed_out_hears_nothing_more(browser: Browser) -> None:
+    """A stream asked for with a session that has ended is refused."""
+    sign_up(browser)
+    cookies = dict(browser.cookies)
+    browser.open("/account")
+    browser.submit("/sign-out")
+    browser.cookies = cookies
+    assert " 401 " in Stream(browser).head.splitlines()[0]
+
+
+def test_open_pages_are_bounded() -> None:
+    """An account has so many open streams; one more is told so, and told to come later."""
+    house = House(config_in_memory(accounts=CHEAP, limits=LimitsOptions(waits_per_key=2)))
+    browser = Browser(house)
+    sign_up(browser)
+    streams = [Stream(browser) for _ in range(3)]
+    assert waits(house) == 2
+    assert streams[2].events[0]["event"] == "problem"
+    assert "waits parked" in streams[2].events[0]["data"]
+    assert "retry: 15000" in streams[2].text
+    assert streams[2].has_ended
+    streams[0].connection.hang_up()
+    fourth = Stream(browser)
+    assert waits(house) == 2
+    for stream in (streams[1], fourth):
+        stream.connection.hang_up()
+    house.close()
+
+
+def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
+    """When the daemon stops, streams end, and browsers come again to the next one."""
+    sign_up(browser)
+    stream = Stream(browser)
+    browser.house.assembly.feeds.close()
+    assert stream.events[-1]["event"] == "problem"
+    assert stream.has_ended
+
+
+def test_a_failing_store_ends_a_stream() -> None:
+    """A stream whose store fails says so and ends; nothing crashes."""
+    reader = FaultyLane()
+    lanes = Lanes(DirectLane(), reader, DirectLane(), DirectLane())
+    house = House(config_in_memory(accounts=CHEAP), lanes)
+    browser = Browser(house)
+    account = sign_up(browser)
+    stream = Stream(browser)
+    reader.fault = StoreUnavailable("the disk is gone")
+    house.assembly.wake_ups.publish(account.id)
+    assert stream.events[-1]["event"] == "problem"
+    assert stream.has_ended
+    reader.fault = None
+    house.close()
+
+
+@pytest.mark.parametrize("query", ["?after=nonsense", "?tag=a%20b"])
+def test_what_cannot_be_asked_is_refused(browser: Browser, query: str) -> None:
+    """A stream that can't be asked for is a 400, not a stream."""
+    sign_up(browser)
+    assert " 400 " in Stream(browser, query).head.splitlines()[0]
+
+
+def test_hostile_subjects_end_no_event(browser: Browser) -> None:
+    """Line breaks and event fields in a subject stay inside of its text."""
+    account = sign_up(browser)
+    stream = Stream(browser)
+    hostile = "=?utf-8?q?x=0D=0A=0D=0Aevent:_mail=0Adata:_=7B=7D?="
+    receive(browser.house, account, mail(hostile))
+    assert len(stream.events) == 1
+    assert "event: mail" in stream.mails[0]["subject"]
+    stream.connection.hang_up()

@@ -1,0 +1,215 @@
+"""The page of a message, its frame, its downloads, its share link and its end."""
+
+import re
+
+import pytest
+
+from tests.house import House, mail
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_path, sign_up
+
+PNG = b"\x89PNG\r\n\x1a\nrest"
+
+POLICY = (
+    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {}; "
+    "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+)
+
+
+def with_attachment(kind: str, name: str, data: bytes) -> bytes:
+    """Write a mail of HTML with one attachment."""
+    head = b"From: a@example.com\r\nSubject: x\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+    html = b'--b\r\nContent-Type: text/html\r\n\r\n<img src="cid:one"> hello\r\n'
+    part = f"--b\r\nContent-Type: {kind}\r\nContent-ID: <one>\r\n"
+    part += f'Content-Disposition: attachment; filename="{name}"\r\n\r\n'
+    return head + html + part.encode() + data + b"\r\n--b--\r\n"
+
+
+def test_a_message_shows_what_was_found(browser: Browser) -> None:
+    """Code, link, sender, receiver, server and share link of a mail are on its page."""
+    account = sign_up(browser)
+    message_id = receive(browser.house, account, tag="signup")
+    browser.open(f"/inbox/messages/{message_id}")
+    for words in (
+        *("Welcome", "482913", "https://example.com/confirm?t=7f3a", "Shop <shop@example.com>"),
+        *("192.0.2.7", "mx.example.com", "+signup", "/share/", "the one to click"),
+    ):
+        assert words in browser.page.text
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [("text", "Your code is"), ("headers", "Subject"), ("source", "Subject: Welcome")],
+)
+def test_a_message_is_looked_at_in_every_way(browser: Browser, view: str, words: str) -> None:
+    """Text, headers and source each have an address of their own."""
+    message_id = receive(browser.house, sign_up(browser))
+    path = f"/inbox/messages/{message_id}?view={view}"
+    browser.open(path)
+    assert words in browser.page.text
+    assert path in browser.page.addresses
+
+
+def test_html_is_the_first_view_where_there_is_any(browser: Browser) -> None:
+    """A mail with HTML shows it in a frame; one without shows its text, and no frame."""
+    account = sign_up(browser)
+    rich = receive(browser.house, account, html_mail("<p>Hello</p>"))
+    body = browser.open(f"/inbox/messages/{rich}").body.decode()
+    assert 'sandbox="allow-popups allow-popups-to-escape-sandbox"' in body
+    assert f"/inbox/messages/{rich}/frame" in browser.page.addresses
+    plain = receive(browser.house, account)
+    for view in ("", "?view=html", "?view=nonsense"):
+        assert "<iframe" not in browser.open(f"/inbox/messages/{plain}{view}").body.decode()
+
+
+def test_links_of_a_text_can_be_clicked(browser: Browser) -> None:
+    """Web addresses in a text are links that tell nobody where they were found."""
+    account = sign_up(browser)
+    raw = mail(body='see https://e.example/?a=1&b="><script> or javascript:alert(1)')
+    message_id = receive(browser.house, account, raw)
+    body = browser.open(f"/inbox/messages/{message_id}?view=text").body.decode()
+    assert (
+        '<a href="https://e.example/?a=1&amp;b=" target="_blank" '
+        'rel="noopener noreferrer nofollow">https://e.example/?a=1&amp;b=</a>'
+    ) in body
+    assert "<script>" not in body
+    assert 'href="javascript' not in body
+
+
+@pytest.mark.parametrize(
+    ("query", "images"), [("", "data:"), ("?remote=true", "data: https: http:")]
+)
+def test_a_frame_is_under_its_own_policy(browser: Browser, query: str, images: str) -> None:
+    """The document of the HTML may run and load nothing; images where they were asked for."""
+    account = sign_up(browser)
+    html = '<img src="https://t.example/1.gif"><script>alert(1)</script>Hello'
+    message_id = receive(browser.house, account, html_mail(html))
+    answer = fetch(browser, f"/inbox/messages/{message_id}/frame{query}")
+    assert answer.headers["content-security-policy"] == POLICY.format(images)
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+    text = answer.body.decode()
+    assert "Hello" in text
+    assert "<script" not in text
+    assert ("t.example" in text) == bool(query)
+
+
+def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
+    """The page says what was left out, and how to get it; otherwise it says nothing of it."""
+    account = sign_up(browser)
+    tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
+    page = f"/inbox/messages/{tracked}"
+    browser.open(page)
+    assert "1 image from other servers not loaded" in browser.page.text
+    assert f"{page}?view=html&remote=true" in browser.page.addresses
+    browser.open(f"{page}?view=html&remote=true")
+    assert f"{page}/frame?remote=true" in browser.page.addresses
+    clean = receive(browser.house, account, html_mail("<p>x</p>"))
+    browser.open(f"/inbox/messages/{clean}")
+    assert "other servers" not in browser.page.text
+
+
+def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
+    """A picture that came along is in the frame's document; a page that says it is one is not."""
+    account = sign_up(browser)
+    picture = receive(browser.house, account, with_attachment("text/html", "a.png", PNG))
+    frame = fetch(browser, f"/inbox/messages/{picture}/frame").body
+    assert b'<img src="data:image/png;base64,iVBORw0KGgpyZXN0">' in frame
+    page = with_attachment("image/png", "a.png", b"<script>alert(1)</script>")
+    fake = receive(browser.house, account, page)
+    assert b"<img> hello" in fetch(browser, f"/inbox/messages/{fake}/frame").body
+
+
+@pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "application/pdf", "x/<y>"])
+def test_an_attachment_is_a_download(browser: Browser, kind: str) -> None:
+    """Whatever an attachment says it is, a browser saves it and opens nothing."""
+    account = sign_up(browser)
+    raw = with_attachment(kind, '<b>".html', b"<script>alert(1)</script>")
+    message_id = receive(browser.house, account, raw)
+    for base in (f"/inbox/messages/{message_id}", share_path(browser, message_id)):
+        answer = fetch(browser, f"{base}/attachments/1")
+        assert answer.body == b"<script>alert(1)</script>"
+        assert answer.headers["content-disposition"].startswith("attachment; filename=")
+        assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert fetch(browser, f"{base}/attachments/9").status == 404
+
+
+def test_the_exact_bytes_are_a_download(browser: Browser) -> None:
+    """The source can be saved byte for byte, also where it is not text."""
+    raw = b"Subject: x\r\n\r\n\xff\xfe\r\n"
+    message_id = receive(browser.house, sign_up(browser), raw)
+    answer = fetch(browser, f"/inbox/messages/{message_id}/raw")
+    assert answer.body == raw
+    assert answer.headers["content-disposition"].startswith("attachment; filename=")
+    assert browser.open(f"/inbox/messages/{message_id}?view=source").status == 200
+
+
+def test_long_mail_is_cut_on_the_page(browser: Browser) -> None:
+    """Of very long text, HTML or source the beginning is shown, and it is said."""
+    account = sign_up(browser)
+    text = receive(browser.house, account, mail(body="word " * 200_000))
+    for view in ("text", "source"):
+        answer = browser.open(f"/inbox/messages/{text}?view={view}")
+        assert "Only its beginning is shown" in browser.page.text
+        assert len(answer.body) < 700_000
+    html = receive(browser.house, account, html_mail("<p>word</p>" * 60_000))
+    browser.open(f"/inbox/messages/{html}")
+    assert "Only its beginning is shown" in browser.page.text
+
+
+def test_share_links_are_renewed(browser: Browser) -> None:
+    """The form kills the old link and shows a new one."""
+    message_id = receive(browser.house, sign_up(browser))
+    old = share_path(browser, message_id)
+    browser.follow(browser.submit(f"/inbox/messages/{message_id}/share"))
+    assert "The old share link is dead" in browser.page.text
+    new = share_path(browser, message_id)
+    assert new != old
+    assert [browser.open(path).status for path in (old, new)] == [404, 200]
+
+
+def test_a_deleted_message_is_gone(browser: Browser) -> None:
+    """The form deletes the mail, its frame, its downloads and its share link."""
+    message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
+    share = share_path(browser, message_id)
+    page = f"/inbox/messages/{message_id}"
+    browser.open(page)
+    browser.follow(browser.submit(f"{page}/delete"))
+    assert "has been deleted" in browser.page.text
+    for path in (page, f"{page}/frame", f"{page}/raw", share, f"{share}/frame"):
+        assert browser.open(path).status == 404, path
+
+
+@pytest.mark.parametrize("rest", ["", "/frame", "/raw", "/attachments/1"])
+def test_messages_of_others_are_not_there(house: House, browser: Browser, rest: str) -> None:
+    """A message of another account is 404, like one that never was."""
+    raw = with_attachment("text/plain", "a.txt", b"x")
+    message_id = receive(house, sign_up(browser), raw)
+    other = Browser(house, "192.0.2.11")
+    sign_up(other, "bob")
+    assert other.open(f"/inbox/messages/{message_id}{rest}").status == 404
+    for form in ("share", "delete"):
+        other.open("/inbox")
+        assert other.submit(f"/inbox/messages/{message_id}/{form}").status == 404
+    assert fetch(browser, f"/inbox/messages/{message_id}{rest}").status == 200
+
+
+@pytest.mark.parametrize("form", ["share", "delete"])
+def test_forms_need_their_token(browser: Browser, form: str) -> None:
+    """Another site can neither revoke a link nor delete a mail."""
+    message_id = receive(browser.house, sign_up(browser))
+    share = share_path(browser, message_id)
+    assert browser.post(f"/inbox/messages/{message_id}/{form}").status == 403
+    assert browser.open(share).status == 200
+
+
+def test_safe_html_is_made_once(browser: Browser) -> None:
+    """Page, frame and reloads share one cleaning, which is the costly part."""
+    message_id = receive(browser.house, sign_up(browser), html_mail("<p>Hello</p>"))
+    frames = {
+        fetch(browser, f"/inbox/messages/{message_id}/frame").body
+        for _ in (browser.open(f"/inbox/messages/{message_id}") for _ in range(3))
+    }
+    assert len(frames) == 1
+    assert re.search(rb"<body><p>Hello</p>\s*</body>", frames.pop())

@@ -1,0 +1,81 @@
+"""The page of a share link: for anybody who has it, and for nobody else."""
+
+import pytest
+
+from tests.house import House, mail
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_path, sign_up
+from tests.web.raw_http import RawHttp
+
+HTML = '<p>Hello</p><img src="https://t.example/1.gif"><script>alert(1)</script>'
+
+
+@pytest.fixture
+def stranger(house: House) -> Browser:
+    """Somebody without an account."""
+    return Browser(house, "192.0.2.99")
+
+
+def test_anybody_with_the_link_sees_the_mail(browser: Browser, stranger: Browser) -> None:
+    """The page shows the mail, and none of what its owner may do."""
+    message_id = receive(browser.house, sign_up(browser), tag="signup")
+    answer = stranger.open(share_path(browser, message_id))
+    for words in ("Welcome", "482913", "shared with you", "https://example.com/confirm?t=7f3a"):
+        assert words in stranger.page.text
+    body = answer.body.decode()
+    for words in ("<form", "Delete", "Revoke", '/share"', "/raw"):
+        assert words not in body
+    assert '<meta name="robots" content="noindex, nofollow">' in body
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("accept", ["application/json", "*/*", ""])
+def test_programs_get_json(browser: Browser, accept: str) -> None:
+    """Who does not ask for HTML gets what SPEC.md promises, under the same address."""
+    message_id = receive(browser.house, sign_up(browser))
+    path = share_path(browser, message_id)
+    fields = [f"Accept: {accept}"] if accept else []
+    answer = RawHttp(browser.house).ask(path, *fields)
+    assert answer.json["id"] == message_id
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+    assert answer.headers["vary"].startswith("Accept")
+
+
+def test_remote_content_is_off_until_asked_for(browser: Browser, stranger: Browser) -> None:
+    """The frame of a shared mail holds no address of others, but where they were asked for."""
+    message_id = receive(browser.house, sign_up(browser), html_mail(HTML))
+    path = share_path(browser, message_id)
+    stranger.open(path)
+    assert f"{path}/frame" in stranger.page.addresses
+    assert "not loaded" in stranger.page.text
+    off = fetch(stranger, f"{path}/frame")
+    on = fetch(stranger, f"{path}/frame?remote=true")
+    assert b"t.example" not in off.body
+    assert b"t.example" in on.body
+    for answer in (off, on):
+        assert b"<script" not in answer.body
+        assert answer.headers["content-security-policy"].startswith("sandbox allow-popups")
+
+
+def test_a_dead_link_is_said_to_be_dead(stranger: Browser) -> None:
+    """A link that leads nowhere is 404 for all that could lie below it."""
+    for rest in ("", "/frame", "/attachments/1"):
+        assert stranger.open("/share/" + "a" * 52 + rest).status == 404
+        assert "leads nowhere" in stranger.page.text
+
+
+def test_the_source_is_not_shared(browser: Browser, stranger: Browser) -> None:
+    """A share link shows the mail, not its raw bytes: no view, no download."""
+    message_id = receive(browser.house, sign_up(browser), mail("Secret"))
+    path = share_path(browser, message_id)
+    assert stranger.open(f"{path}/raw").status == 404
+    assert "Source" not in stranger.open(f"{path}?view=source").body.decode()
+
+
+def test_a_link_dies_with_its_message(browser: Browser, stranger: Browser) -> None:
+    """When the mail expires, page and frame are gone."""
+    message_id = receive(browser.house, sign_up(browser), html_mail("<p>x</p>"))
+    path = share_path(browser, message_id)
+    browser.house.pass_time(24 * 3600 + 1)
+    assert [stranger.open(path + rest).status for rest in ("", "/frame")] == [404, 404]
