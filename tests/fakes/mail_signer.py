@@ -101,13 +101,15 @@ class MailSigner:
             b"ARC-Message-Signature", tags, raw_message, "relaxed/relaxed", fields
         )
         mail = results + mail
-        sets = [
-            field
+        found = {
+            (name.lower(), number): (name, body)
+            for name, body in _split(mail)[0]
             for number in range(1, instance + 1)
-            for name in (b"results", b"authentication-results", b"message-signature", b"seal")
-            for field in _split(mail)[0]
-            if field[0].lower() == b"arc-" + name and b"i=%d;" % number in field[1]
-        ]
+            if name.startswith(b"ARC-") and body.lstrip().startswith(b"i=%d;" % number)
+        }
+        kinds = (b"arc-authentication-results", b"arc-message-signature", b"arc-seal")
+        places = [(kind, number) for number in range(1, instance + 1) for kind in kinds]
+        sets = [found[place] for place in places if place in found]
         seal = self._make_field(
             b"ARC-Seal", {"i": str(instance), **key, "cv": chain}, sets, "relaxed"
         )
@@ -126,7 +128,7 @@ class MailSigner:
         form = relax_body(body) if body_form == "relaxed" else simplify_body(body)
         length = tags.get("l")
         digest = hashlib.sha256(form[: int(length)] if length else form).digest()
-        signed = [field for wanted in fields for field in _take(header, wanted.encode())]
+        signed = _choose(header, fields)
         all_tags = dict(tags)
         if all_tags.setdefault("bh", COMPUTED) == COMPUTED:
             all_tags["bh"] = base64.b64encode(digest).decode()
@@ -188,7 +190,7 @@ def simplify_body(body: bytes) -> bytes:
 
 def relax_body(body: bytes) -> bytes:
     """Give a body in the relaxed form (RFC 6376 3.4.4)."""
-    lines = [re.sub(rb"[ \t]+", b" ", line).rstrip(b" ") for line in body.split(CRLF)]
+    lines = [line.rstrip(b" ") for line in re.sub(rb"[ \t]+", b" ", body).split(CRLF)]
     while lines and not lines[-1]:
         lines.pop()
     return b"".join(line + CRLF for line in lines)
@@ -200,14 +202,16 @@ def _join(tags: Sequence[str]) -> bytes:
 
 def _split(raw_message: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
     header, _, body = raw_message.partition(CRLF * 2)
-    lines = re.sub(rb"\r\n([ \t])", rb"\n\1", header).split(CRLF)
+    folded = header.replace(b"\r\n ", b"\n ").replace(b"\r\n\t", b"\n\t")
+    lines = folded.split(CRLF)
     fields = [line.replace(b"\n", CRLF).split(b":", 1) for line in lines]
     return [(name, value + CRLF) for name, value in fields], body
 
 
-def _take(header: list[tuple[bytes, bytes]], name: bytes) -> list[tuple[bytes, bytes]]:
-    """Take the last field of a name out, if there is one (RFC 6376 5.4.2)."""
-    for index in range(len(header) - 1, -1, -1):
-        if header[index][0].lower() == name:
-            return [header.pop(index)]
-    return []
+def _choose(header: list[tuple[bytes, bytes]], wanted: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """Give the fields named, of each name the last one first (RFC 6376 5.4.2)."""
+    left: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    for field in header:
+        left.setdefault(field[0].lower(), []).append(field)
+    named = (left.get(name.encode()) for name in wanted)
+    return [fields.pop() for fields in named if fields]

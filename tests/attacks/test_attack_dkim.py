@@ -1,0 +1,196 @@
+"""Mails and keys built to make verifying signatures slow.
+
+Most tests measure no time: each would run for minutes if a step were quadratic.
+"""
+
+import base64
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_der_public_key,
+)
+
+from mailcheck.checks.arc.reading import read_chain
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.mail_verdicts import SignatureFault
+from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
+from tests.fakes.mail_judge import judge_arc, judge_mail, judge_signature, zone_of
+from tests.fakes.mail_signer import ED25519, MAIL, RSA, SIGNED_FIELDS
+
+pytestmark = pytest.mark.attack
+
+MIB = 1024 * 1024
+BLANKS = 5 * MIB
+MESSAGE_LIMIT = 25 * MIB
+HEADER = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+RUNS = [b" ", b"\t", b" \t", b"\r\n ", b" \r\n\t"]
+
+
+def run_of(blank: bytes, size: int = BLANKS) -> bytes:
+    """Repeat blanks up to a size."""
+    return blank * (size // len(blank))
+
+
+@pytest.mark.parametrize("blank", RUNS)
+@pytest.mark.parametrize("form", ["relaxed/relaxed", "simple/simple"])
+def test_megabytes_of_blanks_in_the_body(blank: bytes, form: str) -> None:
+    """Inside a line, before its end and at the end of the mail."""
+    run = run_of(blank)
+    mail = HEADER + run + b"x" + run + b"\r\n" + run + b"\r\n"
+    assert judge_signature(RSA.sign(mail, form)).result is AuthResult.PASS
+
+
+@pytest.mark.parametrize("blank", RUNS)
+@pytest.mark.parametrize("form", ["relaxed/relaxed", "simple/simple"])
+def test_megabytes_of_blanks_in_a_signed_field(blank: bytes, form: str) -> None:
+    """A field that a signature covers."""
+    mail = MAIL.replace(b"Hello   there", b"Hello" + run_of(blank) + b"x")
+    assert judge_signature(RSA.sign(mail, form)).result is AuthResult.PASS
+
+
+@pytest.mark.parametrize("blank", RUNS)
+@pytest.mark.parametrize("tag", [b"v=", b"a=", b"c=", b"d=", b"h=", b"t=", b"bh=", b"b="])
+def test_megabytes_of_blanks_in_a_signature(tag: bytes, blank: bytes) -> None:
+    """Before and behind each tag; only around the value of ``b=`` they are not signed."""
+    signed = RSA.sign(MAIL, "simple/simple")
+    place = signed.index(b"\r\n " + tag) + 3 if tag != b"v=" else signed.index(tag)
+    behind = place + len(tag)
+    before = judge_mail(signed[:place] + run_of(blank) + signed[place:]).signatures
+    after = judge_mail(signed[:behind] + run_of(blank) + signed[behind:]).signatures
+    assert [one.result is AuthResult.PASS for one in before] == [False]
+    assert [one.result is AuthResult.PASS for one in after] == [tag == b"b="]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b";", b"a=b; ", b" b", b"x", b"=", b"\r\n x", b"b=", b":", b"\xff", b"h= :", b"\xc3\xa4."],
+)
+def test_megabytes_of_tags(piece: bytes) -> None:
+    """A signature that never ends is too long to be read, whatever repeats in it."""
+    mail = b"DKIM-Signature: v=1;" + run_of(piece) + b"\r\n" + MAIL
+    assert judge_signature(mail).fault is SignatureFault.MALFORMED
+    whole = RSA.sign(MAIL, tags={"n": "x" * 1000})
+    long = whole.replace(b"n=x", b"n=" + run_of(piece, 60_000).replace(b";", b"x"))
+    assert judge_signature(long).result is not AuthResult.PASS
+
+
+def test_fifty_signatures_of_a_large_mail() -> None:
+    """Ten are verified, each form of the body is made once, memory stays within reason."""
+    line = b"The quick  brown fox jumps over the lazy dog, and so on. \r\n"
+    mail = HEADER + line * (MESSAGE_LIMIT // len(line))
+    tops = [RSA.sign(mail, form)[: -len(mail)] for form in ("relaxed/relaxed", "simple/simple")]
+    raw = b"".join(tops * 25) + mail
+    tracemalloc.start()
+    try:
+        verdict = judge_mail(raw)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(verdict.passing) == MAX_SIGNATURES
+    assert verdict.unchecked == 40
+    assert peak < 8 * MESSAGE_LIMIT, f"{peak / MIB:.0f} MiB"
+
+
+@pytest.mark.parametrize("line", [b"\r\n", b"x\r\n", b" \r\n", b"\r\r\n", b"\n", b"a "])
+def test_large_bodies_of_tiny_lines(line: bytes) -> None:
+    """Twenty-five megabytes of line ends or single letters."""
+    mail = RSA.sign(MAIL) + run_of(line, MESSAGE_LIMIT)
+    assert judge_signature(mail).fault in (None, SignatureFault.BODY_CHANGED)
+
+
+def test_a_million_signatures() -> None:
+    """The fields that are too many make none of them readable, in no time."""
+    headers, unchecked = read_signatures(b"DKIM-Signature: v=1\r\n" * 1_000_000 + MAIL)
+    assert len(headers) == MAX_SIGNATURES
+    assert unchecked > 0
+    assert all(header.problem for header in headers)
+
+
+def test_thousands_of_field_names() -> None:
+    """Each name that a signature covers is found at once, those that are not there too."""
+    names = [f"x{number}" for number in range(8000)]
+    header = "".join(f"{name}: v\r\n" for name in names).encode()
+    there = RSA.sign(header + MAIL, fields=("from", *names))
+    missing = RSA.sign(header + MAIL, fields=("from", *(f"y{n}" for n in range(8000))))
+    for mail in (there, missing):
+        top = mail[: -len(header + MAIL)]
+        assert len(judge_mail(top * 10 + header + MAIL).passing) == MAX_SIGNATURES
+
+
+def test_large_fields_signed_by_all() -> None:
+    """Ten signatures over twenty megabytes of header."""
+    mail = b"Subject: " + b"y " * (10 * MIB) + b"\r\n" + MAIL
+    top = ED25519.sign(mail, fields=(*SIGNED_FIELDS, "subject"))[: -len(mail)]
+    assert len(judge_mail(top * 10 + mail).passing) == MAX_SIGNATURES
+
+
+def test_a_key_made_to_be_slow() -> None:
+    """An RSA key with a huge exponent is not computed with."""
+    loaded = load_der_public_key(base64.b64decode(RSA.public))
+    assert isinstance(loaded, RSAPublicKey)
+    modulus = loaded.public_numbers().n
+    slow = RSAPublicNumbers(modulus - 2, modulus).public_key()
+    der = slow.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    record = f"v=DKIM1; p={base64.b64encode(der).decode()}"
+    signature = judge_signature(RSA.sign(MAIL), zone_of({RSA.key_name: record}))
+    assert signature.fault is SignatureFault.KEY_BROKEN
+    assert "exponent" in signature.explanation
+
+
+@pytest.mark.parametrize("octets", [255, 257, 1, 100_000])
+def test_signatures_of_a_wrong_length(octets: int) -> None:
+    """A signature that is not as long as its key is none (RFC 8017 8.2.2)."""
+    signed = RSA.sign(MAIL)
+    start = signed.index(b"b=", signed.index(b"h=from"))
+    end = signed.index(b"From: Ann")
+    value = base64.b64encode(b"\x01" * min(octets, 40_000))
+    mail = signed[:start] + b"b=" + value + b"\r\n" + signed[end:]
+    assert judge_signature(mail).result is AuthResult.FAIL
+
+
+@pytest.mark.parametrize("blank", RUNS)
+def test_megabytes_of_blanks_in_arc_fields(blank: bytes) -> None:
+    """In a seal, and in a field that every set covers."""
+    sealed = RSA.seal(MAIL).replace(b"cv=none", b"cv=none;" + run_of(blank) + b"n=1")
+    assert judge_arc(sealed).result is AuthResult.FAIL
+    mail = MAIL.replace(b"Hello   there", b"Hello" + run_of(blank, MIB) + b"x")
+    for instance in range(1, 6):
+        mail = ED25519.seal(mail, instance)
+    assert judge_arc(mail).result is AuthResult.PASS
+
+
+def test_a_large_chain_is_not_read() -> None:
+    """Every seal covers nearly all sets: their size is bounded."""
+    chain = read_chain(
+        b"".join(b"ARC-Seal: i=%d;%s\r\n" % (n, b"x" * MIB) for n in range(20)) + MAIL
+    )
+    assert "longer than" in chain.problem
+    assert "more header fields" in read_chain(b"ARC-Seal: i=1\r\n" * 100_000 + MAIL).problem
+
+
+def seconds_for(work: Callable[[], object]) -> float:
+    """Measure the processor's time, the best of three."""
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+@pytest.mark.parametrize("place", [b"Hello  Bob", b"Hello   there", b"v=1"])
+def test_time_grows_with_the_size(place: bytes) -> None:
+    """Eight times the blanks take eight times as long; if it were quadratic, 64 times."""
+
+    def verify(size: int) -> float:
+        mail = RSA.sign(MAIL).replace(place, run_of(b" \t", size) + place)
+        return seconds_for(lambda: judge_mail(mail))
+
+    assert verify(8 * MIB) < 30 * verify(MIB)
