@@ -71,7 +71,7 @@ class KeepAccounts:
         max_messages: int | None = None,
         max_bytes: int | None = None,
     ) -> Account:
-        """Draft an account that is still to be stored.
+        """Draft an account that is still to be stored; the first one of all is the operator's.
 
         :raises InvalidParameter: the name is empty.
         :raises AccountNameTaken: there is one of this name already.

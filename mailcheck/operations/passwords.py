@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
 from mailcheck.core.errors import InvalidParameter, Overloaded
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.ports import Lane
@@ -126,14 +129,20 @@ class PasswordHasher:
         """Tell whether a hash was made at another cost than today's."""
         return _read_hash(written)[0] != self._cost
 
-    async def _run(self, work: partial[Result]) -> Result:
+    def _run(self, work: partial[Result]) -> Deferred[Result]:
         if self._under_way >= MAX_UNDER_WAY:
             raise Overloaded("too many people are signing in right now: try again in a moment")
         self._under_way += 1
-        try:
-            return await self._lane.run(work)
-        finally:
+        # Who goes away gives up the answer; the work itself goes on, and counts until it ends.
+        answer: Deferred[Result] = Deferred()
+
+        def end(result: Result | Failure) -> None:
             self._under_way -= 1
+            if not answer.called:
+                answer.callback(result)
+
+        self._lane.run(work).addBoth(end)
+        return answer
 
 
 def _normal(password: str) -> str:

@@ -1,6 +1,6 @@
 """Making an account for oneself: open to all, by invitation, or not at all."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mailcheck.core.accounts import RequestLimits
@@ -84,7 +84,8 @@ class Register:
         await self.require_open(invitation)
         name = _require_name(name)
         require_fit(password, name)
-        account = await self._accounts.draft(name)
+        # Whoever comes first may be a stranger: an operator is made on the machine itself.
+        account = replace(await self._accounts.draft(name), is_operator=False)
         number = self.rules.per_address
         await self._attempts.count(
             f"accounts of {client}",

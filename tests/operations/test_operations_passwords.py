@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.core.errors import InvalidParameter, Overloaded
 from mailcheck.lanes.direct import DirectLane
@@ -118,6 +118,21 @@ def test_more_than_can_be_taken() -> None:
     lane.catch_up()
     assert {result_of(one) is not None for one in waiting} == {True}
     assert not run(one.matches("correct horse", None))
+
+
+def test_who_goes_away_leaves_no_room() -> None:
+    """A hash whose client has gone counts until it is done: going away piles nothing up."""
+    lane = FaultyLane()
+    one = hasher(lane)
+    lane.is_slow = True
+    for _ in range(MAX_UNDER_WAY):
+        given_up = Deferred.fromCoroutine(one.write("correct horse"))
+        given_up.addErrback(lambda failure: failure.trap(CancelledError))
+        given_up.cancel()
+    with pytest.raises(Overloaded):
+        run(one.write("correct horse"))
+    lane.catch_up()
+    assert run(one.write("correct horse"))
 
 
 def test_a_failure_gives_its_place_back() -> None:

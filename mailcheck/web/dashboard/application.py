@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from http import HTTPStatus
 from typing import cast
 
@@ -20,6 +19,7 @@ from mailcheck.web.dashboard.admission import Admission, read_parameters
 from mailcheck.web.dashboard.compression import compress
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.sign_in_pages import own_path
 from mailcheck.web.dashboard.visits import Page, Stream, Visit
 from mailcheck.web.errors import reply_to_failure
 from mailcheck.web.replies import COMMON_HEADERS, Reply, error_reply, write_reply
@@ -75,7 +75,8 @@ class Dashboard:
     async def _serve(self, request: Request, page: Page, path: dict[str, str]) -> bytes:
         visit = self._admission.greet(request, path)
         try:
-            visit = await self._admission.identify(visit)
+            if not page.is_same_for_all:
+                visit = await self._admission.identify(visit)
             reply = await self._handle(visit, page)
         except CancelledError:
             return b""  # the client has gone
@@ -125,9 +126,10 @@ def _send_to_sign_in(visit: Visit) -> Reply:
     """Ask a person to sign in, and lead them back to the page that they wanted."""
     if not prefers_html(visit.request):
         return error_reply(401, "your session has ended: sign in again")
-    if visit.request.method == b"POST":
+    wanted = own_path(visit.request.uri.decode("ascii", "replace"))
+    if visit.request.method == b"POST" or wanted == "/":
         return redirect(visit, "/sign-in")
-    return redirect(visit, "/sign-in", next=visit.request.uri.decode("ascii", "replace"))
+    return redirect(visit, "/sign-in", next=wanted)
 
 
 def _visitor_cookie(visit: Visit) -> dict[str, str]:
@@ -143,6 +145,10 @@ async def _send_stream(request: Request, stream: Stream) -> bytes:
         request.responseHeaders.setRawHeaders(name, [value])
     request.responseHeaders.setRawHeaders("Content-Type", [stream.content_type])
     request.responseHeaders.setRawHeaders("X-Accel-Buffering", ["no"])
-    with suppress(CancelledError):  # the client has gone
+    try:
         await stream.run(request)
+    except CancelledError:
+        pass  # the client has gone
+    except Exception:
+        reply_to_crash(request)  # for the log: the response has begun
     return b""

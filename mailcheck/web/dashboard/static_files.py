@@ -43,7 +43,8 @@ class StaticFiles:
 
     def pages(self) -> list[Page]:
         """List the one route."""
-        return [Page("GET", "/static/<digest>/<name>", self.send, is_open=True)]
+        path = "/static/<digest>/<name>"
+        return [Page("GET", path, self.send, is_open=True, is_same_for_all=True)]
 
     async def send(self, visit: Visit) -> Reply:
         """GET /static/<digest>/<name>."""

@@ -60,9 +60,13 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A method and a path, and what answers; for who is signed in, unless it is open to all."""
+    """A method and a path, and what answers; for who is signed in, unless it is open to all.
+
+    What is the same for everybody asks for no session at all.
+    """
 
     method: str
     path: str
     handle: Callable[[Visit], Awaitable[Reply | Stream]]
     is_open: bool = False
+    is_same_for_all: bool = False

@@ -47,6 +47,14 @@ def test_every_page_is_well_formed(browser: Browser, path: str) -> None:
     assert browser.send("HEAD", path, b"").status == 200
 
 
+def test_a_long_address_is_not_taken_along(browser: Browser) -> None:
+    """Who asked for an address of any length is sent to a sign-in page that works."""
+    for path in (f"/keys?x={'a' * 600}", f"/keys?{'%0a' * 300}"):
+        answer = browser.open(path)
+        assert answer.headers["location"] == "/sign-in"
+        assert browser.follow(answer).status == 200
+
+
 def test_a_program_gets_401(house: House) -> None:
     """Who asks for no HTML gets a JSON 401, without a challenge that a browser would answer."""
     connection = RawHttp(house)
@@ -147,7 +155,7 @@ def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
     assert "There is nothing" in browser.page.text or "no such file" in browser.page.text
     browser.sign_up()
     assert browser.open(path).status == 404
-    assert "Sign out" in browser.page.text
+    assert ("Sign out" in browser.page.text) != path.startswith("/static/")
     assert browser.send("HEAD", path, b"").status == 404
     answer = RawHttp(browser.house).ask(path)
     assert answer.status == 404
@@ -209,6 +217,9 @@ def test_a_store_that_is_away(broken: tuple[House, FaultyLane]) -> None:
         answer = browser.open(path)
         assert answer.status == 503
         assert answer.headers["retry-after"] == "2"
+    for path in browser.page.addresses:
+        if path.startswith("/static/"):
+            assert browser.open(path).status == 200, "the page that says so is still in style"
     reader.fault = None
     assert browser.is_signed_in
 

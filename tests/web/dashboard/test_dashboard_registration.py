@@ -139,6 +139,26 @@ def test_accounts_of_one_address(build: Build) -> None:
     assert Browser(house).sign_up("ann2").status == 200
 
 
+def test_nobody_signs_up_as_the_operator() -> None:
+    """Who signs up first of all, on a fresh service, is not the operator."""
+    house = EmptyHouse(config_in_memory(accounts=CHEAP))
+    Browser(house).sign_up("ann")
+    (account,) = run(house.assembly.accounts.accounts())
+    assert (account.name, account.is_operator) == ("ann", False)
+    house.close()
+
+
+class EmptyHouse(House):
+    """A house without accounts."""
+
+    def add_account(self, name: str, **limits: Any) -> Any:
+        """Add none."""
+
+    def issue_key(self, account: Any, **limits: Any) -> str:
+        """Issue none."""
+        return ""
+
+
 def test_what_is_refused_is_no_account(build: Build) -> None:
     """A name that is taken or a password that will not do uses up nothing of that number."""
     house = build(per_address=1)
