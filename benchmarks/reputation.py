@@ -57,9 +57,9 @@ QUERY = ReputationQuery("good.example")
 SOA = dns.rdata.from_text("IN", "SOA", "ns.invalid. host.invalid. 1 1 1 1 300")
 
 
-def serve() -> None:
+def serve(zone: MemoryZone) -> None:
     """Answer from the zone, `DELAY` after each question; print the log of arrivals when asked."""
-    zone, packed = MemoryZone(GOOD), dict[bytes, bytes]()
+    packed: dict[bytes, bytes] = {}
     server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
     server.bind(("127.0.0.1", 0))
@@ -163,7 +163,7 @@ async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> N
         times.append((time.perf_counter() - began) * 1e3)
         cpu.append((time.process_time() - used) * 1e3)
         assert found.score.score == 100, found.score
-        links = max(longest_chain(_log(server)), TURNS_TO_HOSTS + SMTP_TURNS)
+        links = max(longest_chain(read_log(server)), TURNS_TO_HOSTS + SMTP_TURNS)
         bounds.append(links * DELAY * 1e3)
         cached = [await _timed(checks) for _ in range(CACHED)]
         resolvers_closed = resolvers.close()
@@ -198,7 +198,8 @@ async def _crowd(reactor: Any, config: Config) -> None:
     await resolvers.close()
 
 
-def _log(server: "subprocess.Popen[str]") -> list[float]:
+def read_log(server: "subprocess.Popen[str]") -> list[float]:
+    """Give when the questions since the last time came in, in seconds."""
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write("log\n")
@@ -212,7 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     if parser.parse_args().serve:
-        serve()
+        serve(MemoryZone(GOOD))
         return
     command = [sys.executable, "-m", "benchmarks.reputation", "--serve"]
     pipe = subprocess.PIPE
