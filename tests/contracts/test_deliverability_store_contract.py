@@ -463,6 +463,7 @@ async def test_scoring_a_message_that_is_not_there(stores: Stores) -> None:
     for test, wanted in (
         (deliverability_test("x", "bob"), message_id),
         (deliverability_test("x", created_at=Instant(NOON + RETENTION)), message_id),
+        (deliverability_test("x", created_at=Instant(NOON + RETENTION + 1)), message_id),
         (deliverability_test("x"), MessageId("gone")),
     ):
         assert not await stores.tests.add_of_message(test, wanted, FORGET_AT)

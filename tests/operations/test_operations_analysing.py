@@ -192,6 +192,22 @@ def test_an_analysis_that_can_not_be_stopped(work: Work) -> None:
     assert work.state(test) is State.PROCESSING
 
 
+def test_what_a_stopped_analysis_says(work: Work) -> None:
+    """What an analysis makes of its being cut short is no report."""
+
+    async def yielding(_: Any) -> StoredReport:
+        try:
+            return await Deferred()
+        except BaseException:
+            return StoredReport(100, "{}")
+
+    work.tests.analyse = yielding
+    test = work.received()
+    run(work.runner.stop())
+    assert work.state(test) is State.PROCESSING
+    assert work.found(test).test.attempts == 0
+
+
 def test_failures(work: Work, logged_failures: list[Any]) -> None:
     """An analysis that fails is begun again some seconds later; the third failure is an error."""
     test = work.received()

@@ -1,0 +1,132 @@
+"""kill -9 in the middle of an analysis: after the restart the test ends with the same verdict."""
+
+import smtplib
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.name_server import running_name_server
+
+pytestmark = pytest.mark.end_to_end
+
+KILLS = 2
+"""Attempts that a test has but one: the last of them must do."""
+
+RECORDS = {
+    "good.test": {"A": ["127.0.0.1"], "MX": ["10 good.test."], "TXT": ["v=spf1 a -all"]},
+    "_dmarc.good.test": {"TXT": ["v=DMARC1; p=reject"]},
+    "1.0.0.127.in-addr.arpa": {"PTR": ["good.test."]},
+}
+
+MAIL = (
+    b"From: Ann <ann@good.test>\r\nTo: you@mailcheck.example\r\nSubject: Hello\r\n"
+    b"Date: Sat, 21 Nov 2026 12:00:00 +0000\r\nMessage-ID: <1@good.test>\r\n\r\n"
+    b"How are you?\r\n"
+)
+
+
+@pytest.fixture
+def silence() -> Iterator[str]:
+    """A name server that never answers: what asks it is still asking when the daemon is killed."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind((HOST, 0))
+        yield f"{HOST}:{datagrams.getsockname()[1]}"
+
+
+@pytest.fixture
+def answers() -> Iterator[str]:
+    """A name server that knows the sender."""
+    with running_name_server(MemoryZone(RECORDS)) as server:
+        yield f"{server.host}:{server.port}"
+
+
+@pytest.fixture
+def daemon(tmp_path: Path, answers: str) -> Iterator[Daemon]:
+    """A daemon that tests mail from loopback."""
+    with running_daemon(
+        tmp_path,
+        dns_resolvers=[answers],
+        dns_allow_special_use=True,
+        network_allow_private=True,
+        spamassassin_spamd="off",
+    ) as daemon:
+        yield daemon
+
+
+def generate(daemon: Daemon) -> Any:
+    """Make a test."""
+    return daemon.request("POST", "/test/generate").json
+
+
+def send(daemon: Daemon, address: str) -> None:
+    """Send the mail; the reply to it says that it is on disk."""
+    with smtplib.SMTP(HOST, daemon.smtp_port, "good.test") as client:
+        client.sendmail("ann@good.test", [address], MAIL)
+
+
+def status(daemon: Daemon, test_id: str) -> str:
+    """Give the status of a test."""
+    status: str = daemon.get(f"/test/{test_id}").json["status"]
+    return status
+
+
+def verdict(daemon: Daemon, test_id: str) -> Any:
+    """Wait for the report; gives what it says of the mail."""
+    tested = daemon.get(f"/test/{test_id}/wait", timeout=60).json
+    assert tested["status"] == "completed", tested
+    checks = {
+        name: (check["status"], check["result"], check["deduction"])
+        for name, check in tested["checks"].items()
+    }
+    return tested["score"], tested["deductions"], checks
+
+
+def test_killed_while_it_analyses(daemon: Daemon, answers: str, silence: str) -> None:
+    """A test whose analysis was killed is taken up at the start, and ends as if nothing had been.
+
+    A daemon that stops in order costs it no attempt at all.
+    """
+    reference = generate(daemon)
+    send(daemon, reference["email"])
+    expected = verdict(daemon, reference["testId"])
+    daemon.stop()
+    daemon.options["dns_resolvers"] = [silence]
+    daemon.start()
+    test = generate(daemon)
+    send(daemon, test["email"])
+    for number in range(2 * KILLS):
+        assert status(daemon, test["testId"]) == "processing"
+        if number % 2:
+            daemon.stop()
+        else:
+            time.sleep(0.2)  # so that it has begun
+            daemon.kill()
+        daemon.start()
+    daemon.stop()
+    daemon.options["dns_resolvers"] = [answers]
+    daemon.start()
+    assert verdict(daemon, test["testId"]) == expected
+    assert daemon.total() == 0
+
+
+def test_killed_as_soon_as_it_has_the_mail(daemon: Daemon, answers: str) -> None:
+    """Whenever the daemon dies after its 250, the mail is the test's, and gets its report."""
+    expected = None
+    for number in range(5):
+        test = generate(daemon)
+        send(daemon, test["email"])
+        time.sleep(number * 0.03)
+        daemon.kill()
+        daemon.start()
+        found = verdict(daemon, test["testId"])
+        expected = expected or found
+        assert found == expected
+        # A sender that did not hear the 250 sends again.
+        send(daemon, test["email"])
+        assert status(daemon, test["testId"]) == "completed"
