@@ -15,6 +15,7 @@ from mailcheck.assembly_lanes import Lanes as Lanes
 from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly_probes import Probes
 from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
+from mailcheck.assembly_skins import Rooms, Skins
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -34,6 +35,7 @@ from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
 from mailcheck.deployment import database_path, public_url, receive_settings, tls_policy
 from mailcheck.operations.authenticate import Authenticator
+from mailcheck.operations.authenticate_message import AuthenticateMessage
 from mailcheck.operations.contents import Contents
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.operations.delete_messages import DeleteMessages
@@ -56,12 +58,10 @@ from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
-from mailcheck.web.api.inbox_routes import InboxOperations, InboxRoutes
+from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
-from mailcheck.web.mcp.inbox_tools import InboxTools
-from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.open_pages import OpenPages
 from mailcheck.web.request_urls import RequestUrls
 from mailcheck.web.site import build_site
@@ -148,6 +148,13 @@ class Assembly:
             wait=WaitForMessage(store, self.feeds, loader, slots, self._reactor),
             delete=DeleteMessages(store, now),
             share=ShareMessage(store, loader, now, random_bytes),
+            authenticate=AuthenticateMessage(
+                self._content_store,
+                lambda: self.checks.resolvers.plain,
+                self._lanes.analysis,
+                scoring_settings(config),
+                self._reactor,
+            ),
         )
         self.receiver = ReceiveMail(
             store,
@@ -166,15 +173,16 @@ class Assembly:
         addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
         gate = Gate(self.authenticator, self._meter, addresses, self.config.limits.requests_per_day)
-        routes = InboxRoutes(
-            self.inbox, self.config.inbox.domain, self.retention, self._random_bytes
-        )
-        api = Api(gate, [*routes.routes(), *self.checks.routes()], urls, self.now)
+        rooms = Rooms(self.inbox, self.checks, self.tests, self.scoring, self._lanes)
+        skins = Skins(self.config, rooms, self.retention, self.now, self._random_bytes)
+        api = Api(gate, skins.routes(), urls, self.now)
         pages = OpenPages(self.is_ready)
-        mcp = self._mcp(gate, urls)
+        dispatcher = Dispatcher(skins.agent_tools(), self._random_bytes, self.urls.public_url)
+        mcp = McpEndpoint(gate, dispatcher, urls, self._reactor, self._random_bytes)
         shown = inbox_pages(
             self.config,
             self.inbox,
+            self.tests.operations.share,
             self.receiver,
             self._content_store,
             self._lanes.content,
@@ -183,18 +191,6 @@ class Assembly:
         )
         dashboard = self.dashboard.resource(urls, self.authenticator, self.inbox, shown)
         return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
-
-    def _mcp(self, gate: Gate, urls: RequestUrls) -> McpEndpoint:
-        tools = InboxTools(
-            self.inbox,
-            MessageViews(self._lanes.content),
-            self.config.inbox.domain,
-            self.now,
-            self._random_bytes,
-        )
-        agent_tools = [*tools.tools(), *self.checks.agent_tools()]
-        dispatcher = Dispatcher(agent_tools, self._random_bytes, self.urls.public_url)
-        return McpEndpoint(gate, dispatcher, urls, self._reactor, self._random_bytes)
 
     async def is_ready(self) -> bool:
         """Tell whether the store answers."""

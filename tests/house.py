@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly import Assembly, Lanes
+from mailcheck.assembly_checks import Resolvers
 from mailcheck.config_options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
@@ -20,6 +21,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Session
 from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.lanes.direct import DirectLane
+from tests.fakes.memory_zone import MemoryZone
 from tests.spec.judge import judge_response
 
 START_OF_TIME = 1_795_262_400.0
@@ -112,6 +114,9 @@ class House:
         self.clock.advance(START_OF_TIME)
         lanes = lanes or Lanes(DirectLane(), DirectLane(), DirectLane())
         self.assembly = Assembly(config, self.clock, lanes, counted_bytes())
+        # No name exists, unless a test says which do.
+        self.zone = MemoryZone({})
+        self.assembly.checks.resolvers = Resolvers(self.zone, self.zone, self.zone)
         self.assembly.engine.open()
         self.site = self.assembly.site()
         self.stub: Any = StubTreq(self.site.resource)

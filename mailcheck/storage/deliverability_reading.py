@@ -46,7 +46,8 @@ def read_tests(
     """Read a page of an account's tests, newest first."""
     rows = transaction.rows(
         f"SELECT {DELIVERABILITY_COLUMNS}, tenths, "
-        "delivery.author_address, delivery.author_name, delivery.subject "
+        "delivery.author_address, delivery.author_name, delivery.subject, "
+        "delivery.envelope_sender "
         "FROM deliverability_test LEFT JOIN delivery ON delivery.id = delivery_id "
         "WHERE account_id = ? AND forget_at > ? "
         "ORDER BY created_at DESC, deliverability_test.id DESC LIMIT ? OFFSET ?",
@@ -60,11 +61,12 @@ def read_tests(
 
 
 def _listed(row: Row, now: Instant) -> ListedTest:
-    tenths, *header = row[DELIVERABILITY_WIDTH:]
+    tenths, *header, envelope_sender = row[DELIVERABILITY_WIDTH:]
     return ListedTest(
         deliverability_test_of(row, now),
         tenths,
         None if header[0] is None else HeaderSummary(*header),
+        envelope_sender or "",
     )
 
 

@@ -6,7 +6,7 @@ from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dkim.mail_verdicts import SignatureOfMail
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
-from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity
+from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
 from mailcheck.operations.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability_findings import points, render_charged
 from mailcheck.wire.domain_blocklists import render_listing
@@ -46,10 +46,14 @@ def _summary(check: CheckSummary) -> JsonObject:
 
 
 def _spf(report: DeliverabilityReport) -> JsonObject:
-    spf = report.evidence.spf
+    return render_spf(report.evidence.spf, report.evidence.origin.client_ip)
+
+
+def render_spf(spf: SpfOfMail, client_ip: str) -> JsonObject:
+    """Give both identities; ``client_ip`` as the session had it."""
     return {
         **_identity(spf.mail_from),
-        "ip": report.evidence.origin.client_ip,
+        "ip": client_ip,
         "helo": {**_identity(spf.helo), "result": spf.helo.result.value},
     }
 
@@ -66,12 +70,13 @@ def _identity(identity: SpfOfIdentity) -> JsonObject:
 def _dkim(report: DeliverabilityReport) -> JsonObject:
     evidence = report.evidence
     return {
-        "signatures": [_signature(one, evidence.dmarc) for one in evidence.dkim.signatures],
+        "signatures": [render_signature(one, evidence.dmarc) for one in evidence.dkim.signatures],
         "unchecked": evidence.dkim.unchecked,
     }
 
 
-def _signature(signature: SignatureOfMail, dmarc: DmarcOfMail) -> JsonObject:
+def render_signature(signature: SignatureOfMail, dmarc: DmarcOfMail) -> JsonObject:
+    """Give a signature with its result, and whether it counts for DMARC."""
     header, key = signature.header, signature.key
     return {
         "domain": header.signing_domain,
@@ -99,7 +104,11 @@ def _is_aligned(signature: SignatureOfMail, dmarc: DmarcOfMail) -> bool | None:
 
 
 def _dmarc(report: DeliverabilityReport) -> JsonObject:
-    dmarc = report.evidence.dmarc
+    return render_dmarc(report.evidence.dmarc)
+
+
+def render_dmarc(dmarc: DmarcOfMail) -> JsonObject:
+    """Give the policy that was found, and what aligns with the author domain."""
     verdict = dmarc.verdict
     record = verdict.record if verdict is not None else None
     return {

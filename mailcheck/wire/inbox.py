@@ -4,7 +4,6 @@ import base64
 
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.cursors import Position, format_cursor
-from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import HOUR, format_instant
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.subaddresses import join_subaddress
@@ -55,7 +54,7 @@ def render_list(messages: MessageList, urls: PublicUrls) -> JsonObject:
     }
 
 
-def render_raw_message(message_id: MessageId, raw_message: bytes) -> JsonObject:
+def render_raw_message(message_id: str, raw_message: bytes) -> JsonObject:
     """Render the bytes of a mail: as text where they are UTF-8, else in base64."""
     try:
         return {"id": message_id, "raw": raw_message.decode("utf-8"), "encoding": "utf-8"}

@@ -157,15 +157,15 @@ def render_listings(check: BlocklistCheck) -> JsonObject:
 
 
 def _inert_object(value: JsonObject) -> JsonObject:
-    return {name: _inert(one) for name, one in value.items()}
+    return {name: inert(one) for name, one in value.items()}
 
 
-def _inert(value: JsonValue) -> JsonValue:
+def inert(value: JsonValue) -> JsonValue:
     """Make all text in it visible, and inert where a client renders Markdown."""
     if isinstance(value, str):
         return defuse_markdown(remove_invisible(value)[0])
     if isinstance(value, Mapping):
         return _inert_object(value)
     if isinstance(value, Sequence):
-        return [_inert(one) for one in value]
+        return [inert(one) for one in value]
     return value

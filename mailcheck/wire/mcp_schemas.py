@@ -13,6 +13,7 @@ from mailcheck.wire.schemas import (
 )
 from mailcheck.wire.schemas_messages import (
     ATTACHMENT,
+    AUTHENTICATION,
     CANDIDATE,
     CURSOR,
     ENVELOPE,
@@ -51,6 +52,7 @@ WHOLE_MESSAGE = record(
         },
         "envelope": ENVELOPE,
         "problems": array_of(text(), "what was broken in the mail"),
+        "authentication": AUTHENTICATION,
     }
 )
 

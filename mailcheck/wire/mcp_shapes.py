@@ -6,6 +6,7 @@ needs it exactly (links, codes); text and HTML stand within the call's fence.
 
 from collections.abc import Mapping
 
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.read_inbox import MessageList
@@ -64,10 +65,14 @@ def render_wait_in_vain(outcome: TimedOut, fence: Fence, *, gave_since: bool) ->
 
 
 def render_whole_message(
-    message: StoredMessage, view: MessageView, fence: Fence, urls: PublicUrls
+    message: StoredMessage,
+    view: MessageView,
+    authentication: Authentication,
+    fence: Fence,
+    urls: PublicUrls,
 ) -> JsonObject:
     """Render a message with everything that is shown of it."""
-    shape = render_message(message, urls)
+    shape = render_message(message, urls, authentication)
     headers = shape["headers"]
     assert isinstance(headers, Mapping)
     html = message.content.html
@@ -79,6 +84,7 @@ def render_whole_message(
             "headers": clean(dict(list(headers.items())[:MAX_HEADERS])),
             "envelope": clean(shape["envelope"]),
             "problems": clean(shape["problems"]),
+            "authentication": clean(shape["authentication"]),
         },
     }
 

@@ -6,6 +6,7 @@ within the call's fence.
 
 from collections.abc import Sequence
 
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
@@ -45,12 +46,17 @@ def describe_wait_in_vain(outcome: TimedOut, fence: Fence, *, gave_since: bool) 
     return [ours, _fenced(others, fence)] if others else [ours]
 
 
-def describe_message(message: StoredMessage, view: MessageView, fence: Fence) -> list[str]:
+def describe_message(
+    message: StoredMessage, view: MessageView, authentication: Authentication, fence: Fence
+) -> list[str]:
     """Describe a whole message."""
     summary = message.summary
+    signatures = [one.result.value for one in authentication.dkim.signatures]
     ours = (
         f"Message {summary.id}, received {format_instant(summary.received_at)}, "
-        f"kept until {format_instant(summary.expires_at)}."
+        f"kept until {format_instant(summary.expires_at)}. "
+        f"SPF {authentication.spf.mail_from.result.value}, "
+        f"DKIM {' '.join(signatures) or 'none'}, DMARC {authentication.dmarc.result.value}."
     )
     return [ours, _fenced_message(message, view, fence)]
 

@@ -1,5 +1,6 @@
 """JSON shapes of messages (SPEC.md 2.7 and what DECISIONS.md section 4 adds)."""
 
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.content import AttachmentFacts, Candidate, Extracted, HeaderSummary
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import format_instant
@@ -10,14 +11,17 @@ from mailcheck.core.messages import (
     Session,
     StoredMessage,
 )
+from mailcheck.wire.authentication import render_authentication
 from mailcheck.wire.json_values import JsonObject, JsonValue
 from mailcheck.wire.urls import PublicUrls
 
 
-def render_message(message: StoredMessage, urls: PublicUrls) -> JsonObject:
-    """Render a whole message."""
+def render_message(
+    message: StoredMessage, urls: PublicUrls, authentication: Authentication | None = None
+) -> JsonObject:
+    """Render a whole message; what is not known of its sender is absent."""
     content = message.content
-    return {
+    shape = {
         **_render_summary(message.summary, content.extracted, urls),
         "text": content.text,
         "html": content.html,
@@ -30,6 +34,9 @@ def render_message(message: StoredMessage, urls: PublicUrls) -> JsonObject:
         "extraction": [_render_candidate(candidate) for candidate in content.candidates],
         "problems": list(content.problems),
     }
+    if authentication is not None:
+        shape["authentication"] = render_authentication(authentication)
+    return shape
 
 
 def render_listed_message(message: ListedMessage, urls: PublicUrls) -> JsonObject:

@@ -58,6 +58,62 @@ ENVELOPE = record(
     "what the SMTP client said",
 )
 
+_RESULT = text("pass, fail, softfail, neutral, none, policy, permerror; temperror: not known now")
+
+_SPF_IDENTITY: dict[str, Schema] = {
+    "domain": text("whose record was read"),
+    "identity": text("mailfrom or helo"),
+    "record": or_null(text()),
+    "mechanism": or_null(text("the term that matched")),
+}
+
+_SIGNATURE = record(
+    {
+        "domain": text("who signed"),
+        "selector": text(),
+        "algorithm": text(),
+        "keyType": or_null(text()),
+        "keyBits": or_null(whole_number()),
+        "result": _RESULT,
+        "detail": text(),
+        "aligned": or_null(boolean("it counts for DMARC; null: not known now")),
+        "identity": or_null(text()),
+        "canonicalization": or_null(text()),
+        "signedFields": array_of(text()),
+        "bodyLength": or_null(whole_number("octets of the body that are signed; null: all")),
+        "recordName": or_null(text("where the key stands in DNS")),
+    }
+)
+
+AUTHENTICATION = record(
+    {
+        "spf": record(
+            {
+                "result": _RESULT,
+                "detail": text("in one sentence"),
+                **_SPF_IDENTITY,
+                "ip": text("the address that the mail came from"),
+                "helo": record({**_SPF_IDENTITY, "result": _RESULT}),
+            }
+        ),
+        "dkim": array_of(_SIGNATURE, "one for each signature"),
+        "dmarc": record(
+            {
+                "result": _RESULT,
+                "detail": text("in one sentence"),
+                "domain": or_null(text("the author's")),
+                "policy": or_null(text("none, quarantine or reject")),
+                "organizationalDomain": or_null(text()),
+                "record": or_null(text()),
+                "recordDomain": or_null(text()),
+                "spfAligned": or_null(boolean()),
+                "dkimAligned": or_null(boolean()),
+            }
+        ),
+    },
+    "whether SPF, DKIM and DMARC vouch for the sender; mail from a private address has none of it",
+)
+
 CANDIDATE = record(
     {
         "kind": {"type": "string", "enum": [kind.value for kind in CandidateKind]},

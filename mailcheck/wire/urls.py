@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from mailcheck.core.identifiers import MessageId
-from mailcheck.core.share_links import format_share_token
+from mailcheck.core.identifiers import DeliverabilityTestId, MessageId
+from mailcheck.core.share_links import format_share_token, format_test_share_token
 
 API_PATH = "/api/v1"
 MCP_PATH = "/mcp"
@@ -28,6 +28,10 @@ class PublicUrls:
     def share_url(self, message_id: MessageId, secret: str) -> str:
         """Give the share link of a message."""
         return f"{self.public_url}/share/{format_share_token(message_id, secret)}"
+
+    def report_url(self, test_id: DeliverabilityTestId, secret: str) -> str:
+        """Give the share link of a deliverability test."""
+        return f"{self.public_url}/share/{format_test_share_token(test_id, secret)}"
 
     def invitation_url(self, code: str) -> str:
         """Give the link with which an account can be made."""

@@ -38,6 +38,8 @@ TOOLS = [
     "delete_message",
     "check_domain",
     "check_blocklists",
+    "generate_test",
+    "wait_for_test",
 ]
 
 PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]

@@ -1,5 +1,6 @@
 """DECISIONS.md section 4: the inbox shapes that SPEC.md leaves open, and the errors of both."""
 
+from tests.spec.report_shapes import AUTHENTICATION
 from tests.spec.resources import LISTED_FIELDS, LISTED_MORE, MESSAGE_AUTHOR, WHOLE_FIELDS
 from tests.spec.shapes import (
     ADDRESS,
@@ -63,7 +64,7 @@ MESSAGE = shape(
             "headerList": array(array(STRING, minItems=2, maxItems=2)),
             "extraction": array(_CANDIDATE),
         },
-        {"problems": array(STRING), "authentication": OBJECT},
+        {"problems": array(STRING), "authentication": AUTHENTICATION},
     ),
     headers_and_headerList_say_the_same=lambda body: (
         body["headers"]

@@ -5,6 +5,7 @@ The second argument of `record` holds what DECISIONS.md sections 2 to 4 add.
 
 from typing import Any
 
+from tests.spec.report_shapes import CHECKS, JUDGEMENT, REPORT_FIELDS
 from tests.spec.shapes import (
     ADDRESS,
     BOOLEAN,
@@ -43,8 +44,6 @@ FACTORS = (
     "Domain Age",
     "Reverse DNS",
 )
-
-JUDGEMENT = one_of("pass", "warn", "fail")  # DECISIONS.md sections 2 and 3
 
 # 2.1 MX check result
 MX_CHECK = shape(
@@ -287,55 +286,66 @@ TEST_ADDRESS = shape(
 
 TEST_STATUSES = ("pending", "processing", "completed", "expired", "error")  # SPEC.md section 3
 
-CHECKS = ("spf", "dkim", "dmarc", "blacklist", "spamassassin")
+SCORE: Schema = {"type": "number", "minimum": 0, "maximum": 10}
 
-_CHECK: Schema = {
-    # Further fields: the check's own (DECISIONS.md section 3).
-    "type": "object",
-    "properties": {
-        "status": JUDGEMENT,
-        "result": STRING,
-        "detail": STRING,
-        "deduction": NUMBER,
-        "reason": or_null(STRING),
-    },
-    "required": ["status"],
+TEST_EMAIL = record({"from": STRING, "subject": STRING, "bounceAddress": or_null(STRING)})
+
+TEST_FIELDS: dict[str, Schema] = {
+    "testId": TEST_ID,
+    "status": one_of(*TEST_STATUSES),
+    "createdAt": TIMESTAMP,
+    "expiresAt": TIMESTAMP,
+}
+
+TEST_MORE: dict[str, Schema] = {
+    "receivedAt": TIMESTAMP,
+    "shareUrl": {"type": "string", "pattern": "^https?://[^/]+/(.+/)?share/[a-z2-7]{39}$"},
+    "checkUrl": {"type": "string", "pattern": "^/test/[a-z2-7]{13}$"},
+    "address": ADDRESS,
+    "failure": WORD,
 }
 
 
-def _has_one_decimal(body: Any) -> bool:
+def is_in_tenths(body: Any) -> bool:
+    """Tell whether a score, where there is one, has at most one decimal."""
     return "score" not in body or round(body["score"], 1) == body["score"]
+
+
+def is_sum_of(body: Any) -> bool:
+    """Tell whether the deductions are what the score lacks of 10, or more where it is 0."""
+    if "deductions" not in body:
+        return True
+    taken = round(sum(one["points"] for one in body["deductions"]), 1)
+    return bool(body["score"] == max(0.0, round(10 - taken, 1)))
+
+
+def has_all_deductions(body: Any) -> bool:
+    """Tell whether each check takes off what the list of deductions says of it."""
+    if "checks" not in body:
+        return True
+    return all(
+        check["deduction"]
+        == round(sum(one["points"] for one in body["deductions"] if one["check"] == name), 1)
+        for name, check in body["checks"].items()
+    )
 
 
 # 2.5 Test
 TEST = shape(
     also(
         record(
-            {
-                "testId": TEST_ID,
-                "status": one_of(*TEST_STATUSES),
-                "createdAt": TIMESTAMP,
-                "expiresAt": TIMESTAMP,
-            },
-            {
-                "score": {"type": "number", "minimum": 0, "maximum": 10},
-                "receivedAt": TIMESTAMP,
-                "email": record(
-                    {"from": STRING, "subject": STRING, "bounceAddress": or_null(STRING)}
-                ),
-                "checks": record(dict.fromkeys(CHECKS, _CHECK)),
-                "report": OBJECT,
-                "deductions": array(OBJECT),
-                "scoringVersion": STRING,
-                "shareUrl": STRING,
-            },
+            TEST_FIELDS,
+            {**TEST_MORE, "score": SCORE, "email": TEST_EMAIL, "checks": CHECKS, **REPORT_FIELDS},
         ),
-        when("status", "completed", has("score", "receivedAt", "email", "checks")),
+        when("status", "completed", has("score", "receivedAt", "email", "checks", *REPORT_FIELDS)),
         *(when("status", status, lacks("score", "checks")) for status in TEST_STATUSES[:2]),
         *(when("status", status, lacks("receivedAt", "email")) for status in ("pending",)),
         when("status", "expired", lacks("score", "checks", "receivedAt", "email")),
+        when("status", "error", also(has("failure"), lacks("score", "checks", "report"))),
     ),
-    a_score_has_at_most_one_decimal=_has_one_decimal,
+    a_score_has_at_most_one_decimal=is_in_tenths,
+    the_deductions_sum_to_what_the_score_lacks=is_sum_of,
+    a_check_takes_off_what_the_deductions_say=has_all_deductions,
 )
 
 # 2.6 Recheck result

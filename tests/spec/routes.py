@@ -7,6 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tests.spec.deliverability_shapes import (
+    PREFLIGHT,
+    TEST_RAW,
+    TEST_SHARE,
+    TEST_WAITED_FOR,
+    TESTS,
+)
 from tests.spec.inbox_shapes import (
     BULK_DELETED,
     CRASH,
@@ -53,6 +60,8 @@ _ANY_MEDIA_TYPE = r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+(; charset=utf-8)?"
 
 _MESSAGE_PATH = "/inbox/messages/{id}"
 
+_TEST_PATH = "/test/{testId}"
+
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # SPEC.md section 4
     ("GET", "/tools/mx-check"): {200: MX_CHECK, 500: (CRASH, UNDETERMINED)},
@@ -61,8 +70,8 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", "/tools/blacklists"): {200: BLACKLISTS},
     ("GET", "/tools/domain"): {200: DOMAIN_REPORT},
     ("POST", "/test/generate"): {200: TEST_ADDRESS},
-    ("GET", "/test/{testId}"): {200: TEST, 404: ERROR},
-    ("POST", "/test/{testId}/recheck"): {200: RECHECK, 404: ERROR},
+    ("GET", _TEST_PATH): {200: TEST, 404: ERROR},
+    ("POST", f"{_TEST_PATH}/recheck"): {200: RECHECK, 404: ERROR},
     ("GET", "/inbox/wait"): {200: MESSAGE, 408: TIMED_OUT, 503: INTERRUPTED},
     ("GET", "/inbox"): {200: OVERVIEW},
     ("GET", "/inbox/address"): {200: INBOX_ADDRESS},
@@ -78,13 +87,20 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
         404: ERROR,
     },
     ("POST", f"{_MESSAGE_PATH}/share"): {200: SHARE, 404: ERROR},
+    # DECISIONS.md section 3
+    ("GET", "/test"): {200: TESTS},
+    ("GET", f"{_TEST_PATH}/wait"): {200: TEST, 404: ERROR, 408: TEST_WAITED_FOR},
+    ("GET", f"{_TEST_PATH}/raw"): {200: (TEST_RAW, Bytes("message/rfc822")), 404: ERROR},
+    ("POST", f"{_TEST_PATH}/preflight"): {200: PREFLIGHT, 404: ERROR},
+    ("POST", f"{_TEST_PATH}/share"): {200: TEST_SHARE, 404: ERROR},
+    ("POST", f"{_MESSAGE_PATH}/test"): {200: TEST, 404: ERROR},
 }
 
 _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # DECISIONS.md sections 4 and 7: no key, not metered
     ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
     ("GET", "/readyz"): {200: shape(record({"status": {"const": "ready"}})), 503: ERROR},
-    ("GET", "/share/{token}"): {200: MESSAGE, 404: ERROR, 500: CRASH, 503: ERROR},
+    ("GET", "/share/{token}"): {200: (MESSAGE, TEST), 404: ERROR, 500: CRASH, 503: ERROR},
     ("GET", "/clients/{file}"): {
         200: Bytes("text/(x-python|javascript); charset=utf-8", is_from_mail=False),
         404: ERROR,

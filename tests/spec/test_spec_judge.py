@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.house import Answer, House, mail
+from tests.spec.good_report import GOOD_CHECKS, GOOD_REPORT, GOOD_TEST
 from tests.spec.judge import BrokenPromise, judge_response, read_json, routes_at
 from tests.spec.resources import (
     BLACKLIST_CHECK,
     BLOCKLISTS,
-    CHECKS,
     FACTORS,
     MX_CHECK,
     RECHECK,
@@ -331,17 +331,6 @@ GOOD_ADDRESS: dict[str, Any] = {
     "checkUrl": "/test/a234567bcdefg",
 }
 
-GOOD_TEST: dict[str, Any] = {
-    "testId": "a234567bcdefg",
-    "status": "completed",
-    "score": 9.5,
-    "createdAt": NOW,
-    "receivedAt": NOW,
-    "expiresAt": NOW,
-    "email": {"from": "a@example.com", "subject": "x", "bounceAddress": None},
-    "checks": {name: {"status": "pass", "detail": "fine"} for name in CHECKS},
-}
-
 GOOD_RECHECK: dict[str, Any] = {"success": True, "testId": "a234567bcdefg", "message": "started"}
 
 TABLES: dict[str, tuple[Shape, dict[str, Any]]] = {
@@ -387,7 +376,14 @@ def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> No
         ("2.5", {"status": "pending"}),
         ("2.5", {"status": "processing"}),
         ("2.5", {"status": "expired"}),
-        ("2.5", {"checks": {"spf": {"status": "pass"}}}),
+        ("2.5", {"status": "error"}),
+        ("2.5", {"score": 9.4}),
+        ("2.5", {"deductions": []}),
+        ("2.5", {"checks": {"spf": GOOD_CHECKS["spf"]}}),
+        ("2.5", {"checks": {**GOOD_CHECKS, "rdns": GOOD_CHECKS["spf"]}}),
+        ("2.5", {"checks": {**GOOD_CHECKS, "spf": {**GOOD_CHECKS["spf"], "deduction": 1.0}}}),
+        ("2.5", {"checks": {**GOOD_CHECKS, "spf": {**GOOD_CHECKS["spf"], "result": "unknown"}}}),
+        ("2.5", {"report": {**GOOD_REPORT, "checklists": []}}),
         ("2.6", {"success": "true"}),
     ],
 )

@@ -50,7 +50,8 @@ class Api:
                 query = parse_query(request.uri.partition(b"?")[2])
                 accept = ", ".join(header_values(request, b"Accept"))
                 urls = self._urls.of(request)
-                return await route.handle(Call(caller, asked_at, query, path, accept, urls))
+                body = b"" if request.content is None else request.content.read()
+                return await route.handle(Call(caller, asked_at, query, path, accept, urls, body))
 
             return self._serve(request, handle)
 

@@ -24,11 +24,17 @@ class Call:
     path: Mapping[str, str]
     accept: str
     urls: PublicUrls
+    body: bytes = b""
 
     @property
     def message_id(self) -> MessageId:
         """Give the message that the path names."""
         return MessageId(self.path["message_id"])
+
+    @property
+    def test_id(self) -> str:
+        """Give the deliverability test that the path names, whether there is such a one or not."""
+        return self.path["test_id"]
 
 
 @dataclass(frozen=True, slots=True)

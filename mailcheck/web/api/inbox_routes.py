@@ -3,10 +3,12 @@
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.subaddresses import MAX_TAG, explain_bad_tag
+from mailcheck.operations.authenticate_message import AuthenticateMessage
 from mailcheck.operations.delete_messages import DeleteMessages
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.share_message import ShareMessage
@@ -33,6 +35,8 @@ LARGEST_PAGE, DEFAULT_PAGE = 100, 50
 
 LAST_PAGE = 1_000_000
 
+_RenderedFor = tuple[PublicUrls, Authentication | None]
+
 
 @dataclass(frozen=True, slots=True)
 class InboxOperations:
@@ -42,6 +46,7 @@ class InboxOperations:
     wait: WaitForMessage
     delete: DeleteMessages
     share: ShareMessage
+    authenticate: AuthenticateMessage
 
 
 class InboxRoutes:
@@ -58,10 +63,11 @@ class InboxRoutes:
         self._wait = operations.wait
         self._delete = operations.delete
         self._share = operations.share
+        self._authenticate = operations.authenticate
         self._domain = domain
         self._retention = retention
         self._random_bytes = random_bytes
-        self._rendered: WeakKeyDictionary[StoredMessage, tuple[PublicUrls, Reply]] = (
+        self._rendered: WeakKeyDictionary[StoredMessage, tuple[_RenderedFor, Reply]] = (
             WeakKeyDictionary()
         )
 
@@ -118,7 +124,8 @@ class InboxRoutes:
     async def message(self, call: Call) -> Reply:
         """GET /inbox/messages/{id}."""
         message = await self._read.message(call.caller.account_id, call.message_id)
-        return self._message_reply(message, call.urls)
+        authentication = await self._authenticate.of(message)
+        return self._message_reply(message, call.urls, authentication)
 
     async def raw_message(self, call: Call) -> Reply:
         """GET /inbox/messages/{id}/raw."""
@@ -165,10 +172,15 @@ class InboxRoutes:
             )
         return unique
 
-    def _message_reply(self, message: StoredMessage, urls: PublicUrls) -> Reply:
+    def _message_reply(
+        self,
+        message: StoredMessage,
+        urls: PublicUrls,
+        authentication: Authentication | None = None,
+    ) -> Reply:
         """Render a message once for all who get it at the same time by the same way."""
         rendered_for, reply = self._rendered.get(message, (None, None))
-        if reply is None or rendered_for != urls:
-            reply = json_reply(render_message(message, urls))
-            self._rendered[message] = urls, reply
+        if reply is None or rendered_for != (urls, authentication):
+            reply = json_reply(render_message(message, urls, authentication))
+            self._rendered[message] = (urls, authentication), reply
         return reply

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from mailcheck.core.errors import (
+    DeliverabilityTestNotFound,
     ExpectedFailure,
     InvalidCredentials,
     InvalidParameter,
@@ -33,6 +34,7 @@ TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
     # The model reads these sentences and can do better with its next call.
     InvalidParameter: _as_it_is,
     MessageNotFound: _as_it_is,
+    DeliverabilityTestNotFound: _as_it_is,
     WaitInterrupted: _again_from,
     ShuttingDown: _again,
     StoreUnavailable: _again,

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
+from mailcheck.operations.authenticate_message import DEADLINE
+from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.ports import Now
 from mailcheck.operations.wait_for_message import TimedOut
 from mailcheck.web.api.inbox_routes import (
@@ -55,6 +57,7 @@ class InboxTools:
         self._read = operations.read
         self._wait = operations.wait
         self._delete = operations.delete
+        self._authenticate = operations.authenticate
         self._views = views
         self._domain = domain
         self._now = now
@@ -177,10 +180,13 @@ class InboxTools:
     async def get_message(self, call: ToolCall) -> ToolResult:
         """Read a message."""
         message = await self._read.message(call.caller.account_id, _message_id(call))
-        view = await self._views.of(message)
+        call.expect(DEADLINE, "asking whether SPF, DKIM and DMARC vouch for the sender")
+        view, authentication = await run_all(
+            self._views.of(message), self._authenticate.of(message)
+        )
         return ToolResult(
-            render_whole_message(message, view, call.fence, call.urls),
-            describe_message(message, view, call.fence),
+            render_whole_message(message, view, authentication, call.fence, call.urls),
+            describe_message(message, view, authentication, call.fence),
         )
 
     async def extract(self, call: ToolCall) -> ToolResult:

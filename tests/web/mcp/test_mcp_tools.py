@@ -19,7 +19,7 @@ INBOX_TOOLS = [
     "share_link",
     "delete_message",
 ]
-NAMES = [*INBOX_TOOLS, "check_domain", "check_blocklists"]
+NAMES = [*INBOX_TOOLS, "check_domain", "check_blocklists", "generate_test", "wait_for_test"]
 
 
 @pytest.fixture(params=[HANDSHAKE, STATELESS])
@@ -53,14 +53,15 @@ def test_each_tool_says_what_it_takes_and_gives(agent: Agent, name: str) -> None
     assert tool["inputSchema"]["additionalProperties"] is False
 
 
-def test_only_deleting_changes_anything(agent: Agent) -> None:
+def test_only_deleting_destroys_anything(agent: Agent) -> None:
     """The hints tell a user's client which tool needs a look: only delete_message destroys."""
     hints = {name: tool["annotations"] for name, tool in agent.tools().items()}
-    assert {name for name in hints if not hints[name]["readOnlyHint"]} == {"delete_message"}
+    changing = {name for name in hints if not hints[name]["readOnlyHint"]}
+    assert changing == {"delete_message", "generate_test"}
     assert {name for name in hints if hints[name]["destructiveHint"]} == {"delete_message"}
-    assert all(hints[name]["idempotentHint"] for name in hints)
+    assert {name for name in hints if not hints[name]["idempotentHint"]} == {"generate_test"}
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
-    reading |= {"check_domain", "check_blocklists"}
+    reading |= {"check_domain", "check_blocklists", "wait_for_test"}
     assert {name for name in hints if hints[name]["openWorldHint"]} == reading
 
 

@@ -1,0 +1,31 @@
+"""Who a mail says that it is from: what SPF, DKIM and DMARC are asked about."""
+
+from dataclasses import dataclass
+
+from mailcheck.checks.content.header_fields import split_header
+from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
+from mailcheck.checks.dkim.signature_headers import read_signatures
+from mailcheck.checks.mail_quality import read_header as header
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """The domains of all authors (RFC 5322 3.6.2) in A-labels, and the signatures, unverified."""
+
+    author_domains: tuple[str, ...]
+    signatures: tuple[SignatureHeader, ...]
+
+
+def read_identities(head: bytes) -> Identities:
+    """Read them from the header of a mail, in linear time; any bytes can be read."""
+    fields = split_header(head, 0, len(head)).fields
+    domains = [one.domain for one in header.read_authors(fields) if one.domain]
+    signatures, _ = read_signatures(head)
+    return Identities(tuple(dict.fromkeys(domains)), signatures)
+
+
+def header_of(raw_message: bytes) -> bytes:
+    """Give the header of a mail, with the empty line behind it."""
+    ends = [raw_message.find(mark) for mark in (b"\r\n\r\n", b"\n\n")]
+    end = min((end for end in ends if end >= 0), default=len(raw_message))
+    return raw_message[: end + 4]

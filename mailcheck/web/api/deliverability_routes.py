@@ -1,0 +1,107 @@
+"""The routes of deliverability tests (SPEC.md section 4, DECISIONS.md section 3)."""
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.operations.deliverability import DeliverabilityOperations
+from mailcheck.operations.preflight import Preflight
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.inbox_routes import (
+    DEFAULT_PAGE,
+    DEFAULT_WAIT,
+    LARGEST_PAGE,
+    LAST_PAGE,
+    LONGEST_WAIT,
+    SHORTEST_WAIT,
+)
+from mailcheck.web.downloads import download_reply
+from mailcheck.web.replies import Reply, json_reply
+from mailcheck.wire.deliverability_tests import (
+    render_new_address,
+    render_preflight,
+    render_recheck,
+    render_report_share,
+    render_test_page,
+    render_tested,
+    render_wait_over,
+)
+from mailcheck.wire.inbox import render_raw_message
+from mailcheck.wire.preflight_bodies import parse_preflight
+
+
+class DeliverabilityRoutes:
+    """Parameters in, operation, shape out; no rule of its own."""
+
+    def __init__(
+        self, operations: DeliverabilityOperations, preflight: Preflight, domain: str
+    ) -> None:
+        self._operations = operations
+        self._preflight = preflight
+        self._domain = domain
+
+    def routes(self) -> list[Route]:
+        """List the routes."""
+        test = "/test/<test_id>"
+        return [
+            Route("POST", "/test/generate", self.generate),
+            Route("GET", "/test", self.tests),
+            Route("GET", test, self.one),
+            Route("GET", f"{test}/wait", self.wait),
+            Route("GET", f"{test}/raw", self.raw_mail),
+            Route("POST", f"{test}/recheck", self.recheck),
+            Route("POST", f"{test}/preflight", self.preflight),
+            Route("POST", f"{test}/share", self.renew_share),
+            Route("POST", "/inbox/messages/<message_id>/test", self.score_message),
+        ]
+
+    async def generate(self, call: Call) -> Reply:
+        """POST /test/generate."""
+        test = await self._operations.generate.generate(call.caller.account_id)
+        return json_reply(render_new_address(test, self._domain))
+
+    async def tests(self, call: Call) -> Reply:
+        """GET /test."""
+        limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
+        page = call.query.whole_number("page", 1, LAST_PAGE, 1)
+        found = await self._operations.find.page(call.caller.account_id, limit, page)
+        return json_reply(render_test_page(found, page, limit, self._domain, call.urls))
+
+    async def one(self, call: Call) -> Reply:
+        """GET /test/{testId}."""
+        found = await self._operations.find.one(call.caller.account_id, call.test_id)
+        return json_reply(render_tested(found, self._domain, call.urls))
+
+    async def wait(self, call: Call) -> Reply:
+        """GET /test/{testId}/wait."""
+        timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
+        found = await self._operations.wait.wait(call.caller, call.test_id, timeout)
+        if not found.test.state.is_final:
+            return json_reply(render_wait_over(found, self._domain, call.urls), 408)
+        return json_reply(render_tested(found, self._domain, call.urls))
+
+    async def raw_mail(self, call: Call) -> Reply:
+        """GET /test/{testId}/raw."""
+        mail = await self._operations.find.mail(call.caller.account_id, call.test_id)
+        if "message/rfc822" in call.accept.lower():
+            return download_reply(mail.raw_message, "message/rfc822", f"{call.test_id}.eml")
+        return json_reply(render_raw_message(call.test_id, mail.raw_message))
+
+    async def recheck(self, call: Call) -> Reply:
+        """POST /test/{testId}/recheck."""
+        is_started = await self._operations.recheck.recheck(call.caller.account_id, call.test_id)
+        return json_reply(render_recheck(call.test_id, is_started=is_started))
+
+    async def preflight(self, call: Call) -> Reply:
+        """POST /test/{testId}/preflight."""
+        records = parse_preflight(call.body)
+        report = await self._preflight.run(call.caller.account_id, call.test_id, records)
+        return json_reply(render_preflight(call.test_id, report))
+
+    async def renew_share(self, call: Call) -> Reply:
+        """POST /test/{testId}/share."""
+        found = await self._operations.share.renew(call.caller.account_id, call.test_id)
+        return json_reply(render_report_share(found.test, call.urls))
+
+    async def score_message(self, call: Call) -> Reply:
+        """POST /inbox/messages/{id}/test."""
+        score = self._operations.score_message.score
+        test = await score(call.caller.account_id, call.message_id)
+        return json_reply(render_tested(DeliverabilityResult(test), self._domain, call.urls))

@@ -1,0 +1,285 @@
+"""DECISIONS.md section 3: the five checks of a deliverability test, and the report behind them.
+
+The second argument of `record` holds what is there beyond that page.
+"""
+
+from tests.spec.shapes import (
+    BOOLEAN,
+    COUNT,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TIMESTAMP,
+    WORD,
+    Schema,
+    array,
+    one_of,
+    or_null,
+    record,
+)
+
+JUDGEMENT = one_of("pass", "warn", "fail")
+
+# RFC 8601 section 2.7
+RESULT = one_of("none", "neutral", "pass", "fail", "softfail", "policy", "temperror", "permerror")
+
+JUDGED = ("spf", "dkim", "dmarc", "blacklist", "spamassassin")
+
+AREAS = (
+    *JUDGED,
+    "authentication",
+    "transport",
+    "headers",
+    "content",
+    "links",
+    "unsubscribe",
+    "arc",
+)
+
+DNS_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
+
+# issue: "Each finding with status, one-sentence meaning, fix, deduction"
+FINDING = record(
+    {
+        "area": one_of(*AREAS),
+        "id": WORD,
+        "severity": one_of("error", "warning", "undetermined", "note"),
+        "meaning": WORD,
+        "fix": STRING,
+        "points": NUMBER,
+    },
+    {"record": DNS_RECORD},
+)
+
+DEDUCTION = record(
+    {"check": one_of(*AREAS), "id": WORD, "points": NUMBER, "meaning": WORD, "fix": WORD},
+    {"record": DNS_RECORD},
+)
+
+FINDINGS = array(FINDING)
+
+
+def _check(result: Schema, fields: dict[str, Schema], more: dict[str, Schema]) -> Schema:
+    """What each of the five checks has, and its own fields."""
+    return record(
+        {
+            "status": JUDGEMENT,
+            "result": result,
+            "detail": WORD,
+            "deduction": NUMBER,
+            "reason": or_null(WORD),
+            "fix": or_null(WORD),
+            **fields,
+        },
+        {
+            "publish": or_null(DNS_RECORD),
+            "determined": BOOLEAN,
+            "findings": FINDINGS,
+            **more,
+        },
+    )
+
+
+_SPF_IDENTITY: dict[str, Schema] = {
+    "domain": STRING,
+    "identity": one_of("mailfrom", "helo"),
+    "record": or_null(STRING),
+}
+
+SPF_FIELDS: dict[str, Schema] = {**_SPF_IDENTITY, "ip": STRING}
+
+SPF_MORE: dict[str, Schema] = {
+    "mechanism": or_null(STRING),
+    "helo": record({**_SPF_IDENTITY, "result": RESULT}, {"mechanism": or_null(STRING)}),
+}
+
+SIGNATURE = record(
+    {
+        "domain": STRING,
+        "selector": STRING,
+        "algorithm": STRING,
+        "keyBits": or_null(COUNT),
+        "aligned": or_null(BOOLEAN),
+    },
+    {
+        "keyType": or_null(STRING),
+        "result": RESULT,
+        "detail": STRING,
+        "identity": or_null(STRING),
+        "canonicalization": or_null(STRING),
+        "signedFields": array(STRING),
+        "bodyLength": or_null(COUNT),
+        "recordName": or_null(STRING),
+    },
+)
+
+DMARC_FIELDS: dict[str, Schema] = {
+    "policy": or_null(one_of("none", "quarantine", "reject")),
+    "organizationalDomain": or_null(STRING),
+    "spfAligned": or_null(BOOLEAN),
+    "dkimAligned": or_null(BOOLEAN),
+}
+
+DMARC_MORE: dict[str, Schema] = {
+    "domain": or_null(STRING),
+    "record": or_null(STRING),
+    "recordDomain": or_null(STRING),
+}
+
+_LISTING = record(
+    {"name": STRING, "zone": STRING, "listed": BOOLEAN, "responseTime": INTEGER},
+    {
+        "status": one_of("listed", "clean", "unknown", "unsupported", "disabled"),
+        "codes": array(STRING),
+        "meaning": or_null(STRING),
+        "reason": or_null(STRING),
+        "weight": INTEGER,
+        "delistUrl": or_null(STRING),
+        "matched": array(STRING),
+    },
+)
+
+_RULE = record(
+    {"name": WORD, "points": NUMBER, "description": STRING},
+    {"counted": BOOLEAN, "notCounted": or_null(WORD)},
+)
+
+CHECKS = record(
+    {
+        "spf": _check(RESULT, SPF_FIELDS, SPF_MORE),
+        "dkim": _check(RESULT, {"signatures": array(SIGNATURE)}, {"unchecked": COUNT}),
+        "dmarc": _check(RESULT, DMARC_FIELDS, DMARC_MORE),
+        "blacklist": _check(
+            one_of("pass", "fail", "unknown"),
+            {"checked": COUNT, "listed": COUNT, "unknown": COUNT, "listings": array(_LISTING)},
+            {},
+        ),
+        "spamassassin": _check(
+            one_of("pass", "fail", "unknown"),
+            {"score": or_null(NUMBER), "threshold": or_null(NUMBER), "rules": array(_RULE)},
+            {
+                "countedScore": or_null(NUMBER),
+                "spam": or_null(BOOLEAN),
+                "engine": or_null(STRING),
+                "problem": or_null(WORD),
+            },
+        ),
+    }
+)
+
+_STRINGS = array(STRING)
+
+_CHECKLIST = record(
+    {
+        "receiver": WORD,
+        "rules": array(
+            record(
+                {
+                    "id": WORD,
+                    "text": WORD,
+                    "result": one_of("met", "not-met", "not-applicable", "undetermined"),
+                }
+            )
+        ),
+    },
+    {"name": WORD, "source": WORD, "met": BOOLEAN},
+)
+
+_HEADERS: dict[str, Schema] = {
+    "size": COUNT,
+    "fields": _STRINGS,
+    "repeated": _STRINGS,
+    "from": array(record({"address": STRING, "name": STRING, "domain": STRING})),
+    "sender": or_null(STRING),
+    "replyTo": or_null(STRING),
+    "date": or_null(STRING),
+    "dateUtc": or_null(TIMESTAMP),
+    "messageId": or_null(STRING),
+    "received": COUNT,
+    "listFields": _STRINGS,
+    "precedence": or_null(STRING),
+    "autoSubmitted": or_null(STRING),
+}
+
+_MIME: dict[str, Schema] = {
+    "size": COUNT,
+    "contentType": STRING,
+    "hasText": BOOLEAN,
+    "hasHtml": BOOLEAN,
+    "textSize": COUNT,
+    "overlap": or_null(COUNT),
+    "longLines": COUNT,
+    "longestLine": COUNT,
+    "placeholders": _STRINGS,
+    "riskyAttachments": _STRINGS,
+    "problems": _STRINGS,
+    "parts": array(OBJECT),
+}
+
+REPORT = record(
+    {
+        "reverseDns": record(
+            {"ip": STRING, "names": _STRINGS, "validatedNames": _STRINGS},
+            {"confirmed": or_null(BOOLEAN), "generic": or_null(BOOLEAN)},
+        ),
+        "helo": record(
+            {"name": or_null(STRING), "resolves": or_null(BOOLEAN), "addresses": _STRINGS},
+            {"leadsToClient": or_null(BOOLEAN)},
+        ),
+        "transport": record(
+            {
+                "tls": or_null(record({"version": WORD, "cipher": WORD})),
+                "transcript": array(WORD),
+                "findings": FINDINGS,
+            },
+            {"extended": BOOLEAN},
+        ),
+        "headers": record({"findings": FINDINGS}, _HEADERS),
+        "mime": record({"findings": FINDINGS}, _MIME),
+        "html": or_null(OBJECT),
+        "links": {
+            **record({"urls": _STRINGS, "hosts": _STRINGS, "findings": FINDINGS}),
+            "additionalProperties": True,
+        },
+        "unsubscribe": record(
+            {
+                "listUnsubscribe": or_null(_STRINGS),
+                "listUnsubscribePost": or_null(STRING),
+                "findings": FINDINGS,
+            },
+            {"bodyLinks": COUNT},
+        ),
+        "arc": record(
+            {"result": RESULT, "findings": FINDINGS},
+            {
+                "detail": or_null(STRING),
+                "count": COUNT,
+                "seals": array(
+                    record(
+                        {"instance": COUNT, "domain": STRING, "selector": STRING, "chain": STRING}
+                    )
+                ),
+            },
+        ),
+        "checklists": array(_CHECKLIST, minItems=3),
+    }
+)
+
+# DECISIONS.md section 4: results as information, without points
+AUTHENTICATION = record(
+    {
+        "spf": record({"result": RESULT, "detail": WORD, **SPF_FIELDS}, SPF_MORE),
+        "dkim": array(SIGNATURE),
+        "dmarc": record({"result": RESULT, "detail": WORD, **DMARC_FIELDS}, DMARC_MORE),
+    }
+)
+
+REPORT_FIELDS: dict[str, Schema] = {
+    "report": REPORT,
+    "deductions": array(DEDUCTION),
+    "scoringVersion": WORD,
+    "undetermined": array(one_of(*JUDGED)),
+    "notes": array(WORD),
+    "findings": FINDINGS,
+}
