@@ -1,0 +1,144 @@
+"""A sender's view of deliverability tests: real bytes to the whole house, and the replies."""
+
+import base64
+from collections.abc import Iterator
+
+import pytest
+
+from mailcheck.core.deliverability_tests import DeliverabilityTest, State
+from mailcheck.core.filters import MessageFilter
+from mailcheck.smtp.settings import offer_no_tls
+from tests.fakes.analyst import Analyst
+from tests.house import House, result_of, run
+from tests.smtp.talk import PUBLIC_IP, Talk
+
+MAIL = b"MAIL FROM:<ann@sender.example>\r\n"
+BODY = b"From: ann@sender.example\r\nSubject: Hello\r\n\r\nText\r\n.\r\n"
+OTHER_BODY = b"From: ann@sender.example\r\nSubject: Again\r\n\r\nText\r\n.\r\n"
+
+
+class Sender:
+    """A client of a house whose analyses never end."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        house.assembly.tests.analyse = Analyst()
+        run(house.assembly.tests.runner.start())
+
+    def connect(self, *, is_submission: bool = False, client_ip: str = PUBLIC_IP) -> Talk:
+        """Connect and greet."""
+        factory = self.house.assembly.mail_factory(offer_no_tls, is_submission=is_submission)
+        talk = Talk(factory, client_ip)
+        talk.say(b"EHLO sender.example\r\n")
+        return talk
+
+    def generate(self) -> tuple[DeliverabilityTest, bytes]:
+        """Make a test; gives it with its address."""
+        operations = self.house.assembly.tests.operations
+        test: DeliverabilityTest = run(operations.generate.generate(self.house.account.id))
+        return test, f"test-{test.id}@mailcheck.example".encode()
+
+    def state(self, test: DeliverabilityTest) -> State:
+        """Give the state of a test."""
+        find = self.house.assembly.tests.operations.find
+        state: State = run(find.one(self.house.account.id, test.id)).test.state
+        return state
+
+    def messages(self) -> int:
+        """Count the messages of the inbox."""
+        store, now = self.house.assembly._mail_store, self.house.assembly.now()
+        found, _ = result_of(store.oldest_matches(self.house.account.id, MessageFilter(), now, 9))
+        return len(found)
+
+
+@pytest.fixture
+def sender(house: House) -> Iterator[Sender]:
+    """A sender to a house."""
+    sender = Sender(house)
+    yield sender
+    run(house.assembly.tests.runner.stop())
+
+
+def rcpt(*addresses: bytes) -> bytes:
+    """Write a mail's commands up to DATA, pipelined."""
+    return MAIL + b"".join(b"RCPT TO:<%s>\r\n" % one for one in addresses) + b"DATA\r\n"
+
+
+def test_the_first_mail(sender: Sender) -> None:
+    """At the 250 the test is in processing, though its analysis has not ended."""
+    test, address = sender.generate()
+    talk = sender.connect()
+    assert talk.codes(rcpt(address), BODY) == ["250", "250", "354", "250"]
+    assert sender.state(test) is State.PROCESSING
+    mail = run(sender.house.assembly.tests.operations.find.mail(sender.house.account.id, test.id))
+    assert mail.raw_message == BODY[:-3]
+    assert mail.transcript[-2:] == ("C: DATA", "S: 354 End data with <CR><LF>.<CR><LF>")
+
+
+def test_mails_after_the_first(sender: Sender) -> None:
+    """The same mail again gets 250; another gets 550 with where to make a new test."""
+    _, address = sender.generate()
+    talk = sender.connect()
+    talk.say(rcpt(address), BODY)
+    assert talk.codes(rcpt(address), BODY) == ["250", "250", "354", "250"]
+    talk.say(rcpt(address))
+    assert talk.say(OTHER_BODY) == (
+        b"550 5.2.1 this test has got its mail already; "
+        b"make a new test at http://127.0.0.1:8080\r\n"
+    )
+    assert sender.messages() == 0
+
+
+def test_addresses_that_take_nothing(sender: Sender) -> None:
+    """An address that was never made, has expired or carries a tag is refused at RCPT."""
+    _, address = sender.generate()
+    sender.house.clock.advance(3600)
+    talk = sender.connect()
+    talk.say(MAIL)
+    assert talk.say(b"RCPT TO:<%s>\r\n" % address) == (
+        b"550 5.1.1 this test address has expired; make a new test at http://127.0.0.1:8080\r\n"
+    )
+    assert talk.codes(b"RCPT TO:<test-aaaaaaaaaaaaa@mailcheck.example>\r\n") == ["550"]
+    fresh = sender.generate()[1].replace(b"@", b"+tag@")
+    assert talk.codes(b"RCPT TO:<%s>\r\n" % fresh) == ["550"]
+    assert talk.codes(b"DATA\r\n") == ["554"]
+
+
+def test_a_test_and_an_inbox(sender: Sender) -> None:
+    """One mail for both is one transaction: both have it at the 250, or none."""
+    test, address = sender.generate()
+    inbox = sender.house.address("tag").encode()
+    talk = sender.connect()
+    assert talk.codes(rcpt(inbox, address), BODY)[-1] == "250"
+    assert (sender.messages(), sender.state(test)) == (1, State.PROCESSING)
+    assert talk.codes(rcpt(inbox, address), OTHER_BODY)[-1] == "550"
+    assert talk.codes(rcpt(inbox, address), BODY)[-1] == "250"
+    assert sender.messages() == 1
+
+
+def test_a_program_that_logs_in(sender: Sender) -> None:
+    """A test's address means the test for those who log in too; no key is in its transcript."""
+    test, address = sender.generate()
+    talk = sender.connect(is_submission=True, client_ip="127.0.0.1")
+    key = sender.house.key
+    secret = base64.b64encode(b"\0user\0" + key.encode())
+    assert talk.codes(b"AUTH PLAIN " + secret + b"\r\n") == ["235"]
+    assert talk.codes(rcpt(address, b"someone@customer.example"), BODY)[-1] == "250"
+    assert (sender.messages(), sender.state(test)) == (1, State.PROCESSING)
+    mail = run(sender.house.assembly.tests.operations.find.mail(sender.house.account.id, test.id))
+    text = "\n".join(mail.transcript)
+    assert "C: AUTH ..." in text
+    assert key not in text
+    assert secret.decode() not in text
+    assert "customer" not in text
+
+
+def test_our_own_failure(sender: Sender) -> None:
+    """When the store fails the sender is asked to try again, at RCPT and at the end of the mail."""
+    test, address = sender.generate()
+    talk = sender.connect()
+    talk.say(rcpt(address))
+    result_of(sender.house.assembly.engine.close())
+    assert talk.codes(BODY) == ["451"]
+    assert talk.codes(MAIL, b"RCPT TO:<%s>\r\n" % address) == ["250", "451"]
+    assert test.state is State.PENDING
