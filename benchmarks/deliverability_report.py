@@ -248,8 +248,6 @@ async def measure(reactor: Any, folder: Path, server: Popen, dns_port: int) -> N
         assert sender.stdout is not None
         await deferToThread(sender.stdout.readline)
         try:
-            for _ in range(3):
-                await measure_stall(bench, sender, large)
             await measure_one(bench, sender, server, small)
             await measure_crowd(bench, sender, small)
             await measure_stall(bench, sender, large)
