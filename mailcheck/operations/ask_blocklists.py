@@ -1,6 +1,6 @@
 """Asking blocklists: within their budgets, only those that are well, each with its time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,6 +26,14 @@ class TimedListing:
     seconds: float
 
 
+Hear = Callable[[TimedListing], None]
+"""Told what a list says, once for each list, as soon as nothing can change it any more."""
+
+
+def hear_nothing(_: TimedListing) -> None:
+    """Wait for the end."""
+
+
 class AskBlocklists:
     """What it takes to ask lists.
 
@@ -47,33 +55,54 @@ class AskBlocklists:
         self.deadline = deadline
 
     async def ask(
-        self, blocklists: Sequence[Blocklist], targets: Sequence[Target]
+        self,
+        blocklists: Sequence[Blocklist],
+        targets: Sequence[Target],
+        hear: Hear = hear_nothing,
     ) -> list[TimedListing]:
-        """Ask lists about targets, all at once; one that is silent is unknown in the end."""
-        affordable = [one for one in blocklists if self._can_afford(one, targets)]
+        """Ask lists about targets, all at once; one that is silent is unknown in the end.
+
+        :param hear: is told each row before all of them are given, in the order of answers.
+        """
         lookups = TimedLookups(self._resolver, self._clock)
-        listings = await ask_until_known(
+        told: dict[str, TimedListing] = {}
+
+        def tell(listing: Listing) -> None:
+            names = _names(listing.blocklist, targets)
+            row = TimedListing(listing, max(map(lookups.seconds, names), default=0.0))
+            told[listing.blocklist.zone] = row
+            hear(row)
+
+        affordable = [one for one in blocklists if self._can_afford(one, targets)]
+        for one in blocklists:
+            if one not in affordable:
+                tell(unknown_listing(one, UnknownReason.OVER_BUDGET))
+        await ask_until_known(
             lookups,
-            partial(self._judge, affordable, targets),
+            partial(self._tell_new, affordable, targets, told, tell),
             clock=self._clock,
             budget=QuestionBudget.starting_now(self._clock, self.deadline),
         )
-        judged = dict(zip((one.zone for one in affordable), listings, strict=True))
-        return [
-            TimedListing(
-                judged.get(one.zone) or unknown_listing(one, UnknownReason.OVER_BUDGET),
-                max((lookups.seconds(name) for name in _names(one, targets)), default=0.0),
-            )
-            for one in blocklists
-        ]
+        return [told[one.zone] for one in blocklists]
 
-    def _judge(
-        self, blocklists: Sequence[Blocklist], targets: Sequence[Target], answers: Answers
-    ) -> list[Listing]:
-        return [
-            evaluate_listing(one, targets, answers, sick_kinds=self._health.sick_kinds(one))
-            for one in blocklists
-        ]
+    def _tell_new(
+        self,
+        blocklists: Sequence[Blocklist],
+        targets: Sequence[Target],
+        told: Mapping[str, TimedListing],
+        tell: Callable[[Listing], None],
+        answers: Answers,
+    ) -> None:
+        """Judge those lists that were not told yet, and tell those that miss no answer."""
+        for one in blocklists:
+            if one.zone in told:
+                continue
+            own = Answers(answers.known)
+            sick_kinds = self._health.sick_kinds(one)
+            listing = evaluate_listing(one, targets, own, sick_kinds=sick_kinds)
+            answers.missing.update(own.missing)
+            if not own.missing:
+                tell(listing)
 
     def _can_afford(self, blocklist: Blocklist, targets: Sequence[Target]) -> bool:
         questions = len(_names(blocklist, targets))

@@ -7,7 +7,7 @@ from functools import partial
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dnsbl.catalogue import Catalogue
+from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue
 from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
@@ -17,7 +17,7 @@ from mailcheck.checks.dnsbl.listings import (
 from mailcheck.checks.dnsbl.targets import target_address, target_domain
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
-from mailcheck.operations.ask_blocklists import AskBlocklists, TimedListing
+from mailcheck.operations.ask_blocklists import AskBlocklists, Hear, TimedListing, hear_nothing
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.mail_hosts import MailHosts, evaluate_mail_hosts
 
@@ -67,13 +67,20 @@ class CheckBlocklists:
         self._clock = clock
         self._allow_private = allow_private
 
-    async def check(self, query: IpAddress | str) -> BlocklistCheck:
-        """Ask about an address or a domain name."""
+    def lists_for(self, query: IpAddress | str) -> Sequence[Blocklist]:
+        """Give the lists that are asked about an address or a domain name, in their order."""
+        is_name = isinstance(query, str)
+        return self.catalogue.domain_profile if is_name else self.catalogue.address_profile
+
+    async def check(self, query: IpAddress | str, hear: Hear = hear_nothing) -> BlocklistCheck:
+        """Ask about an address or a domain name.
+
+        :param hear: is told each row as soon as it is known.
+        """
         if not isinstance(query, str):
-            profile = self.catalogue.address_profile
-            rows = await self._lists.ask(profile, [target_address(query)])
+            rows = await self._lists.ask(self.lists_for(query), [target_address(query)], hear)
             return BlocklistCheck(str(query), True, (), tuple(rows))
-        return await self.check_domain(query, await self.find_hosts(query))
+        return await self.check_domain(query, await self.find_hosts(query), hear=hear)
 
     async def find_hosts(self, domain: str) -> MailHosts:
         """Find the mail hosts of a domain, in the time that lists have as well."""
@@ -84,20 +91,29 @@ class CheckBlocklists:
         return await ask_until_known(self._resolver, evaluate, clock=self._clock, budget=budget)
 
     async def check_domain(
-        self, domain: str, hosts: MailHosts, given: Sequence[IpAddress] = ()
+        self,
+        domain: str,
+        hosts: MailHosts,
+        given: Sequence[IpAddress] = (),
+        hear: Hear = hear_nothing,
     ) -> BlocklistCheck:
         """Ask about a domain, its organization's domain, and its mail addresses.
 
         :param given: addresses that it sends from, in place of those of its mail hosts.
+        :param hear: is told each row as soon as it is known.
         """
         addresses = hosts.listed_addresses(given, allow_private=self._allow_private)
         names = [target_domain(name) for name in dict.fromkeys((domain, hosts.organization))]
-        profile = self.catalogue.domain_profile
-        rows = await self._lists.ask(profile, [*names, *addresses])
-        if not addresses and hosts.is_address_unknown:
-            rows = [_without_target(row) for row in rows]
+        has_target = bool(addresses) or not hosts.is_address_unknown
+
+        def final(row: TimedListing) -> TimedListing:
+            return row if has_target else _without_target(row)
+
+        rows = await self._lists.ask(
+            self.lists_for(domain), [*names, *addresses], lambda row: hear(final(row))
+        )
         values = tuple(target.value for target in addresses)
-        return BlocklistCheck(domain, False, values, tuple(rows))
+        return BlocklistCheck(domain, False, values, tuple(map(final, rows)))
 
 
 def _without_target(row: TimedListing) -> TimedListing:

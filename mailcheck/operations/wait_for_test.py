@@ -24,11 +24,14 @@ class WaitForTest:
         self._slots = slots
         self._clock = clock
 
-    async def wait(self, caller: Caller, test_id: str, timeout: float) -> DeliverabilityResult:
+    async def wait(
+        self, caller: Caller, test_id: str, timeout: float, seen: State | None = None
+    ) -> DeliverabilityResult:
         """Give the test as soon as it is in a final state, or as it is after ``timeout`` seconds.
 
         Cancelling it leaves no trace.
 
+        :param seen: the state that the caller knows of; any other one ends the wait too.
         :raises DeliverabilityTestNotFound: the account has no such test (any more).
         :raises TooManyWaits: all wait slots of the key are taken.
         :raises WaitInterrupted: the daemon stops, or the store can't be read.
@@ -38,23 +41,24 @@ class WaitForTest:
             try:
                 watcher = self._feeds.join(DeliverabilityTestId(test_id))
                 try:
-                    return await self._look_and_wait(caller, watcher, deadline)
+                    return await self._look_and_wait(caller, watcher, deadline, seen)
                 finally:
                     self._feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
                 raise WaitInterrupted(f"the wait was cut short: {failure}", None) from failure
 
     async def _look_and_wait(
-        self, caller: Caller, watcher: Watcher, deadline: float
+        self, caller: Caller, watcher: Watcher, deadline: float, seen: State | None
     ) -> DeliverabilityResult:
         while True:
             watcher.arm()
             found = await self._find.one(caller.account_id, watcher.test_id)
             left = deadline - self._clock.seconds()
-            if found.test.state.is_final or left <= 0:
+            state = found.test.state
+            if state.is_final or left <= 0 or state is not (seen or state):
                 return found
             self._feeds.require_open()
-            if found.test.state is State.PENDING:
+            if state is State.PENDING:
                 # Nobody tells when the address expires: it is looked up then.
                 expiry = found.test.expires_at / SECOND - self._clock.seconds()
                 left = min(left, max(1 / SECOND, expiry))
