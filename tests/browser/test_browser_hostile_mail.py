@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Route
 
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
 from tests.browser.people import Person, sign_up
-from tests.browser.watching import NOT_FOUND, Watched, watched_page
+from tests.browser.watching import Watched, watched_page
 from tests.servers.daemon import Daemon
 
 pytestmark = pytest.mark.attack
@@ -65,13 +65,9 @@ def quiet(shelf: Shelf) -> Iterator[Watched]:
 def provoke(watched: Watched) -> None:
     """Do what a reader does: move over the mail, click into it, go through it by keyboard."""
     page = watched.page
-    frame = page.locator("iframe.mail-frame")
-    if frame.count():
-        box = frame.bounding_box()
-        assert box is not None
-        page.mouse.move(box["x"] + 20, box["y"] + 20)
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.mouse.wheel(0, 300)
+    for x, y in ((300, 400), (500, 500)):
+        page.mouse.move(x, y)
+    page.mouse.wheel(0, 300)
     for _ in range(2):
         page.keyboard.press("Tab")
 
@@ -96,13 +92,13 @@ def test_nothing_runs_or_is_fetched(
     quiet.require_quiet()
 
 
-@pytest.mark.parametrize("where", PAGES)
 @pytest.mark.parametrize("mail", WITH_HTML, ids=lambda mail: mail.name)
-def test_remote_content_is_images_only(
-    shelf: Shelf, quiet: Watched, mail: HostileMail, where: str
-) -> None:
-    """With remote content asked for, images are fetched, and nothing but images."""
-    path = f"{shelf.paths[mail.name][where]}?view=html&remote=true"
+def test_remote_content_is_images_only(shelf: Shelf, quiet: Watched, mail: HostileMail) -> None:
+    """With remote content asked for, images are fetched, and nothing but images.
+
+    Message page and share page show the same document (`test_attack_hostile_mail.py`).
+    """
+    path = f"{shelf.paths[mail.name]['share']}?view=html&remote=true"
     quiet.go(path)
     provoke(quiet)
     require_stay(quiet, path)
@@ -176,7 +172,7 @@ def test_the_policy_holds_alone(shelf: Shelf, quiet: Watched, mail: HostileMail)
     assert went.pop("http") == urlsplit(quiet.origin).netloc
     assert went.keys() <= {"about", "chrome-error"}  # frames inside of the mail that were refused
     # The browser says what it has refused; what ran would have opened a dialog or asked elsewhere.
-    assert (quiet.dialogs, quiet.elsewhere, quiet.pages[1:]) == ([], [], [])
+    assert (quiet.dialogs, quiet.sent_elsewhere(), quiet.pages[1:]) == ([], [], [])
 
 
 def test_the_watch_sees_what_a_mail_does(shelf: Shelf, quiet: Watched) -> None:
@@ -185,15 +181,13 @@ def test_the_watch_sees_what_a_mail_does(shelf: Shelf, quiet: Watched) -> None:
         "<img src=https://canary.test/1><script>alert(1); open('https://canary.test/2')</script>"
         "<meta http-equiv=refresh content='0;url=https://canary.test/3'>"
     )
-    with quiet.page.expect_popup():
-        quiet.page.route(
-            "**/frame", lambda route: route.fulfill(body=mail, content_type="text/html")
-        )
-        quiet.go(f"{shelf.paths['script']['message']}/frame")
-    quiet.page.wait_for_url("chrome-error://**")
+    page = quiet.page
+    page.route("**/frame", lambda route: route.fulfill(body=mail, content_type="text/html"))
+    with page.expect_popup(), page.expect_request("https://canary.test/3"):
+        page.goto(f"{quiet.origin}{shelf.paths['script']['message']}/frame", wait_until="commit")
     asked = {"image https://canary.test/1", "document https://canary.test/3"}
     assert asked <= set(quiet.elsewhere)
+    assert "https://canary.test/1" in quiet.sent_elsewhere()
     assert quiet.dialogs == ["1"]
     assert len(quiet.pages) == 2
-    assert any(NOT_FOUND in one for one in quiet.complaints)
     quiet.pages.pop().close()

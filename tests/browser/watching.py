@@ -30,6 +30,7 @@ ARGUMENTS = (
 )
 
 DEADLINE = 15_000  # milliseconds
+POLL = 20  # milliseconds
 GRAVE = ("serious", "critical")
 
 NOT_FOUND = "Failed to load resource: net::ERR_NAME_NOT_RESOLVED"
@@ -46,7 +47,7 @@ class Watched:
     page: Page
     origin: str
     requests: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
+    strange: list[Request] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
     pages: list[Page] = field(default_factory=list)
@@ -58,8 +59,22 @@ class Watched:
 
     def forget(self) -> None:
         """Begin to watch anew."""
-        for seen in (self.requests, self.elsewhere, self.complaints, self.dialogs, self.moves):
+        for seen in (self.requests, self.complaints, self.dialogs, self.moves):
             seen.clear()
+        self.strange.clear()
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """List what was asked of other hosts, also what the page's policy forbade."""
+        return [f"{request.resource_type} {request.url}" for request in self.strange]
+
+    def sent_elsewhere(self) -> list[str]:
+        """List what was really sent to other hosts, as soon as the browser has said so."""
+        for _ in range(DEADLINE // POLL):
+            if all(request.failure for request in self.strange):
+                break
+            self.page.wait_for_timeout(POLL)
+        return [request.url for request in self.strange if request.failure != "csp"]
 
     def troubles(self) -> list[str]:
         """List what must not happen on any page."""
@@ -72,7 +87,8 @@ class Watched:
 
     def require_quiet(self) -> None:
         """Fail when something ran, was fetched elsewhere, or was complained about."""
-        assert self.troubles() == []
+        if self.troubles():
+            raise AssertionError("\n".join(self.troubles()))
 
     def require_accessible(self) -> None:
         """Fail when axe finds a serious or critical fault."""
@@ -94,7 +110,7 @@ class Watched:
             return
         self.requests.append(request.url)
         if f"{parts.scheme}://{parts.netloc}" != self.origin:
-            self.elsewhere.append(f"{request.resource_type} {request.url}")
+            self.strange.append(request)
 
     def _watch(self, page: Page) -> None:
         self.pages.append(page)
@@ -103,7 +119,11 @@ class Watched:
 
     def take_unloaded_images(self) -> None:
         """Forget that images of other hosts were asked for, and could not be had."""
-        self.elsewhere[:] = [one for one in self.elsewhere if not one.startswith("image http")]
+        self.strange[:] = [
+            request
+            for request in self.strange
+            if (request.resource_type, request.url[:4]) != ("image", "http")
+        ]
         self.complaints[:] = [one for one in self.complaints if NOT_FOUND not in one]
 
     def _dismiss(self, dialog: Any) -> None:

@@ -37,7 +37,7 @@ def frame_reply(safe: SafeHtml, title: str, *, allows_remote: bool) -> Reply:
         '<!doctype html>\n<html><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
-        f"<title>{escape(title)}</title>"
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
         f"<style>{_OWN_STYLE}</style><style>{safe.style_sheet}</style></head>"
         f"<body>{safe.body}</body></html>\n"
     )

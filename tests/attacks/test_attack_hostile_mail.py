@@ -1,0 +1,101 @@
+"""Hostile mail on the pages, read by a parser: what a browser would be handed.
+
+`tests/browser/test_browser_hostile_mail.py` hands the same mails to a browser.
+"""
+
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+
+import pytest
+
+from mailcheck.checks.content.shown_elements import SHOWN
+from mailcheck.core.accounts import Account
+from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
+from tests.house import House, config_in_memory
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.dashboard.inbox_visit import fetch, receive, share_path, sign_up
+
+pytestmark = pytest.mark.attack
+
+MAILS = read_hostile_mails()
+
+OWN = frozenset(("html", "head", "meta", "title", "link", "style", "body"))
+"""Elements of the frame's document that are not the mail's."""
+
+REACHES_OUT = re.compile(r"@import|@font-face|url\s*\(|expression|javascript:|\\", re.IGNORECASE)
+
+
+class Document(HTMLParser):
+    """Lists what a document of a frame could do."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self._is_style = False
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Look at an element and its attributes."""
+        self._is_style = tag == "style"
+        if tag not in SHOWN | OWN:
+            self.found.append(f"<{tag}>")
+        for name, value in attrs:
+            if name.startswith("on") or name in (
+                "srcset",
+                "srcdoc",
+                "action",
+                "formaction",
+                "ping",
+            ):
+                self.found.append(f"{tag} {name}")
+            if name in ("src", "background") and not (value or "").startswith("data:image/"):
+                self.found.append(f"{tag} {name}={value}")
+            if name == "href" and not re.match(r"https?://|mailto:|tel:|data:,$", value or ""):
+                self.found.append(f"{tag} {name}={value}")
+            if name == "style" and REACHES_OUT.search(value or ""):
+                self.found.append(f"{tag} {name}={value}")
+
+    def handle_data(self, data: str) -> None:
+        """Look at style sheets."""
+        if self._is_style and REACHES_OUT.search(data):
+            self.found.append(data)
+
+
+@pytest.fixture(scope="module")
+def visitor() -> Iterator[Browser]:
+    """Somebody with an inbox."""
+    house = House(config_in_memory(accounts=CHEAP))
+    yield Browser(house)
+    house.close()
+
+
+@pytest.fixture(scope="module")
+def owner(visitor: Browser) -> Account:
+    """Whose inbox it is."""
+    return sign_up(visitor)
+
+
+def test_there_are_many() -> None:
+    """The collection holds at least 60 tricks, each once."""
+    assert len({(mail.raw_message, mail.tag) for mail in MAILS}) == len(MAILS) >= 60
+
+
+@pytest.mark.parametrize("mail", MAILS, ids=lambda mail: mail.name)
+def test_hostile_mail_is_shown_as_text(visitor: Browser, owner: Account, mail: HostileMail) -> None:
+    """Page and share page stay whole in every view; both frames are the same harmless document."""
+    message_id = receive(visitor.house, owner, mail.raw_message, mail.tag)
+    page, share = f"/inbox/messages/{message_id}", share_path(visitor, message_id)
+    for view in ("html", "text", "headers", "source"):
+        assert visitor.open(f"{page}?view={view}").status == 200
+        assert visitor.open(f"{share}?view={view}").status == 200
+    frame = fetch(visitor, f"{page}/frame")
+    assert fetch(visitor, f"{share}/frame").body == frame.body
+    assert Document(frame.body.decode()).found == []
+    remote = fetch(visitor, f"{page}/frame?remote=true")
+    assert fetch(visitor, f"{share}/frame?remote=true").body == remote.body
+    for answer in (frame, remote):
+        assert answer.headers["content-security-policy"].startswith("sandbox allow-popups")
+        assert "allow-scripts" not in answer.headers["content-security-policy"]
