@@ -1,11 +1,14 @@
 """Attacks on the dashboard: forged cookies, injected headers, open redirects, scripts in names."""
 
+import hmac
+from base64 import urlsafe_b64encode
 from html import escape
 from urllib.parse import quote
 
 import pytest
 
 from mailcheck.core.accounts import Account
+from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.sign_in_pages import own_path
 from tests.house import House, run
 from tests.web.dashboard.browser import Browser
@@ -92,6 +95,20 @@ def test_forged_cookies(house: House, browser: Browser, forged: str) -> None:
     stranger.cookies = {"mailcheck-visitor": forged}
     assert stranger.open("/sign-in").status == 200
     assert stranger.sign_in("ann", "wrong horse!").status == 403
+
+
+@pytest.mark.parametrize("path", ["/sign-in", "/sign-up"])
+def test_a_token_for_who_has_no_cookie(browser: Browser, path: str) -> None:
+    """A token can't be made up for a visitor without a cookie: there is nothing to derive it of."""
+    Browser(browser.house, "192.0.2.11").sign_up("ann")
+    for secret in ("", "None", "a" * 32):
+        mac = hmac.digest(secret.encode(), b"mailcheck form token", "sha256")
+        token = urlsafe_b64encode(bytes(len(mac)) + mac).decode().rstrip("=")
+        if secret:
+            assert token == FormSecret(secret, bytes).token(), "this is how tokens are made"
+        answer = browser.post(path, name="ann", password="correct horse", **{"form-token": token})
+        assert answer.status == 403
+        assert "mailcheck-session" not in browser.cookies
 
 
 def test_a_cookie_beside_the_real_one(browser: Browser) -> None:

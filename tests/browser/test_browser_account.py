@@ -1,0 +1,180 @@
+"""Signing up and in, keys and the account, in a real browser: by mouse, by keyboard, by none."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.people import PASSWORD, Person, sign_up
+from tests.browser.watching import Watched, watched_page
+from tests.servers.daemon import Daemon
+
+pytestmark = pytest.mark.end_to_end
+
+PAGES = ["/", "/keys", "/account"]
+OPEN = ["/", "/sign-in", "/sign-up"]
+
+LOOKS: Mapping[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 360, "height": 740}, "color_scheme": "dark"},
+}
+
+
+@pytest.fixture
+def scriptless(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
+    """A browser that runs no scripts."""
+    with watched_page(browser, pages_daemon.http_port, java_script_enabled=False) as watched:
+        yield watched
+
+
+def create_key(watched: Watched, name: str) -> str:
+    """Create a key on the page of keys; gives it."""
+    watched.go("/keys")
+    watched.page.get_by_label("What is it for?").fill(name)
+    watched.page.get_by_role("button", name="Create key").click()
+    secret = watched.page.locator("#new-key").inner_text()
+    assert re.fullmatch(r"mck_[a-z2-7]{32}", secret)
+    return secret
+
+
+def test_from_nothing_to_a_key(watched: Watched, pages_daemon: Daemon) -> None:
+    """A newcomer gets from the first page to a key that works, and nothing is complained of."""
+    watched.go("/")
+    watched.page.get_by_role("link", name="Make an account").click()
+    person = sign_up(watched, pages_daemon)
+    secret = create_key(watched, "CI")
+    inbox = pages_daemon.request("GET", "/inbox", {"X-API-Key": secret}).json
+    assert inbox["address"] == person.address
+    watched.go("/keys")
+    expect(watched.page.get_by_text("1 of 100,000,000 today")).to_be_visible()
+    watched.require_quiet()
+
+
+def test_a_key_is_copied(watched: Watched, person: Person) -> None:
+    """The copy buttons put key and snippets on the clipboard, and say so."""
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    secret = create_key(watched, "laptop")
+    page = watched.page
+    page.locator("[data-copy=new-key]").click()
+    expect(page.locator("[data-copy=new-key]")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == secret
+    expect(page.locator("[data-copy=new-key]")).to_have_text("Copy")
+    page.get_by_text("Python", exact=True).click()
+    expect(page.locator("#snippet-curl")).to_be_hidden()
+    page.locator("[data-copy=snippet-python]").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert f'"{secret}"' in copied
+    assert copied.startswith("# curl -sO ")
+    watched.require_quiet()
+
+
+def test_a_key_is_revoked(watched: Watched, person: Person) -> None:
+    """Revoking asks once more, and the key is gone after it."""
+    create_key(watched, "old one")
+    watched.go("/keys")
+    page = watched.page
+    expect(page.get_by_role("button", name="Revoke for good")).to_be_hidden()
+    page.get_by_text("Revoke old one").click()
+    page.get_by_role("button", name="Revoke for good").click()
+    expect(page.get_by_role("status").first).to_contain_text("The key has been revoked")
+    expect(page.get_by_text("old one")).to_have_count(0)
+    watched.require_quiet()
+
+
+def test_by_keyboard_alone(watched: Watched, person: Person) -> None:
+    """Signing out, in, and making a key need no mouse; the first key press leads past the menu."""
+    page = watched.page
+    watched.go("/keys")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("What is it for?")).to_be_focused()
+    page.keyboard.type("typed")
+    page.keyboard.press("Enter")
+    expect(page.locator("#new-key")).to_be_visible()
+    page.get_by_role("button", name="Sign out").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Name")).to_be_focused()
+    page.keyboard.type(person.name)
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Your inbox address")).to_be_visible()
+    watched.require_quiet()
+
+
+def test_without_scripts(scriptless: Watched, pages_daemon: Daemon) -> None:
+    """Signing up, a key, its snippets, revoking and signing out work without any script."""
+    sign_up(scriptless, pages_daemon)
+    page = scriptless.page
+    create_key(scriptless, "plain")
+    page.get_by_text("JavaScript", exact=True).click()
+    expect(page.locator("#snippet-javascript")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+    scriptless.go("/keys")
+    page.get_by_text("Revoke plain").click()
+    page.get_by_role("button", name="Revoke for good").click()
+    expect(page.get_by_text("No key yet.")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You have signed out.")).to_be_visible()
+    scriptless.require_quiet()
+
+
+def test_what_was_wrong_is_beside_the_form(watched: Watched, person: Person) -> None:
+    """A wrong password is said in an alert; the name stays, the password is to be typed next."""
+    page = watched.page
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Name").fill(person.name)
+    page.get_by_label("Password").fill("a wrong password")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_have_text("No account has this name and this password.")
+    expect(page.get_by_label("Name")).to_have_value(person.name)
+    expect(page.get_by_label("Password")).to_be_focused()
+    watched.require_accessible()
+
+
+@pytest.mark.parametrize("look", list(LOOKS))
+def test_pages_are_for_everybody(browser: Browser, pages_daemon: Daemon, look: str) -> None:
+    """No serious fault, and nothing wider than the screen: light, dark, on a phone."""
+    with watched_page(browser, pages_daemon.http_port, **LOOKS[look]) as watched:
+        for path in OPEN:
+            look_at(watched, path)
+        sign_up(watched, pages_daemon)
+        for path in PAGES:
+            look_at(watched, path)
+        create_key(watched, "a rather long name of a key, for a program of ours")
+        watched.require_accessible()
+        for path in PAGES:
+            look_at(watched, path)
+        watched.require_quiet()
+
+
+def look_at(watched: Watched, path: str) -> None:
+    """Open a page, and judge how it can be used."""
+    watched.go(path)
+    watched.require_accessible()
+    too_wide = watched.page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert too_wide == 0, f"{path} is {too_wide} pixels too wide"
+
+
+def test_other_pages_stay_outside(watched: Watched, person: Person) -> None:
+    """No script reads the cookies; a page of another origin neither frames ours nor posts to it."""
+    page = watched.page
+    cookies = watched.context.cookies()
+    assert {one["name"] for one in cookies} == {"mailcheck-session", "mailcheck-visitor"}
+    assert page.evaluate("document.cookie") == ""
+    form = f'<form method=post action="{watched.origin}/keys"><input name=name value=forged>'
+    page.goto(f"data:text/html,{form}")
+    page.evaluate("document.forms[0].submit()")
+    page.wait_for_url(f"{watched.origin}/**")
+    page.goto(f'data:text/html,<iframe src="{watched.origin}/keys"></iframe>')
+    assert page.get_by_text("API keys").count() == 0
+    assert page.frame_locator("iframe").get_by_text("API keys").count() == 0
+    watched.go("/keys")
+    expect(page.get_by_text("No key yet.")).to_be_visible()
