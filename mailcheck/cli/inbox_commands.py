@@ -2,18 +2,15 @@
 
 import argparse
 import json
-import os
 import smtplib
 from email.message import EmailMessage
-from pathlib import Path
 from typing import Any
 
-from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, Console
-from mailcheck.clients.mailcheck_client import Mail, Mailcheck, MailcheckError
+from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, Console
+from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.clients.mailcheck_client import Mail, MailcheckError
 from mailcheck.config import ConfigError
 from mailcheck.core.listen_addresses import parse_listen_address
-from mailcheck.daemon.first_start import KEY_FILE
-from mailcheck.deployment import public_url
 
 SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"
@@ -23,7 +20,7 @@ SAMPLE_TIMEOUT = 10.0
 def add_inbox_commands(groups: Any) -> None:
     """Add the commands to the parser."""
     wait = groups.add_parser("wait", help="wait for a mail and print its code, link or all of it")
-    _add_service(wait)
+    add_daemon_options(wait)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
     wait.add_argument("--after", metavar="CURSOR", help="only mail after this cursor")
     wait.add_argument("--from", dest="author", help="only mail whose author contains this")
@@ -33,7 +30,7 @@ def add_inbox_commands(groups: Any) -> None:
     wait.set_defaults(command=wait_for_mail)
 
     inbox = groups.add_parser("inbox", help="list the mails of an inbox, or show one")
-    _add_service(inbox)
+    add_daemon_options(inbox)
     inbox.add_argument("id", nargs="?", help="show this mail")
     inbox.add_argument("--tag", help="list only mail to this tag")
     inbox.add_argument("--limit", type=int, default=20, help="mails to list, the newest (20)")
@@ -41,7 +38,7 @@ def add_inbox_commands(groups: Any) -> None:
     inbox.set_defaults(command=show_inbox)
 
     sample = groups.add_parser("send-sample", help="send yourself a mail with a code and a link")
-    _add_service(sample)
+    add_daemon_options(sample)
     sample.add_argument("recipient", nargs="?", help="an inbox address; yours by default")
     sample.add_argument("--server", metavar="HOST:PORT", help="where mail is received")
     sample.set_defaults(command=send_sample)
@@ -49,7 +46,7 @@ def add_inbox_commands(groups: Any) -> None:
 
 def wait_for_mail(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck wait``: exit status 1 when no mail comes, with what did come on stderr."""
-    inbox = _inbox(options, console)
+    inbox = reach_daemon(options, console)
     try:
         mail = inbox.wait(
             tag=options.tag,
@@ -59,19 +56,19 @@ def wait_for_mail(options: argparse.Namespace, console: Console) -> int:
             from_=options.author,
         )
     except MailcheckError as error:
-        return _problem(error, console)
+        return report_problem(error, console)
     return _print_mail(mail, options, console)
 
 
 def show_inbox(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck inbox [ID]``."""
-    inbox = _inbox(options, console)
+    inbox = reach_daemon(options, console)
     try:
         if options.id:
             return _print_mail(inbox.message(options.id), options, console)
         mails = inbox.messages(tag=options.tag, limit=options.limit)
     except MailcheckError as error:
-        return _problem(error, console)
+        return report_problem(error, console)
     for mail in mails:
         console.say(json.dumps(mail) if options.json else _one_line(mail))
     return EXIT_FINE
@@ -87,7 +84,7 @@ def send_sample(options: argparse.Namespace, console: Console) -> int:
     if server is None or server.host is None:
         raise ConfigError("say where mail is received: --server host:port")
     try:
-        address = _inbox(options, console).address(SAMPLE_TAG)
+        address = reach_daemon(options, console).address(SAMPLE_TAG)
         recipient = options.recipient or address.email
         with smtplib.SMTP(server.host, server.port or 25, timeout=SAMPLE_TIMEOUT) as smtp:
             smtp.send_message(_sample(recipient))
@@ -95,18 +92,11 @@ def send_sample(options: argparse.Namespace, console: Console) -> int:
         console.remark(f"mailcheck: {listen} did not take the mail: {error}")
         return EXIT_PROBLEM
     except MailcheckError as error:
-        return _problem(error, console)
+        return report_problem(error, console)
     console.say(f"sent to {recipient}")
     if not options.recipient:
         console.remark(f"next: mailcheck wait --tag {SAMPLE_TAG} --after {address.cursor} --code")
     return EXIT_FINE
-
-
-def _add_service(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--url", help="address of the daemon (MAILCHECK_URL)")
-    parser.add_argument(
-        "--key-file", type=Path, help="file with the API key (or MAILCHECK_API_KEY holds it)"
-    )
 
 
 def _add_shape(parser: argparse.ArgumentParser) -> None:
@@ -114,27 +104,6 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
     shape.add_argument("--code", action="store_true", help="print only the one-time code")
     shape.add_argument("--link", action="store_true", help="print only the link to click")
     shape.add_argument("--json", action="store_true", help="print the whole mail as JSON")
-
-
-def _inbox(options: argparse.Namespace, console: Console) -> Mailcheck:
-    """Reach the daemon with the key that is given, or that its first start has left here."""
-    path = options.key_file or Path(console.config.storage.state_directory) / KEY_FILE
-    key = None if options.key_file else os.environ.get("MAILCHECK_API_KEY")
-    if not key:
-        try:
-            key = path.read_text("utf-8").strip()
-        except OSError:
-            raise ConfigError(
-                f"no API key: set MAILCHECK_API_KEY or name a file with --key-file "
-                f"({path} can't be read)"
-            ) from None
-    url = options.url or os.environ.get("MAILCHECK_URL") or public_url(console.config)
-    return Mailcheck(url, key)
-
-
-def _problem(error: MailcheckError, console: Console) -> int:
-    console.remark(f"mailcheck: {error}")
-    return EXIT_USAGE if error.status == 400 else EXIT_PROBLEM
 
 
 def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> int:
@@ -148,7 +117,7 @@ def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> in
         else:
             _describe(mail, console)
     except MailcheckError as error:
-        return _problem(error, console)
+        return report_problem(error, console)
     return EXIT_FINE
 
 

@@ -12,6 +12,7 @@ from mailcheck.cli.account_commands import add_account_commands
 from mailcheck.cli.check_commands import add_check_commands
 from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, Command, Console
 from mailcheck.cli.config_commands import add_config_commands
+from mailcheck.cli.deliverability_commands import add_deliverability_commands
 from mailcheck.cli.inbox_commands import add_inbox_commands
 from mailcheck.cli.score_commands import add_score_commands
 from mailcheck.config import ConfigError, load_config
@@ -52,5 +53,6 @@ def _parser() -> argparse.ArgumentParser:
     add_inbox_commands(groups)
     add_check_commands(groups)
     add_score_commands(groups)
+    add_deliverability_commands(groups)
     add_config_commands(groups)
     return parser

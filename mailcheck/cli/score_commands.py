@@ -13,8 +13,7 @@ from twisted.internet.task import react
 from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly_probes import Probes
 from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
-from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
-from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import (
@@ -25,18 +24,19 @@ from mailcheck.cli.commands import (
     Console,
 )
 from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_records
-from mailcheck.cli.score_texts import describe_report
+from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.score_mail_report import DeliverabilityReport
-from mailcheck.wire.deliverability_findings import points
 from mailcheck.wire.deliverability_report import render_report
 
 FAIL_UNDER = 8.0
 """A score below it is a problem: something that receivers ask for is missing."""
 
-_EPILOG = (
+_NO_FILTER = (FilterProblem.OFF.value, FilterProblem.NOT_INSTALLED.value)
+
+EXIT_STATUSES = (
     "Exit status: 0 fine, 1 the score is below --fail-under, 2 usage, 3 something could not be"
     " determined."
 )
@@ -45,7 +45,7 @@ _EPILOG = (
 def add_score_commands(groups: Any) -> None:
     """Add the command to the parser."""
     parser = groups.add_parser(
-        "score", help="score a mail in a file, as a deliverability test does", epilog=_EPILOG
+        "score", help="score a mail in a file, as a deliverability test does", epilog=EXIT_STATUSES
     )
     parser.add_argument("file", metavar="FILE", help="the mail as it was received; - reads stdin")
     parser.add_argument("--ip", help="the address that the mail came from")
@@ -86,30 +86,27 @@ def _score(options: argparse.Namespace, console: Console) -> int:
     if found.assumed:
         words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
         console.remark(f"read from the file's own header, not verified: {words}")
+    shape = render_report(report)
     if options.json:
-        shape = {**render_report(report), "assumed": dict(found.assumed)}
-        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+        assumed = {**shape, "assumed": dict(found.assumed)}
+        console.say(json.dumps(assumed, indent=2, ensure_ascii=False))
     else:
         is_coloured = console.output.isatty() and not os.environ.get("NO_COLOR")
-        for line in describe_report(report, Painter(is_coloured=is_coloured)):
+        for line in describe_report(shape, Painter(is_coloured=is_coloured)):
             console.say(line)
-    return judge_report(report, options.fail_under)
+    return judge_report(shape, options.fail_under)
 
 
-def judge_report(report: DeliverabilityReport, fail_under: float) -> int:
+def judge_report(report: Shape, fail_under: float) -> int:
     """Give the exit status of a report.
 
     A content filter that is not there is the usual case on a developer's machine.
     """
-    if points(report.score.tenths) < fail_under:
+    if report["score"] < fail_under:
         return EXIT_PROBLEM
-    unknown = {check.area for check in report.score.undetermined}
-    outcome = report.evidence.content_filter
-    if isinstance(outcome, FilterUnavailable) and outcome.problem in (
-        FilterProblem.OFF,
-        FilterProblem.NOT_INSTALLED,
-    ):
-        unknown.discard(Area.SPAMASSASSIN)
+    unknown = set(report["undetermined"])
+    if report["checks"]["spamassassin"]["problem"] in _NO_FILTER:
+        unknown.discard("spamassassin")
     return EXIT_UNDETERMINED if unknown else EXIT_FINE
 
 

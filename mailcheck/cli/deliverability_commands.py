@@ -1,0 +1,140 @@
+"""``mailcheck test``: an address, a wait for its mail, and the report; it talks to a daemon."""
+
+import argparse
+import json
+import os
+from typing import Any
+from urllib.parse import quote
+
+from mailcheck.cli.check_texts import Painter
+from mailcheck.cli.commands import (
+    EXIT_FINE,
+    EXIT_PROBLEM,
+    EXIT_UNDETERMINED,
+    Console,
+)
+from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.score_commands import EXIT_STATUSES, FAIL_UNDER, judge_report
+from mailcheck.cli.score_texts import Shape, describe_report
+from mailcheck.cli.waiting_line import WaitingLine
+from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
+from mailcheck.core.listen_addresses import parse_listen_address
+
+POLL = 10
+"""Seconds of one request while the mail is awaited: as often the display tells what has changed."""
+
+LONGEST = 3600.0
+"""Seconds that an address takes mail."""
+
+
+def add_deliverability_commands(groups: Any) -> None:
+    """Add the command to the parser."""
+    parser = groups.add_parser(
+        "test",
+        help="get a test address, wait for a mail to it, and print its report",
+        epilog=EXIT_STATUSES + " Status 1 also says that no mail came.",
+    )
+    add_daemon_options(parser)
+    parser.add_argument("--id", help="go on with this test instead of making one")
+    parser.add_argument(
+        "--no-wait", action="store_true", help="print the address alone, and end; see --id"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=LONGEST,
+        metavar="SECONDS",
+        help="give up after so long (an hour, as long as the address takes mail)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the test as the API gives it")
+    parser.add_argument(
+        "--fail-under",
+        type=float,
+        default=FAIL_UNDER,
+        metavar="SCORE",
+        help=f"what counts as a problem ({FAIL_UNDER:g})",
+    )
+    parser.set_defaults(command=run_deliverability)
+
+
+def run_deliverability(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck test``."""
+    daemon = reach_daemon(options, console)
+    try:
+        test_id = options.id or _generate(daemon, options, console)
+        if options.no_wait:
+            return EXIT_FINE
+        try:
+            found = _wait(daemon, test_id, options.timeout, console)
+        except KeyboardInterrupt:
+            console.remark("")
+            console.remark(f"the address stays; go on: mailcheck test --id {test_id}")
+            return EXIT_UNDETERMINED
+    except MailcheckError as error:
+        return report_problem(error, console)
+    return _print(found, options, console)
+
+
+def _generate(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> str:
+    made = daemon.request("POST", "/test/generate")
+    address, test_id = made["email"], made["testId"]
+    if options.no_wait:
+        console.say(address)
+        console.remark(f"next: mailcheck test --id {test_id}")
+        return str(test_id)
+    console.remark(f"Send one mail from the server under test to\n\n    {address}\n")
+    console.remark(f"by {made['expiresAt']}, with its usual From. To see how it works:\n")
+    console.remark(f"    swaks --server {_server(console)} --from you@example.com --to {address}\n")
+    return str(test_id)
+
+
+def _server(console: Console) -> str:
+    """Give host and port where mail is received, as the configuration here has them."""
+    for text in console.config.smtp.listen:
+        listen = parse_listen_address(text)
+        if listen.host is not None:
+            return f"{listen.host}:{listen.port or 25}"
+    return "HOST:25"
+
+
+def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> dict[str, Any]:
+    """Wait for the end of a test; gives it as it is when the time is over.
+
+    :raises MailcheckError: the daemon refuses, or can't be reached.
+    """
+    path = f"/test/{quote(test_id, safe='')}/wait"
+    with WaitingLine(console.errors) as line:
+        while True:
+            left = max(1.0, min(POLL, timeout - line.seconds))
+            try:
+                return daemon.request("GET", path, {"timeout": f"{left:.3f}"})
+            except MailcheckError as error:
+                if error.status != 408:
+                    raise
+                found = dict(error.body)
+                if line.seconds >= timeout:
+                    return found
+            is_in = found["status"] == "processing"
+            line.text = "the mail is in and is being analysed" if is_in else "waiting for the mail"
+
+
+def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
+    if options.json:
+        console.say(json.dumps(found, indent=2, ensure_ascii=False))
+    if found["status"] == "completed":
+        if not options.json:
+            is_coloured = console.output.isatty() and not os.environ.get("NO_COLOR")
+            for line in describe_report(found, Painter(is_coloured=is_coloured)):
+                console.say(line)
+            console.say(f"\nthe whole report: {found['shareUrl']}")
+        return judge_report(found, options.fail_under)
+    again = f"go on: mailcheck test --id {found['testId']}"
+    said = {
+        "pending": (f"no mail has come in; {again}", EXIT_PROBLEM),
+        "processing": (f"the mail is still being analysed; {again}", EXIT_UNDETERMINED),
+        "expired": ("no mail came in while the address was valid", EXIT_PROBLEM),
+        "error": (f"{found.get('failure')}; POST /test/ID/recheck tries again", EXIT_UNDETERMINED),
+    }
+    words, status = said[found["status"]]
+    console.remark(f"mailcheck: {words}")
+    return status
