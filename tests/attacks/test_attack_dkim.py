@@ -30,7 +30,7 @@ BLANKS = 5 * MIB
 MESSAGE_LIMIT = 25 * MIB
 HEADER = MAIL.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
 
-RUNS = [b" ", b"\t", b" \t", b"\r\n ", b" \r\n\t"]
+RUNS = [b" \t", b" \r\n\t"]
 
 
 def run_of(blank: bytes, size: int = BLANKS) -> bytes:
@@ -83,7 +83,7 @@ def test_megabytes_of_tags(piece: bytes) -> None:
 
 def test_fifty_signatures_of_a_large_mail() -> None:
     """Ten are verified, each form of the body is made once, memory stays within reason."""
-    line = b"The quick  brown fox jumps over the lazy dog, and so on. \r\n"
+    line = b"The quick  brown fox jumps over the lazy dog.  " * 20 + b"\r\n"
     mail = HEADER + line * (MESSAGE_LIMIT // len(line))
     tops = [RSA.sign(mail, form)[: -len(mail)] for form in ("relaxed/relaxed", "simple/simple")]
     raw = b"".join(tops * 25) + mail
@@ -144,15 +144,17 @@ def test_a_key_made_to_be_slow() -> None:
     assert "exponent" in signature.explanation
 
 
-@pytest.mark.parametrize("octets", [255, 257, 1, 100_000])
-def test_signatures_of_a_wrong_length(octets: int) -> None:
-    """A signature that is not as long as its key is none (RFC 8017 8.2.2)."""
+@pytest.mark.parametrize("zeros", [1, 30_000])
+def test_signatures_longer_than_their_key(zeros: int) -> None:
+    """The right number with zeros before it is not a signature (RFC 8017 8.2.2)."""
     signed = RSA.sign(MAIL)
     start = signed.index(b"b=", signed.index(b"h=from"))
     end = signed.index(b"From: Ann")
-    value = base64.b64encode(b"\x01" * min(octets, 40_000))
-    mail = signed[:start] + b"b=" + value + b"\r\n" + signed[end:]
-    assert judge_signature(mail).result is AuthResult.FAIL
+    right = base64.b64decode(b"".join(signed[start + 2 : end].split()))
+    for octets, result in ((right, AuthResult.PASS), (b"\0" * zeros + right, AuthResult.FAIL)):
+        value = base64.b64encode(octets)
+        mail = signed[:start] + b"b=" + value + b"\r\n" + signed[end:]
+        assert judge_signature(mail).result is result
 
 
 @pytest.mark.parametrize("blank", RUNS)

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import dkim  # type: ignore[import-untyped]
 import dkim.canonicalization  # type: ignore[import-untyped]
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
@@ -32,6 +32,11 @@ def untouched(name: str) -> ModuleType:
 
 
 @given(TEXTS)
+@example(b"x\n\r\n")
+@example(b"\n\r\n\r\n")
+@example(b"x\r\n\n\r\n")
+@example(b"x\r\r\n\r\n")
+@example(b"\r\n\r\n")
 def test_bodies_and_blanks_come_out_as_with_dkimpy(text: bytes) -> None:
     """Each replaced function of text gives what dkimpy's gives."""
     theirs = untouched("dkim.canonicalization")
