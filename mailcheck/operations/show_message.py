@@ -44,7 +44,9 @@ class ShowMessage:
         safe = self._recent.get(key)
         if safe is None:
             self._wanted[key] = message
-            safe = await self._making.call(key)
+            making = self._making.call(key)
+            self._wanted.pop(key, None)  # still there where somebody else had begun
+            safe = await making
         return safe
 
     async def raw_message(self, message: StoredMessage) -> bytes:

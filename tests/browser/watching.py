@@ -33,6 +33,9 @@ DEADLINE = 15_000  # milliseconds
 POLL = 20  # milliseconds
 GRAVE = ("serious", "critical")
 
+REFUSED = ("csp", "origin")
+"""What the browser says of a request that it did not send: policy, or the same-origin rule."""
+
 NOT_FOUND = "Failed to load resource: net::ERR_NAME_NOT_RESOLVED"
 
 HERE = ("data", "blob", "about")
@@ -74,7 +77,7 @@ class Watched:
             if all(request.failure for request in self.strange):
                 break
             self.page.wait_for_timeout(POLL)
-        return [request.url for request in self.strange if request.failure != "csp"]
+        return [request.url for request in self.strange if request.failure not in REFUSED]
 
     def troubles(self) -> list[str]:
         """List what must not happen on any page."""

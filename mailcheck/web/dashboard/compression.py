@@ -13,6 +13,9 @@ VARY = {"Vary": "Accept-Encoding"}
 SMALL = 1_000
 """Bytes under which compressing is not worth it."""
 
+LARGE = 512 * 1024
+"""Bytes over which compressing would hold up the others; an attachment is mostly compressed."""
+
 LEVEL = 5
 
 
@@ -27,7 +30,7 @@ def accepts_gzip(request: Request) -> bool:
 
 def compress(request: Request, reply: Reply) -> Reply:
     """Compress a reply where that pays and the client takes it."""
-    if len(reply.body) < SMALL or "Content-Encoding" in reply.headers:
+    if not SMALL <= len(reply.body) <= LARGE or "Content-Encoding" in reply.headers:
         return reply
     varies = {word.strip() for word in reply.headers.get("Vary", "").split(",")} - {""}
     headers = {**reply.headers, "Vary": ", ".join(sorted({*varies, VARY["Vary"]}))}

@@ -7,7 +7,7 @@ from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.show_message import ShowMessage
 from mailcheck.web.dashboard.message_frame import frame_reply
-from mailcheck.web.dashboard.message_view import view_message
+from mailcheck.web.dashboard.message_view import asks_for_remote, view_message
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.downloads import download_reply
@@ -60,7 +60,7 @@ class MessagePages:
     async def frame(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/frame?remote=true."""
         message = await self._load(visit)
-        is_remote = visit.query.flag("remote")
+        is_remote = asks_for_remote(visit)
         safe = await self._show.html(message, allows_remote=is_remote)
         return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
 

@@ -9,6 +9,7 @@ from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.show_message import ShowMessage
 from mailcheck.web.dashboard.message_frame import SANDBOX
 from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.request_headers import header_values
 
 VIEWS = {"html": "HTML", "text": "Text", "headers": "Headers", "source": "Source"}
 """The ways to look at a message, in order; each is a page of its own."""
@@ -57,12 +58,12 @@ async def view_message(
     choices = tuple((name, title) for name, title in VIEWS.items() if has[name])
     wanted = visit.query.text("view") or ""
     name = wanted if has.get(wanted) else choices[0][0]
-    is_remote = visit.query.flag("remote")
+    is_remote = asks_for_remote(visit)
     safe = None
     if name == "html":
         safe = await show.html(message, allows_remote=is_remote)
     raw = await show.raw_message(message) if name == "source" else b""
-    shown = content.text if name == "text" else raw.decode("utf-8", "replace")
+    shown = content.text if name == "text" else raw
     return MessageView(
         message=message,
         name=name,
@@ -70,6 +71,12 @@ async def view_message(
         is_remote=is_remote,
         safe=safe,
         text=cut_at_links(content.text[:MAX_TEXT_SHOWN]) if name == "text" else (),
-        source=shown[:MAX_TEXT_SHOWN] if name == "source" else "",
+        source=raw[:MAX_TEXT_SHOWN].decode("utf-8", "replace"),
         is_cut=safe.is_cut if safe else len(shown) > MAX_TEXT_SHOWN,
     )
+
+
+def asks_for_remote(visit: Visit) -> bool:
+    """Tell whether remote content was asked for on our own page: no link from elsewhere asks."""
+    sites = header_values(visit.request, b"Sec-Fetch-Site")
+    return visit.query.flag("remote") and all(site == "same-origin" for site in sites)

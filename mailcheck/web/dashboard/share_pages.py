@@ -6,7 +6,7 @@ from mailcheck.operations.share_test import ShareTest
 from mailcheck.operations.show_message import ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.message_frame import frame_reply
-from mailcheck.web.dashboard.message_view import view_message
+from mailcheck.web.dashboard.message_view import asks_for_remote, view_message
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.downloads import download_reply
@@ -68,7 +68,7 @@ class SharePages:
     async def frame(self, visit: Visit) -> Reply:
         """GET /share/{token}/frame?remote=true."""
         message = await self._share.open(visit.path["token"])
-        is_remote = visit.query.flag("remote")
+        is_remote = asks_for_remote(visit)
         safe = await self._show.html(message, allows_remote=is_remote)
         return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
 

@@ -109,6 +109,19 @@ def test_remote_content_is_offered_where_there_is_any(browser: Browser) -> None:
     assert "other servers" not in browser.page.text
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_nobody_else_asks_for_remote_content(browser: Browser, site: str) -> None:
+    """A link from elsewhere shows the page with remote content off, whatever it says."""
+    account = sign_up(browser)
+    tracked = receive(browser.house, account, html_mail('<img src="https://t.example/1.gif">'))
+    for base in (f"/inbox/messages/{tracked}", share_path(browser, tracked)):
+        browser.open(f"{base}?view=html&remote=true", f"Sec-Fetch-Site: {site}")
+        assert "not loaded" in browser.page.text
+        frame = f"{base}/frame?remote=true"
+        assert b"t.example" not in fetch(browser, frame, f"Sec-Fetch-Site: {site}").body
+        assert b"t.example" in fetch(browser, frame, "Sec-Fetch-Site: same-origin").body
+
+
 def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
     """A picture that came along is in the frame's document; a page that says it is one is not."""
     account = sign_up(browser)

@@ -41,26 +41,43 @@ if (sample) {
 const mails = document.getElementById("mails");
 const live = document.getElementById("live");
 const newer = document.getElementById("newer");
+const HIDDEN_FOR = 60_000; // milliseconds; a browser has six connections for all of its tabs
 if (mails && window.EventSource) {
-  const asked = new URLSearchParams({ after: mails.dataset.after });
-  if (mails.dataset.tag !== undefined) asked.set("tag", mails.dataset.tag);
-  const source = new EventSource(`${mails.dataset.live}?${asked}`);
+  let source;
+  let last = mails.dataset.after;
+  let timer;
   const say = (state, text) => {
     live.hidden = false;
     live.dataset.state = state;
     live.textContent = text;
   };
-  source.addEventListener("open", () => say("open", "Live"));
-  source.addEventListener("error", () => say(
-    "closed", source.readyState === EventSource.CLOSED ? "Not live: reload the page" : "Connecting again",
-  ));
-  source.addEventListener("problem", (event) => say("closed", JSON.parse(event.data).problem));
-  source.addEventListener("mail", (event) => {
-    const mail = JSON.parse(event.data);
-    if (mails.dataset.isLive === "true") addMail(mail);
-    else newer.hidden = false;
+  const listen = () => {
+    const asked = new URLSearchParams({ after: last });
+    if (mails.dataset.tag !== undefined) asked.set("tag", mails.dataset.tag);
+    source = new EventSource(`${mails.dataset.live}?${asked}`);
+    source.addEventListener("open", () => say("open", "Live"));
+    source.addEventListener("error", () => say(
+      "closed", source.readyState === EventSource.CLOSED ? "Not live: reload the page" : "Connecting again",
+    ));
+    source.addEventListener("problem", (event) => say("closed", JSON.parse(event.data).problem));
+    source.addEventListener("mail", (event) => {
+      last = event.lastEventId;
+      if (mails.dataset.isLive === "true") addMail(JSON.parse(event.data));
+      else newer.hidden = false;
+    });
+  };
+  const stop = () => {
+    source.close();
+    source = null;
+  };
+  listen();
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(stop, HIDDEN_FOR);
+    else if (!source) listen();
   });
-  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pagehide", () => source?.close());
+  window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
 }
 
 function addMail(mail) {
