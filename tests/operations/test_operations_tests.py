@@ -176,7 +176,10 @@ def test_the_mail_of_a_test(owner: Owner) -> None:
 def test_recheck(owner: Owner) -> None:
     """A recheck analyses the same mail again; while it runs there is no report, and no second."""
     test = owner.completed()
+    moved: list[str] = []
+    owner.house.assembly.tests.wake_ups.listen(moved.append)
     assert run(owner.operations.recheck.recheck(owner.me, test.id)) is True
+    assert moved == [test.id]
     assert len(owner.analyst.mails) == 2
     assert owner.analyst.mails[0] == owner.analyst.mails[1]
     found = owner.find(test)
