@@ -57,7 +57,6 @@ from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.web.api.admission import Gate
-from mailcheck.web.api.application import Api
 from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.mcp.dispatch import Dispatcher
@@ -175,7 +174,7 @@ class Assembly:
         gate = Gate(self.authenticator, self._meter, addresses, self.config.limits.requests_per_day)
         rooms = Rooms(self.inbox, self.checks, self.tests, self.scoring, self._lanes)
         skins = Skins(self.config, rooms, self.retention, self.now, self._random_bytes)
-        api = Api(gate, skins.routes(), urls, self.now)
+        api = skins.api(gate, urls)
         pages = OpenPages(self.is_ready)
         dispatcher = Dispatcher(skins.agent_tools(), self._random_bytes, self.urls.public_url)
         mcp = McpEndpoint(gate, dispatcher, urls, self._reactor, self._random_bytes)
@@ -189,7 +188,9 @@ class Assembly:
             self.now,
             self._random_bytes,
         )
-        dashboard = self.dashboard.resource(urls, self.authenticator, self.inbox, shown)
+        dashboard = self.dashboard.resource(
+            urls, self.authenticator, self.inbox, shown, skins.pages
+        )
         return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
 
     async def is_ready(self) -> bool:

@@ -11,13 +11,20 @@ from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.ports import Now
 from mailcheck.operations.preflight import Preflight
+from mailcheck.web.api.admission import Gate
+from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
+from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.api.inbox_routes import InboxOperations, InboxRoutes
+from mailcheck.web.dashboard.api_pages import ApiPages
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
 from mailcheck.web.mcp.inbox_tools import InboxTools
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.tools import Tool
+from mailcheck.web.request_urls import RequestUrls
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,10 @@ class Rooms:
 
 
 class Skins:
-    """REST and MCP over the same operations; ``retention`` is that of the inbox."""
+    """REST and MCP over the same operations; ``retention`` is that of the inbox.
+
+    ``routes`` are those of the REST API.
+    """
 
     def __init__(
         self,
@@ -47,9 +57,18 @@ class Skins:
         self._rooms = rooms
         self._retention = retention
         self._random_bytes = random_bytes
+        self.routes = self._routes()
+        self._description = ApiDescription(self.routes)
 
-    def routes(self) -> Sequence[Route]:
-        """List the routes of the REST API."""
+    def api(self, gate: Gate, urls: RequestUrls) -> Api:
+        """Build the REST API."""
+        return Api(gate, self.routes, self._description, urls, self._now)
+
+    def pages(self, renderer: Renderer) -> Sequence[Page]:
+        """List the pages that describe the REST API to people."""
+        return ApiPages(self._description, renderer).pages()
+
+    def _routes(self) -> Sequence[Route]:
         rooms = self._rooms
         inbox = InboxRoutes(rooms.inbox, self._domain, self._retention, self._random_bytes)
         preflight = Preflight(rooms.tests.operations.find, rooms.scoring.score)

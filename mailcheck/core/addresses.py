@@ -11,7 +11,11 @@ MAX_PATH = 254  # octets between the angle brackets, RFC 5321 4.5.3.1.3 less the
 # What may stand where, said by what may not: a class that names all of Unicode
 # takes the regex compiler tens of milliseconds.
 _ATEXT = r"""[^\x00-\x20()<>\[\]:;@\\,."\x7f]"""
-_DOT_ATOM = re.compile(rf"{_ATEXT}+(?:\.{_ATEXT}+)*")
+
+DOT_ATOM_PATTERN = rf"{_ATEXT}+(?:\.{_ATEXT}+)*"
+"""RFC 5322 3.2.3; written as ECMA-262 takes it too."""
+
+_DOT_ATOM = re.compile(DOT_ATOM_PATTERN)
 _QUOTED = re.compile(r'"(?:[^\x00-\x1f"\\\x7f]|\\[ -~])*"')
 _LETTER_OR_DIGIT = r"[^\x00-/:-@\[-`{-\x7f]"
 _INSIDE_LABEL = r"[^\x00-,./:-@\[-^`{-\x7f]"

@@ -1,41 +1,27 @@
-"""JSON Schemas of a deliverability report (SPEC.md 2.5, DECISIONS.md section 3)."""
+"""JSON Schemas of deliverability tests (SPEC.md 2.4 to 2.6, DECISIONS.md section 3)."""
 
-from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.report import Area, CheckStatus
-from mailcheck.checks.deliverability.summaries import UNKNOWN
-from mailcheck.checks.findings import Severity
+from mailcheck.core.deliverability_tests import State
+from mailcheck.operations.proposed_records import MAX_RECORDS, MAX_VALUE, TYPES
 from mailcheck.wire.schemas import (
     Schema,
+    always,
     array_of,
     boolean,
+    choice,
     number,
     or_null,
     record,
     text,
+    timestamp,
     whole_number,
 )
+from mailcheck.wire.schemas_checks import CHECKS
+from mailcheck.wire.schemas_domain import DNS_RECORD
+from mailcheck.wire.schemas_report import AREA, FINDINGS, REPORT
 
 SCORE = number("0.0 to 10.0, one decimal", minimum=0, maximum=10)
 
-RECORD = record(
-    {"name": text("absolute, without the last dot"), "type": text(), "value": text()},
-    "a DNS record to publish",
-)
-
-AREA: Schema = {"type": "string", "enum": [area.value for area in Area]}
-
-FINDING = record(
-    {
-        "area": AREA,
-        "id": text("stable"),
-        "severity": {"type": "string", "enum": [one.value for one in Severity]},
-        "meaning": text("one sentence"),
-        "fix": text("what to do"),
-        "points": number("what it takes off", minimum=0),
-        "record": RECORD,
-    },
-    optional=["record"],
-)
+TEST_ID: Schema = {"type": "string", "pattern": "^[a-z2-7]{13}$", "description": "names a test"}
 
 DEDUCTION = record(
     {
@@ -44,71 +30,10 @@ DEDUCTION = record(
         "points": number(minimum=0),
         "meaning": text("one sentence"),
         "fix": text("what to do"),
-        "record": RECORD,
+        "record": DNS_RECORD,
     },
     "what takes points off the score",
     optional=["record"],
-)
-
-_RESULTS = [*(result.value for result in AuthResult), UNKNOWN]
-
-_CHECK_FIELDS: dict[str, Schema] = {
-    "status": {"type": "string", "enum": [status.value for status in CheckStatus]},
-    "result": {"type": "string", "enum": _RESULTS},
-    "detail": text("one sentence"),
-    "deduction": number("points that the findings of this check take off", minimum=0),
-    "reason": or_null(text("why points are taken off")),
-    "fix": or_null(text("what to do first")),
-    "publish": or_null(RECORD),
-    "determined": boolean("false: could not be found out, and costs nothing"),
-    "findings": array_of(FINDING),
-}
-
-CHECKS = record(
-    {
-        "spf": record(
-            {
-                **_CHECK_FIELDS,
-                "domain": text(),
-                "identity": text("mailfrom"),
-                "ip": text("the address that the mail came from"),
-                "record": or_null(text("the SPF record")),
-                "mechanism": or_null(text("the term that matched")),
-            },
-            "SPF of the envelope sender, reverse DNS and HELO",
-        ),
-        "dkim": record({**_CHECK_FIELDS, "signatures": array_of(record({}))}),
-        "dmarc": record(
-            {
-                **_CHECK_FIELDS,
-                "domain": or_null(text("the author's")),
-                "policy": or_null(text("what receivers are asked to do with failing mail")),
-                "organizationalDomain": or_null(text()),
-                "spfAligned": or_null(boolean()),
-                "dkimAligned": or_null(boolean()),
-            }
-        ),
-        "blacklist": record(
-            {
-                **_CHECK_FIELDS,
-                "checked": whole_number("lists that answered", minimum=0),
-                "listed": whole_number(minimum=0),
-                "unknown": whole_number("lists of which nothing is known", minimum=0),
-                "listings": array_of(record({})),
-            },
-            "the sending address, and the domains of author, envelope and links",
-        ),
-        "spamassassin": record(
-            {
-                **_CHECK_FIELDS,
-                "score": or_null(number("the filter's points")),
-                "threshold": or_null(number()),
-                "countedScore": or_null(number("without rules that repeat a check of ours")),
-                "rules": array_of(record({})),
-            }
-        ),
-    },
-    "the five checks",
 )
 
 EMAIL = record(
@@ -116,7 +41,8 @@ EMAIL = record(
         "from": text("the author's address"),
         "subject": text(),
         "bounceAddress": or_null(text("the envelope sender; null for none")),
-    }
+    },
+    "the mail that came in",
 )
 
 REPORT_FIELDS: dict[str, Schema] = {
@@ -125,9 +51,96 @@ REPORT_FIELDS: dict[str, Schema] = {
     "notes": array_of(text(), "what to know before reading on"),
     "checks": CHECKS,
     "deductions": array_of(DEDUCTION, "their sum is 10 - score, or more where the score is 0"),
-    "scoringVersion": text(),
+    "scoringVersion": text("changes when points change"),
     "undetermined": array_of(text(), "checks that could not be determined"),
-    "report": record({}, "reverse DNS, HELO, transport, headers, MIME, HTML, links, checklists"),
-    "findings": array_of(FINDING, "all findings, what costs most first"),
+    "report": REPORT,
+    "findings": FINDINGS,
 }
 """What a completed test adds to a test."""
+
+NEW_ADDRESS = record(
+    {
+        "testId": TEST_ID,
+        "email": text("send one mail to it, from the server under test"),
+        "expiresAt": timestamp("one hour after creation"),
+        "checkUrl": text("path of the test, relative to the base of the API"),
+    }
+)
+
+_STATE_FIELDS: dict[str, Schema] = {
+    "testId": TEST_ID,
+    "status": choice(State, "final: completed, expired, error"),
+    "createdAt": timestamp(),
+    "receivedAt": timestamp("when the mail arrived; absent before"),
+    "expiresAt": timestamp("of the address"),
+    "address": text("where the mail is to go; while pending"),
+    "checkUrl": text("path of the test, relative to the base of the API"),
+    "shareUrl": text("public page of the report"),
+    "failure": text("why there is no result; with the status error"),
+}
+
+_OFTEN_ABSENT = ("receivedAt", "address", "failure")
+
+DELIVERABILITY_TEST = record(
+    {**_STATE_FIELDS, **REPORT_FIELDS},
+    "what is not known yet is absent: score, checks and the rest come with the status completed",
+    optional=[*_OFTEN_ABSENT, *REPORT_FIELDS],
+)
+
+LISTED_TEST = record(
+    {**_STATE_FIELDS, "score": SCORE, "email": EMAIL},
+    optional=[*_OFTEN_ABSENT, "score", "email"],
+)
+
+TESTS = record(
+    {
+        "tests": array_of(LISTED_TEST, "newest first"),
+        "nextPage": or_null(whole_number("null on the last page", minimum=2)),
+        "total": whole_number(minimum=0),
+    }
+)
+
+TEST_WAIT_OVER = record(
+    {"error": text("how the test stands"), **_STATE_FIELDS},
+    "not finished in time: wait again",
+    optional=_OFTEN_ABSENT,
+)
+
+RECHECK = record({"success": boolean(), "testId": TEST_ID, "message": text()})
+
+TEST_SHARE = record({"testId": TEST_ID, "shareUrl": text("public, needs no key")})
+
+RAW_TEST_MAIL = record(
+    {"id": TEST_ID, "raw": text("the mail"), "encoding": choice(("utf-8", "base64"))}
+)
+
+PREFLIGHT_BODY = record(
+    {
+        "records": array_of(
+            record(
+                {
+                    "name": text("domain name"),
+                    "type": choice(TYPES),
+                    "value": {
+                        **text("as in a zone file; the text of a TXT record without quotes"),
+                        "minLength": 1,
+                        "maxLength": MAX_VALUE,
+                    },
+                }
+            ),
+            minItems=1,
+            maxItems=MAX_RECORDS,
+        )
+    },
+    "DNS records that are not published yet",
+)
+
+PREFLIGHT = record(
+    {
+        "testId": TEST_ID,
+        **REPORT_FIELDS,
+        "preflight": always(True, "what would be, not what is"),
+        "records": array_of(DNS_RECORD, "the records it was judged with"),
+    },
+    "the result that the same mail would get",
+)

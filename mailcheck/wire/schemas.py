@@ -5,8 +5,9 @@ added later breaks nobody.
 """
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.json_values import JsonObject, JsonValue
 
 Schema = JsonObject
 
@@ -36,15 +37,28 @@ def timestamp(description: str = "") -> Schema:
     return _described({"type": "string", "format": "date-time"}, description)
 
 
-def array_of(items: Schema, description: str = "") -> Schema:
-    """Give the schema of a list."""
-    return _described({"type": "array", "items": items}, description)
+def choice(values: type[Enum] | Sequence[str], description: str = "") -> Schema:
+    """Give the schema of a string that is one of a few; an enumeration stands for its values."""
+    words = [one.value for one in values] if isinstance(values, type) else list(values)
+    return _described({"type": "string", "enum": words}, description)
+
+
+def always(value: JsonValue, description: str = "") -> Schema:
+    """Give the schema of a value that is never another."""
+    return _described({"const": value}, description)
+
+
+def array_of(items: Schema, description: str = "", **bounds: int) -> Schema:
+    """Give the schema of a list, with ``minItems`` or ``maxItems``."""
+    return _described({"type": "array", "items": items, **bounds}, description)
 
 
 def or_null(schema: Schema) -> Schema:
     """Let a schema be null too."""
-    kind = schema.get("type")
-    if isinstance(kind, str) and kind != "object":
+    kind, words = schema.get("type"), schema.get("enum")
+    if isinstance(words, Sequence):
+        return {**schema, "type": [kind, "null"], "enum": [*words, None]}
+    if isinstance(kind, str) and kind not in ("object", "array"):
         return {**schema, "type": [kind, "null"]}
     return {"anyOf": [schema, {"type": "null"}]}
 

@@ -7,6 +7,7 @@ from mailcheck.core.share_links import format_share_token, format_test_share_tok
 
 API_PATH = "/api/v1"
 MCP_PATH = "/mcp"
+API_PAGE_PATH = "/api"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class PublicUrls:
     def mcp_url(self) -> str:
         """Give the address of the endpoint for agents."""
         return self.public_url + MCP_PATH
+
+    @property
+    def api_page_url(self) -> str:
+        """Give the page that describes the REST API to people."""
+        return self.public_url + API_PAGE_PATH
 
     def share_url(self, message_id: MessageId, secret: str) -> str:
         """Give the share link of a message."""

@@ -80,12 +80,18 @@ class Gate:
         """Say what a caller has left, for a request that does not count."""
         return Admitted(await self._meter.look(key_subject(caller.key_id), caller.limits), caller)
 
+    async def look_at_address(self, request: Request) -> Usage:
+        """Say what the client's address has left, for a request that needs no key."""
+        return await self._meter.look(self._address_subject(request), self._anonymous)
+
+    def _address_subject(self, request: Request) -> str:
+        return f"address {budget_address(self._addresses.client_ip(request))}"
+
     async def _refuse_unknown(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable
     ) -> Refused:
         """Count a request of nobody we know against its address."""
-        address = budget_address(self._addresses.client_ip(request))
-        usage = await self._meter.count(f"address {address}", self._anonymous)
+        usage = await self._meter.count(self._address_subject(request), self._anonymous)
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
             return Refused(usage, self._meter.refusal(usage, self._anonymous))
         return Refused(usage, failure)

@@ -16,6 +16,7 @@ from mailcheck.operations.ports import Now
 from mailcheck.web.answering import MoreHeaders, answer, reply_to_wrong_path
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
 from mailcheck.web.errors import reply_to_failure
 from mailcheck.web.replies import Reply, error_reply
 from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
@@ -27,13 +28,22 @@ from mailcheck.wire.parameters import parse_query
 class Api:
     """Admits every request, counts it, and hands it to its route."""
 
-    def __init__(self, gate: Gate, routes: Sequence[Route], urls: RequestUrls, now: Now) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        routes: Sequence[Route],
+        description: ApiDescription,
+        urls: RequestUrls,
+        now: Now,
+    ) -> None:
         self._gate = gate
+        self._description = description
         self._urls = urls
         self._now = now
         self._klein = Klein()
         for route in routes:
             self._add(route)
+        self._klein.route(DOCUMENT_PATH, methods=["GET"])(self._describe)
         self._klein.handle_errors(HTTPException)(self._refuse_path)
 
     def resource(self) -> IResource:
@@ -57,6 +67,15 @@ class Api:
 
         name = f"{route.method} {route.path}"
         self._klein.route(route.path, methods=[route.method], endpoint=name)(endpoint)
+
+    def _describe(self, request: Request) -> Deferred[bytes]:
+        """Give the description of the API: to anyone, and counted for nobody."""
+
+        async def describe(headers: MoreHeaders) -> Reply:
+            headers.update(usage_headers(await self._gate.look_at_address(request)))
+            return self._description.reply(request, self._urls.of(request))
+
+        return Deferred.fromCoroutine(answer(request, describe))
 
     def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no route has; it is counted like any request."""

@@ -1,5 +1,6 @@
 """A request as the handlers see it, and the table of routes."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.web.replies import Reply
+from mailcheck.wire.openapi import Described, Operation
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 
@@ -37,10 +39,23 @@ class Call:
         return self.path["test_id"]
 
 
+PATH_NAMES = {"message_id": "id", "test_id": "testId", "attachment_id": "attachmentId"}
+"""What the variables of paths are called where clients read of them (SPEC.md section 4)."""
+
+_VARIABLE = re.compile(r"<(\w+)>")
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path below the base URL, and what answers it."""
+    """A method and a path below the base URL, what answers it, and how that is described."""
 
     method: str
     path: str
     handle: Callable[[Call], Awaitable[Reply]]
+    operation: Operation
+
+    @property
+    def described(self) -> Described:
+        """Give the operation where it stands, as clients write the path."""
+        path = _VARIABLE.sub(lambda name: f"{{{PATH_NAMES[name[1]]}}}", self.path)
+        return Described(self.method, path, self.operation)

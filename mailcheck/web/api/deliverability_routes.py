@@ -3,8 +3,9 @@
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.operations.deliverability import DeliverabilityOperations
 from mailcheck.operations.preflight import Preflight
+from mailcheck.web.api import described_tests as described
 from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.inbox_routes import (
+from mailcheck.web.api.ranges import (
     DEFAULT_PAGE,
     DEFAULT_WAIT,
     LARGEST_PAGE,
@@ -41,15 +42,20 @@ class DeliverabilityRoutes:
         """List the routes."""
         test = "/test/<test_id>"
         return [
-            Route("POST", "/test/generate", self.generate),
-            Route("GET", "/test", self.tests),
-            Route("GET", test, self.one),
-            Route("GET", f"{test}/wait", self.wait),
-            Route("GET", f"{test}/raw", self.raw_mail),
-            Route("POST", f"{test}/recheck", self.recheck),
-            Route("POST", f"{test}/preflight", self.preflight),
-            Route("POST", f"{test}/share", self.renew_share),
-            Route("POST", "/inbox/messages/<message_id>/test", self.score_message),
+            Route("POST", "/test/generate", self.generate, described.GENERATE),
+            Route("GET", "/test", self.tests, described.TESTS_LIST),
+            Route("GET", test, self.one, described.TEST),
+            Route("GET", f"{test}/wait", self.wait, described.TEST_WAIT),
+            Route("GET", f"{test}/raw", self.raw_mail, described.TEST_RAW),
+            Route("POST", f"{test}/recheck", self.recheck, described.TEST_RECHECK),
+            Route("POST", f"{test}/preflight", self.preflight, described.TEST_PREFLIGHT),
+            Route("POST", f"{test}/share", self.renew_share, described.TEST_SHARE_RENEW),
+            Route(
+                "POST",
+                "/inbox/messages/<message_id>/test",
+                self.score_message,
+                described.MESSAGE_SCORE,
+            ),
         ]
 
     async def generate(self, call: Call) -> Reply:

@@ -13,7 +13,14 @@ from mailcheck.operations.delete_messages import DeleteMessages
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.wait_for_message import TimedOut, WaitForMessage
+from mailcheck.web.api import described_inbox as described
 from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.ranges import DEFAULT_PAGE as DEFAULT_PAGE
+from mailcheck.web.api.ranges import DEFAULT_WAIT as DEFAULT_WAIT
+from mailcheck.web.api.ranges import LARGEST_PAGE as LARGEST_PAGE
+from mailcheck.web.api.ranges import LAST_PAGE as LAST_PAGE
+from mailcheck.web.api.ranges import LONGEST_WAIT as LONGEST_WAIT
+from mailcheck.web.api.ranges import SHORTEST_WAIT as SHORTEST_WAIT
 from mailcheck.web.downloads import download_reply
 from mailcheck.web.replies import Reply, json_reply
 from mailcheck.wire.inbox import (
@@ -26,14 +33,6 @@ from mailcheck.wire.inbox import (
 )
 from mailcheck.wire.messages import render_message
 from mailcheck.wire.urls import PublicUrls
-
-SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT = 1.0, 60.0, 30.0
-"""Seconds (SPEC.md section 8)."""
-
-LARGEST_PAGE, DEFAULT_PAGE = 100, 50
-"""Messages of a list at a time."""
-
-LAST_PAGE = 1_000_000
 
 _RenderedFor = tuple[PublicUrls, Authentication | None]
 
@@ -75,17 +74,22 @@ class InboxRoutes:
         """List the routes."""
         message = "/inbox/messages/<message_id>"
         return [
-            Route("GET", "/inbox", self.overview),
-            Route("GET", "/inbox/address", self.address),
-            Route("GET", "/inbox/wait", self.wait),
-            Route("GET", "/inbox/messages", self.messages),
-            Route("DELETE", "/inbox/messages", self.delete_messages),
-            Route("GET", message, self.message),
-            Route("DELETE", message, self.delete_message),
-            Route("GET", f"{message}/raw", self.raw_message),
-            Route("GET", f"{message}/html", self.html_part),
-            Route("GET", f"{message}/attachments/<attachment_id>", self.attachment),
-            Route("POST", f"{message}/share", self.renew_share),
+            Route("GET", "/inbox", self.overview, described.INBOX_OVERVIEW),
+            Route("GET", "/inbox/address", self.address, described.ADDRESS),
+            Route("GET", "/inbox/wait", self.wait, described.WAIT),
+            Route("GET", "/inbox/messages", self.messages, described.MESSAGES_LIST),
+            Route("DELETE", "/inbox/messages", self.delete_messages, described.MESSAGES_DELETE),
+            Route("GET", message, self.message, described.MESSAGE_SHOW),
+            Route("DELETE", message, self.delete_message, described.MESSAGE_DELETE),
+            Route("GET", f"{message}/raw", self.raw_message, described.MESSAGE_RAW),
+            Route("GET", f"{message}/html", self.html_part, described.MESSAGE_HTML),
+            Route(
+                "GET",
+                f"{message}/attachments/<attachment_id>",
+                self.attachment,
+                described.ATTACHMENT,
+            ),
+            Route("POST", f"{message}/share", self.renew_share, described.MESSAGE_SHARE),
         ]
 
     async def overview(self, call: Call) -> Reply:

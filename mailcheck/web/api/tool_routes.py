@@ -14,7 +14,10 @@ from mailcheck.operations.compute_reputation import ComputeReputation, Reputatio
 from mailcheck.operations.describe_domain import DescribeDomain
 from mailcheck.operations.list_budgets import ListBudgets
 from mailcheck.operations.zone_health import ZoneHealthCheck
+from mailcheck.web.api import described_tools as described
 from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.ranges import MAX_ADDRESSES as MAX_ADDRESSES
+from mailcheck.web.api.ranges import MAX_SELECTORS as MAX_SELECTORS
 from mailcheck.web.replies import Reply, json_reply
 from mailcheck.wire.domain_blocklists import (
     render_blocklist_check,
@@ -24,12 +27,6 @@ from mailcheck.wire.domain_blocklists import (
 from mailcheck.wire.domain_mx import render_mx_check, render_mx_undetermined
 from mailcheck.wire.domain_report import render_domain_report
 from mailcheck.wire.domain_reputation import render_reputation, render_ungradable
-
-MAX_SELECTORS = 10
-"""DKIM selectors a caller may name; each is a question."""
-
-MAX_ADDRESSES = 4
-"""Sending addresses a caller may name; each costs twenty questions to lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +52,16 @@ class ToolRoutes:
     def routes(self) -> list[Route]:
         """List the routes."""
         return [
-            Route("GET", "/tools/mx-check", self.mx_check),
-            Route("GET", "/tools/blacklist-check", self.blacklist_check),
-            Route("GET", "/tools/blacklists", self.blacklists),
-            Route("GET", "/tools/reputation", self.reputation),
-            Route("GET", "/tools/domain", self.domain),
+            Route("GET", "/tools/mx-check", self.mx_check, described.MX_CHECK_OPERATION),
+            Route(
+                "GET",
+                "/tools/blacklist-check",
+                self.blacklist_check,
+                described.BLACKLIST_CHECK_OPERATION,
+            ),
+            Route("GET", "/tools/blacklists", self.blacklists, described.BLACKLISTS_OPERATION),
+            Route("GET", "/tools/reputation", self.reputation, described.REPUTATION_OPERATION),
+            Route("GET", "/tools/domain", self.domain, described.DOMAIN_OPERATION),
         ]
 
     async def mx_check(self, call: Call) -> Reply:

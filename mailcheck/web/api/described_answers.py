@@ -1,0 +1,91 @@
+"""What any request to the API may get instead of its answer, and the words that routes share."""
+
+from collections.abc import Mapping
+
+from mailcheck.web.errors import TRY_AGAIN
+from mailcheck.web.request_bodies import MAX_BODY
+from mailcheck.wire.openapi import Answer, Body
+from mailcheck.wire.schemas import Schema, text, whole_number
+from mailcheck.wire.schemas_inbox import CRASH, ERROR, INTERRUPTED
+
+TAGS: Mapping[str, str] = {
+    "Inbox": "Mail that your software sent: take an address, wait for what comes, read it. "
+    "Messages are kept for 24 hours unless the operator says otherwise.",
+    "Domain tools": "Whether mail to and from a domain will arrive. What could not be found out "
+    "is never shown as no.",
+    "Deliverability tests": "Take an address, send one mail to it from the server under test, "
+    "and wait for the report with a score from 0 to 10.",
+    "Description": "This API, for programs.",
+}
+
+LIMIT_HEADERS: Mapping[str, Schema] = {
+    "X-RateLimit-Remaining": whole_number(
+        "requests left in this clock minute: of the key, or of the address without one", minimum=0
+    ),
+    "X-RateLimit-Daily-Remaining": whole_number(
+        "requests left on this day (UTC): of the key, or of the address without one", minimum=0
+    ),
+}
+"""On every answer."""
+
+_RETRY_AFTER: Mapping[str, Schema] = {
+    "Retry-After": whole_number("seconds after which it is worth asking again", minimum=1)
+}
+
+_BEARER: Mapping[str, Schema] = {
+    "WWW-Authenticate": {**text("how to send a key"), "const": "Bearer"}
+}
+
+REFUSALS: Mapping[int, Answer] = {
+    400: Answer(
+        "A parameter is missing or can't be read; `error` says what to send.",
+        [Body(ERROR, "badParameter")],
+    ),
+    401: Answer(
+        "The API key is missing, invalid or revoked. It costs no key anything; the address has "
+        "60 such answers a minute.",
+        [Body(ERROR, "unauthorized")],
+        _BEARER,
+    ),
+    413: Answer(
+        f"The body of the request has more than {MAX_BODY:,} bytes.", [Body(ERROR, "tooLarge")]
+    ),
+    429: Answer(
+        "The limit of the minute or the day is exhausted, or too many waits of this key are "
+        "under way; `error` names the limit and when it ends.",
+        [Body(ERROR, "tooMany")],
+        _RETRY_AFTER,
+    ),
+    500: Answer(
+        "The service failed. The cause stands in its log under `reference`.",
+        [Body(CRASH, "crash")],
+    ),
+    503: Answer(
+        "The service is overloaded, shuts down, or its store does not answer: ask again after "
+        f"Retry-After ({TRY_AGAIN} s).",
+        [Body(INTERRUPTED, "unavailable")],
+        _RETRY_AFTER,
+    ),
+}
+
+ELSEWHERE: Mapping[int, Answer] = {
+    404: Answer("There is nothing at the path.", [Body(ERROR, "nowhere")]),
+    405: Answer(
+        "The path does not take the method; `Allow` lists those it takes.",
+        [Body(ERROR, "wrongMethod")],
+        {"Allow": text("methods, separated by commas")},
+    ),
+}
+"""What a request gets that is none of the operations."""
+
+DOWNLOAD: Mapping[str, Schema] = {
+    "Content-Disposition": text("attachment, with a file name: it is saved, never opened"),
+    "Content-Security-Policy": text("a sandbox"),
+}
+
+
+def missing(what: str) -> Answer:
+    """Give the 404 of a path that names something; what is another account's is missing too."""
+    return Answer(
+        f"There is no such {what}, or it is another account's.", [Body(ERROR, f"no {what}")]
+    )

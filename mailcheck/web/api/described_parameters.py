@@ -1,0 +1,148 @@
+"""The parameters of the routes, described by the limits that they are read with."""
+
+from mailcheck.core.addresses import DOT_ATOM_PATTERN
+from mailcheck.core.subaddresses import MAX_TAG
+from mailcheck.web.api.ranges import (
+    DEFAULT_PAGE,
+    DEFAULT_WAIT,
+    LARGEST_PAGE,
+    LAST_PAGE,
+    LONGEST_WAIT,
+    MAX_ADDRESSES,
+    MAX_SELECTORS,
+    SHORTEST_WAIT,
+)
+from mailcheck.wire.deliverability_schemas import TEST_ID
+from mailcheck.wire.openapi import Parameter
+from mailcheck.wire.parameters import MAX_TEXT
+from mailcheck.wire.schemas import Schema, array_of, boolean, number, text, whole_number
+from mailcheck.wire.schemas_inbox import MESSAGE_ID
+
+EXAMPLE_MESSAGE = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
+EXAMPLE_TEST = "k5m2c7qxw4h3a"
+
+_TEXT: Schema = {**text(), "maxLength": MAX_TEXT}
+
+_NAME: Schema = {**text(), "minLength": 1, "maxLength": MAX_TEXT}
+
+
+def _query(name: str, description: str, schema: Schema, example: str | None = None) -> Parameter:
+    return Parameter(name, "query", description, schema, example)
+
+
+TAG = _query(
+    "tag",
+    f"Only mail to the address with this +tag, compared without case; empty: untagged mail. "
+    f"At most {MAX_TAG} octets of UTF-8.",
+    {**text(), "maxLength": MAX_TAG, "pattern": f"^(?:{DOT_ATOM_PATTERN})?$"},
+    "signup",
+)
+
+ADDRESS_TAG = _query("tag", "The +tag of the address; none without it.", TAG.schema, "signup")
+
+UNIQUE = _query(
+    "unique",
+    "true: the service picks a tag that never collides, or puts such an ending behind `tag`.",
+    {**boolean(), "default": False},
+)
+
+TO = _query(
+    "to",
+    "Only mail to this whole address, compared without case; for mail that came in over the "
+    "submission port, where any recipient is taken. Empty: any.",
+    {"anyOf": [{"type": "string", "format": "email"}, {"const": ""}]},
+)
+
+FROM = _query(
+    "from", "Only mail whose author's address or name contains this, without case.", _TEXT
+)
+
+SUBJECT = _query("subject", "Only mail whose subject contains this, without case.", _TEXT)
+
+SEARCH = _query(
+    "q", "Only mail that contains this in subject, author, recipient or text, without case.", _TEXT
+)
+
+AFTER = _query(
+    "after",
+    "Only mail that arrived after this cursor. Take one before the mail is triggered (from "
+    "`GET /inbox/address` or any message) and pass it back unchanged: no clock is involved.",
+    {**text(), "minLength": 1, "maxLength": MAX_TEXT},
+    "c0",
+)
+
+SINCE = _query(
+    "since",
+    "Only mail received at or after this moment: an ISO 8601 date and time; without an offset "
+    "it is UTC.",
+    {"type": "string", "format": "date-time"},
+    "2026-11-21T10:00:00.000Z",
+)
+
+WAIT_SINCE = _query(
+    "since",
+    "Only mail received at or after this moment: an ISO 8601 date and time; without an offset "
+    "it is UTC. Without it, and without `after`: the moment of the request.",
+    SINCE.schema,
+)
+
+TIMEOUT = _query(
+    "timeout",
+    "Seconds to wait.",
+    number(minimum=SHORTEST_WAIT, maximum=LONGEST_WAIT, default=DEFAULT_WAIT),
+    "20",
+)
+
+LIMIT = _query(
+    "limit",
+    "Entries on a page.",
+    whole_number(minimum=1, maximum=LARGEST_PAGE, default=DEFAULT_PAGE),
+)
+
+PAGE = _query("page", "Which page.", whole_number(minimum=1, maximum=LAST_PAGE, default=1))
+
+MESSAGE = Parameter("id", "path", "The message.", MESSAGE_ID, EXAMPLE_MESSAGE, is_required=True)
+
+ATTACHMENT = Parameter(
+    "attachmentId", "path", "The attachment: its `id` in the message.", text(), "1", True
+)
+
+TEST = Parameter("testId", "path", "The test.", TEST_ID, EXAMPLE_TEST, is_required=True)
+
+DOMAIN = Parameter(
+    "domain",
+    "query",
+    "A domain of the public DNS, in any script: no URL, no mail address, no IP address, no "
+    "single label.",
+    _NAME,
+    "example.com",
+    is_required=True,
+)
+
+BLOCKLIST_QUERY = Parameter(
+    "query",
+    "query",
+    "A public IPv4 or IPv6 address, or a domain name.",
+    _NAME,
+    "192.0.2.1",
+    is_required=True,
+)
+
+SELECTOR = _query(
+    "selector",
+    "DKIM selectors to look at beside the known ones; repeat it for more.",
+    array_of({**_NAME}, maxItems=MAX_SELECTORS),
+)
+
+SENDING_ADDRESS = _query(
+    "ip",
+    "Public addresses that the domain sends from; repeat it for more.",
+    array_of(
+        {"anyOf": [{"type": "string", "format": "ipv4"}, {"type": "string", "format": "ipv6"}]},
+        maxItems=MAX_ADDRESSES,
+    ),
+)
+
+REFRESH = _query(
+    "refresh", "true: check anew, whatever is in the cache.", {**boolean(), "default": False}
+)

@@ -1,0 +1,96 @@
+"""The operations of the domain tools (SPEC.md section 4, DECISIONS.md section 2)."""
+
+from mailcheck.web.api import described_parameters as parameters
+from mailcheck.web.api.described_answers import REFUSALS
+from mailcheck.wire.openapi import Answer, Body, Operation
+from mailcheck.wire.schemas import Schema
+from mailcheck.wire.schemas_domain import (
+    BLACKLIST_CHECK,
+    BLACKLISTS,
+    BLACKLISTS_UNANSWERED,
+    MX_CHECK,
+    MX_UNDETERMINED,
+    REPUTATION,
+    REPUTATION_UNDETERMINED,
+)
+from mailcheck.wire.schemas_domain_report import DOMAIN_REPORT
+
+_TAG = "Domain tools"
+
+
+def _undetermined(schema: Schema, example: str, description: str) -> Answer:
+    """Give a 500 that is none of our faults, beside the one that is."""
+    return Answer(
+        f"{description} Or the service failed: then `reference` is there.",
+        [Body({"anyOf": [schema, REFUSALS[500].bodies[0].schema]}, example)],
+    )
+
+
+MX_CHECK_OPERATION = Operation(
+    "checkMx",
+    _TAG,
+    "Check MX, SPF and DMARC",
+    "Where mail for a domain goes, and what it says about mail that claims to be from it.",
+    {
+        200: Answer("All of it is known.", [Body(MX_CHECK, "mx check")]),
+        500: _undetermined(
+            MX_UNDETERMINED,
+            "mx undetermined",
+            "MX, SPF or DMARC could not be determined after retries; `partial` has the rest.",
+        ),
+    },
+    (parameters.DOMAIN,),
+)
+
+BLACKLIST_CHECK_OPERATION = Operation(
+    "checkBlacklists",
+    _TAG,
+    "Check 32 blocklists",
+    "All lists are asked at once. Of a domain, 12 lists are asked about its name and 20 about "
+    "its mail addresses.",
+    {
+        200: Answer("One row for each list.", [Body(BLACKLIST_CHECK, "blacklist check")]),
+        500: _undetermined(BLACKLISTS_UNANSWERED, "blacklists unanswered", "No list answered."),
+    },
+    (parameters.BLOCKLIST_QUERY,),
+)
+
+BLACKLISTS_OPERATION = Operation(
+    "listBlacklists",
+    _TAG,
+    "List the blocklists",
+    "The catalogue, with the health of each list: they are tested on start and every 30 minutes.",
+    {200: Answer("The lists.", [Body(BLACKLISTS, "blacklists")])},
+)
+
+REPUTATION_OPERATION = Operation(
+    "getReputation",
+    _TAG,
+    "Score a domain",
+    "From 0 to 100 with a letter grade, made of eight factors, each with what it contributes, "
+    "what fixing it would add, and the record to publish. Kept for an hour.",
+    {
+        200: Answer("The score.", [Body(REPUTATION, "reputation")]),
+        500: _undetermined(
+            REPUTATION_UNDETERMINED,
+            "reputation undetermined",
+            "Too much could not be determined to give a grade.",
+        ),
+    },
+    (
+        parameters.DOMAIN,
+        parameters.SELECTOR,
+        parameters.SENDING_ADDRESS,
+        parameters.REFRESH,
+    ),
+)
+
+DOMAIN_OPERATION = Operation(
+    "describeDomain",
+    _TAG,
+    "Describe a domain",
+    "Everything that is known about its mail set-up: the SPF tree with its lookup counts, DKIM "
+    "keys, DMARC, MTA-STS, TLS-RPT, DANE and DNSSEC, each with what is wrong and what to publish.",
+    {200: Answer("The domain.", [Body(DOMAIN_REPORT, "domain")])},
+    (parameters.DOMAIN, parameters.SELECTOR),
+)

@@ -1,0 +1,125 @@
+"""The description of the API for programs: ``{base_url}/openapi.json``, made from the routes."""
+
+import gzip
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from twisted.web.server import Request
+
+from mailcheck.web.api.calls import Route
+from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
+from mailcheck.web.dashboard.compression import VARY, accepts_gzip
+from mailcheck.web.replies import Reply
+from mailcheck.web.request_headers import header_values
+from mailcheck.wire.json_values import JsonObject, dump_json
+from mailcheck.wire.openapi import Answer, Body, Described, Operation
+from mailcheck.wire.openapi_document import DocumentWriter, Frame
+from mailcheck.wire.openapi_examples import load_examples
+from mailcheck.wire.schemas import Schema, record, text
+from mailcheck.wire.urls import PublicUrls
+
+DOCUMENT_PATH = "/openapi.json"
+
+MAX_KEPT = 8
+"""Documents that are kept: one for each name under which clients reach us."""
+
+PROSE = """\
+mailcheck tells whether mail will arrive, and hands developers the mail their software sends.
+
+* **Key.** Every request needs an API key, as `Authorization: Bearer <key>` or `X-API-Key: <key>`. \
+Keys are made on the dashboard; they are secret and must not be used in code that runs in a browser.
+* **Limits.** A key has, unless its operator says otherwise, 60 requests a minute and 1,000 a day. \
+Every answer says in `X-RateLimit-Remaining` and `X-RateLimit-Daily-Remaining` what is left. \
+Beyond: 429, with `Retry-After`.
+* **Errors** are `{"error": "<one readable sentence>"}`. A path that leads nowhere is 404, a \
+method that a path does not take 405 with `Allow`.
+* **Timestamps** are ISO 8601, UTC, with milliseconds. **Cursors** are opaque: pass them back.
+* **Compatibility.** Fields, parameters and routes are added without notice, and parameters that \
+are not known are ignored; types and meanings do not change within v1.
+"""
+
+_ETAG: dict[str, Schema] = {
+    "ETag": text("changes with the document; send it back as If-None-Match"),
+    "Cache-Control": text("keep it, and ask whether it is still good"),
+}
+
+DESCRIPTION = Operation(
+    "getDescription",
+    "Description",
+    "Read this description",
+    "OpenAPI 3.1, as JSON. It needs no key and costs no request; the headers say what is left "
+    "for requests without a key from the client's address.",
+    {
+        200: Answer(
+            "The document.",
+            [Body(record({"openapi": text(), "info": record({}), "paths": record({})}))],
+            _ETAG,
+        ),
+        304: Answer("It is still the one of If-None-Match.", headers=_ETAG),
+    },
+    needs_key=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    document: JsonObject
+    body: bytes
+    compressed: bytes
+    tag: str
+
+
+class ApiDescription:
+    """Describes the routes that it is given, and itself."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._operations = [
+            *(route.described for route in routes),
+            Described("GET", DOCUMENT_PATH, DESCRIPTION),
+        ]
+        self._writer = DocumentWriter(
+            Frame(
+                title="mailcheck",
+                version=version("mailcheck"),
+                description=PROSE,
+                tags=TAGS,
+                refusals=REFUSALS,
+                elsewhere=ELSEWHERE,
+                headers=LIMIT_HEADERS,
+                examples=load_examples(),
+            )
+        )
+        self._written: dict[PublicUrls, _Written] = {}
+
+    def document(self, urls: PublicUrls) -> JsonObject:
+        """Give the document for who reaches the service under these addresses."""
+        return self._for(urls).document
+
+    def reply(self, request: Request, urls: PublicUrls) -> Reply:
+        """Give the document as a response, or say that the client has it (RFC 9110 13.1.2)."""
+        written = self._for(urls)
+        headers = {"ETag": written.tag, "Cache-Control": "no-cache", **VARY}
+        known = ",".join(header_values(request, b"If-None-Match")).split(",")
+        is_known = any(tag.strip() in (written.tag, "*") for tag in known)
+        body = written.body
+        if accepts_gzip(request):
+            headers["Content-Encoding"] = "gzip"
+            body = written.compressed
+        # A 304 is sent without its body; the length is that of the 200 (RFC 9110 8.6).
+        status = 304 if is_known else 200
+        return Reply(status, body, "application/json; charset=utf-8", headers)
+
+    def _for(self, urls: PublicUrls) -> _Written:
+        if urls not in self._written:
+            if len(self._written) >= MAX_KEPT:
+                self._written.clear()
+            self._written[urls] = self._write(urls)
+        return self._written[urls]
+
+    def _write(self, urls: PublicUrls) -> _Written:
+        document = self._writer.write(self._operations, urls.base_url, urls.api_page_url)
+        body = dump_json(document)
+        tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
+        return _Written(document, body, gzip.compress(body, 6, mtime=0), tag)

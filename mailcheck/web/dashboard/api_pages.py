@@ -1,0 +1,34 @@
+"""The REST API as a page to read, rendered from the very document that programs get."""
+
+from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
+from mailcheck.web.dashboard.api_view import view_groups, view_responses, view_schemas
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.replies import Reply
+from mailcheck.wire.urls import API_PAGE_PATH
+
+
+class ApiPages:
+    """The one page; it is open to all."""
+
+    def __init__(self, description: ApiDescription, renderer: Renderer) -> None:
+        self._description = description
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [Page("GET", API_PAGE_PATH, self.show, is_open=True)]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /api."""
+        document = self._description.document(visit.urls)
+        return self._renderer.page(
+            visit,
+            "api.html",
+            info=document["info"],
+            base_url=visit.urls.base_url,
+            document_url=visit.urls.base_url + DOCUMENT_PATH,
+            groups=view_groups(document),
+            shared=view_responses(document),
+            schemas=view_schemas(document),
+        )

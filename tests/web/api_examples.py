@@ -1,0 +1,208 @@
+"""Writes the examples of the API's description: what a house in memory really answers.
+
+    python -m tests.web.api_examples
+
+Run it after a shape has changed; a test says so when it is due.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+
+from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.config_options import InboxOptions, WebOptions
+from mailcheck.wire.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import config_in_memory, mail
+from tests.operations.scored_mails import MAIL, PERFECT, received
+from tests.web.checking import GOOD, checking_house
+from tests.web.scored_house import ScoredHouse
+
+FILE = Path(__file__).parents[2] / "mailcheck" / "wire" / "openapi_examples.json"
+
+WEB = WebOptions(public_url="https://mailcheck.example")
+
+CONTENT = FilterVerdict(
+    points=0.1,
+    threshold=5.0,
+    is_spam=False,
+    rules=(FilterRule("HTML_MESSAGE", 0.1, "BODY: HTML included in message"),),
+)
+
+SIGN_UP = (
+    b"From: Shop <shop@example.com>\r\n"
+    b"To: dev@mailcheck.example\r\n"
+    b"Subject: Welcome\r\n"
+    b"MIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed; boundary="b"\r\n'
+    b"\r\n"
+    b"--b\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\n"
+    b"\r\n"
+    b"Your code is 482913: https://example.com/confirm?t=7f3a\r\n"
+    b"--b\r\n"
+    b"Content-Type: application/pdf\r\n"
+    b'Content-Disposition: attachment; filename="terms.pdf"\r\n'
+    b"Content-Transfer-Encoding: base64\r\n"
+    b"\r\n"
+    b"JVBERi0xLjQK\r\n"
+    b"--b--\r\n"
+)
+
+
+class ExampleHouse:
+    """A house where everything was tried once."""
+
+    def __init__(self) -> None:
+        zone = MemoryZone({**PERFECT, **_as_example_com(), **_listed()})
+        self.zone = zone
+        self.scored = ScoredHouse(zone, config_in_memory(web=WEB, inbox=InboxOptions()))
+        self.scored.content_filter.outcome = CONTENT
+        self.house = self.scored.house
+
+    def get(self, path: str, status: int = 200, **options: Any) -> Any:
+        """Ask, and give the body."""
+        return self.ask("GET", path, status, **options)
+
+    def ask(self, method: str, path: str, status: int = 200, **options: Any) -> Any:
+        """Send a request that must end with the status, and give the body."""
+        pending = self.house.ask(method, path, **options)
+        if not pending.is_answered:
+            self.house.pass_time(60)
+        answer = pending.answer()
+        assert answer.status == status, (path, answer)
+        return answer.json
+
+
+def write_examples() -> dict[str, Any]:
+    """Ask for everything once; gives the bodies by name."""
+    world = ExampleHouse()
+    try:
+        return {
+            **_refusals(world),
+            **_tools(world),
+            **_inbox(world),
+            **_tests(world),
+        }
+    finally:
+        world.scored.close()
+
+
+def _inbox(world: ExampleHouse) -> dict[str, Any]:
+    house = world.house
+    found = {"address": world.get("/inbox/address?tag=signup")}
+    house.receive(house.address("signup"), raw=SIGN_UP)
+    found["waited message"] = world.get("/inbox/wait?tag=signup&after=c0")
+    house.pass_time(5)
+    house.receive(house.address("reset"), raw=mail("Reset your password"))
+    found |= {"inbox": world.get("/inbox"), "messages": world.get("/inbox/messages")}
+    first = found["waited message"]["id"]
+    found["timedOut"] = world.get("/inbox/wait?tag=news&timeout=1", 408)
+    found["interrupted"] = {"error": "the service is shutting down", "cursor": "c2"}
+    found["message"] = world.get(f"/inbox/messages/{first}")
+    found["raw"] = world.get(f"/inbox/messages/{first}/raw")
+    found["share"] = world.ask("POST", f"/inbox/messages/{first}/share")
+    found["deleted"] = world.ask("DELETE", f"/inbox/messages/{first}")
+    found["deleted many"] = world.ask("DELETE", "/inbox/messages?tag=reset")
+    found["no message"] = world.get(f"/inbox/messages/{first}", 404)
+    house.receive(house.address("signup"), raw=SIGN_UP)
+    second = world.get("/inbox/messages").get("messages")[0]["id"]
+    found["no attachment"] = world.get(f"/inbox/messages/{second}/attachments/9", 404)
+    world.scored.content_filter.holds = True
+    found["scored message"] = world.ask("POST", f"/inbox/messages/{second}/test")
+    world.scored.content_filter.answer()
+    world.scored.content_filter.holds = False
+    return found
+
+
+def _tools(world: ExampleHouse) -> dict[str, Any]:
+    found = {
+        "mx check": world.get("/tools/mx-check?domain=example.com"),
+        "blacklist check": world.get("/tools/blacklist-check?query=192.0.2.1"),
+        "blacklists": world.get("/tools/blacklists"),
+        "reputation": world.get("/tools/reputation?domain=example.com"),
+        "domain": world.get("/tools/domain?domain=example.com"),
+    }
+    return found | _undetermined()
+
+
+def _undetermined() -> dict[str, Any]:
+    late = {"late.example": {"MX": ["10 mx.late.example."]}, "mx.late.example": {"A": ["8.8.4.9"]}}
+    half = MemoryZone(late, failing={"_dmarc.late.example": DnsStatus.TIMEOUT})
+    asked: tuple[tuple[str, Any, str], ...] = (
+        ("mx undetermined", half, "/tools/mx-check?domain=late.example"),
+        ("reputation undetermined", SilentDns(), "/tools/reputation?domain=late.example"),
+        ("blacklists unanswered", SilentDns(), "/tools/blacklist-check?query=192.0.2.1"),
+    )
+    found = {}
+    for name, zone, path in asked:
+        house = checking_house(zone, config_in_memory(web=WEB))
+        pending = house.ask("GET", path)
+        while not pending.is_answered:
+            house.pass_time(1)
+        found[name] = pending.answer().json
+        house.close()
+    return found
+
+
+def _tests(world: ExampleHouse) -> dict[str, Any]:
+    found = {"new test": world.ask("POST", "/test/generate")}
+    test_id = found["new test"]["testId"]
+    found["test wait over"] = world.get(f"/test/{test_id}/wait?timeout=1", 408)
+    world.house.pass_time(10)
+    world.scored.send(test_id, received(MAIL))
+    found["test"] = world.get(f"/test/{test_id}")
+    found["raw test mail"] = world.get(f"/test/{test_id}/raw")
+    found["preflight records"] = json.loads(PREFLIGHT_RECORDS)
+    found["preflight"] = world.ask(
+        "POST", f"/test/{test_id}/preflight", data=PREFLIGHT_RECORDS.encode()
+    )
+    found["tests"] = world.get("/test")
+    found["test share"] = world.ask("POST", f"/test/{test_id}/share")
+    found["recheck"] = world.ask("POST", f"/test/{test_id}/recheck")
+    found["no test"] = world.get("/test/aaaaaaaaaaaaa", 404)
+    return found
+
+
+def _refusals(world: ExampleHouse) -> dict[str, Any]:
+    house = world.house
+    key = house.issue_key(house.account, per_minute=1)
+    house.get("/inbox", key=key)
+    return {
+        "badParameter": world.get("/inbox/wait?timeout=30000", 400),
+        "unauthorized": world.get("/inbox", 401, key=None),
+        "tooLarge": world.ask("POST", "/test/generate", 413, data=b"x" * 70_000),
+        "tooMany": world.get("/inbox", 429, key=key),
+        "nowhere": world.get("/inboxes", 404),
+        "wrongMethod": world.ask("PUT", "/inbox", 405),
+        "crash": {
+            "error": "the service failed; the cause is in its log under the reference",
+            "reference": "3f9a1c27d0b4",
+        },
+        "unavailable": {"error": "the store does not answer"},
+    }
+
+
+class SilentDns:
+    """A resolver that reaches no name server."""
+
+    def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
+        """Answer as `Resolver` promises."""
+        return succeed(DnsAnswer(question, DnsStatus.TIMEOUT))
+
+
+def _as_example_com() -> dict[str, Any]:
+    text = json.dumps(GOOD).replace("good.example", "example.com")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _listed() -> dict[str, Any]:
+    return {"1.2.0.192.zen.spamhaus.org": {"A": ["127.0.0.4"]}}
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(write_examples(), ensure_ascii=False, indent=1) + "\n", "utf-8")
