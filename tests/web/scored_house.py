@@ -1,0 +1,97 @@
+"""A house that takes and scores mail: DNS and content filter are written down.
+
+scored = ScoredHouse()               # over the zone of a perfect sender
+test_id = scored.generate()
+scored.send(test_id)                 # the perfect mail; it is judged at once
+scored.house.get(f"/test/{test_id}").json["score"]   # 10.0
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mailcheck.config_options import Config
+from mailcheck.core.accounts import Account
+from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.messages import Envelope
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.scripted_filter import ScriptedFilter
+from tests.house import House, result_of, run
+from tests.operations.scored_mails import received, zone_with
+from tests.web.checking import checking_house
+
+
+class ScoredHouse:
+    """A house whose analyses run; ``zone`` and ``content_filter`` may be changed at any time."""
+
+    def __init__(self, zone: MemoryZone | None = None, config: Config | None = None) -> None:
+        self.zone = zone or zone_with()
+        self.house: House = checking_house(self.zone, config)
+        self.content_filter = ScriptedFilter()
+        self.house.assembly.scoring.content_filter = self.content_filter
+        run(self.house.assembly.tests.runner.start())
+
+    def generate(self, key: str = "") -> str:
+        """Make a test; gives its id."""
+        answer = self.house.ask("POST", "/test/generate", key=key).answer()
+        assert answer.status == 200, answer
+        test_id: str = answer.json["testId"]
+        return test_id
+
+    def address(self, test_id: str) -> str:
+        """Give a test's address."""
+        return f"test-{test_id}@{self.house.assembly.config.inbox.domain}"
+
+    def send(self, test_id: str, mail: ReceivedMail | None = None) -> None:
+        """Send a mail to a test, by default one that nobody finds fault with."""
+        self.deliver(self.address(test_id), mail)
+
+    def deliver(self, recipient: str, mail: ReceivedMail | None = None) -> None:
+        """Send a mail to any of our addresses as the SMTP side hands it in."""
+        mail = mail or received()
+        receiver, sender = self.house.assembly.receiver, mail.envelope_sender
+        accepted = result_of(
+            receiver.accept_recipient(mail.session, sender, parse_mailbox(recipient))
+        )
+        envelope = Envelope(sender, (accepted,), mail.transcript)
+        result_of(receiver.deliver(mail.session, envelope, mail.raw_message))
+        self.house.pass_time(0)
+
+    def scored(self, mail: ReceivedMail | None = None) -> tuple[str, Any]:
+        """Make a test and send a mail to it; gives its id and the completed test."""
+        test_id = self.generate()
+        self.send(test_id, mail)
+        found = self.get(test_id)
+        assert found["status"] == "completed", found
+        return test_id, found
+
+    def get(self, test_id: str) -> Any:
+        """Read a test."""
+        answer = self.house.get(f"/test/{test_id}")
+        assert answer.status == 200, answer
+        return answer.json
+
+    def post(self, path: str, **options: Any) -> Any:
+        """Send a POST; gives its answer."""
+        return self.house.ask("POST", path, **options).answer()
+
+    def stranger(self) -> str:
+        """Give the key of another account."""
+        account: Account = self.house.add_account("stranger")
+        return self.house.issue_key(account)
+
+    def close(self) -> None:
+        """End the analyses and close the store."""
+        run(self.house.assembly.tests.runner.stop())
+        self.house.assembly.tests.feeds.close()
+        self.house.close()
+
+
+@pytest.fixture
+def scored() -> Iterator[ScoredHouse]:
+    """A house over the zone of a perfect sender."""
+    scored = ScoredHouse()
+    yield scored
+    scored.close()

@@ -1,0 +1,329 @@
+"""Deliverability tests over REST: SPEC.md 2.4 to 2.6 and section 3, DECISIONS.md section 3."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from twisted.logger import LogEvent
+
+from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
+from mailcheck.core.deliverability_tests import MAX_PENDING
+from mailcheck.core.messages import NULL_REVERSE_PATH
+from tests.house import run
+from tests.operations.scored_mails import MAIL, received, zone_with
+from tests.web.scored_house import ScoredHouse
+
+UNKNOWN = "a" * 13
+
+
+@pytest.fixture
+def scored() -> Iterator[ScoredHouse]:
+    """A house over the zone of a perfect sender."""
+    scored = ScoredHouse()
+    yield scored
+    scored.close()
+
+
+def test_an_address_is_generated(scored: ScoredHouse) -> None:
+    """A test address lives an hour, and checkUrl is where its test stands."""
+    made = scored.post("/test/generate").json
+    assert made["email"] == scored.address(made["testId"])
+    assert made["expiresAt"] == "2026-11-21T13:00:00.000Z"
+    assert scored.house.get(made["checkUrl"]).json == {
+        "testId": made["testId"],
+        "status": "pending",
+        "createdAt": "2026-11-21T12:00:00.000Z",
+        "expiresAt": made["expiresAt"],
+        "checkUrl": made["checkUrl"],
+        "shareUrl": scored.get(made["testId"])["shareUrl"],
+        "address": made["email"],
+    }
+
+
+def test_a_perfect_mail_gets_ten_points(scored: ScoredHouse) -> None:
+    """The mail that comes in completes its test: score, email and all five checks are there."""
+    test_id = scored.generate()
+    scored.house.pass_time(7)
+    scored.send(test_id)
+    found = scored.get(test_id)
+    assert (found["status"], found["score"], found["deductions"]) == ("completed", 10.0, [])
+    assert found["receivedAt"] == "2026-11-21T12:00:07.000Z"
+    assert found["email"] == {
+        "from": "ann@sender.example",
+        "subject": "The minutes of Monday",
+        "bounceAddress": "ann@sender.example",
+    }
+    assert {check["status"] for check in found["checks"].values()} == {"pass"}
+    assert "address" not in found
+
+
+def test_a_bounce_has_no_bounce_address(scored: ScoredHouse) -> None:
+    """BounceAddress is null for the null reverse-path, in a list too."""
+    _, found = scored.scored(received(envelope_sender=NULL_REVERSE_PATH))
+    assert found["email"]["bounceAddress"] is None
+    (listed,) = scored.house.get("/test").json["tests"]
+    assert listed["email"] == found["email"]
+
+
+def test_an_expired_test(scored: ScoredHouse) -> None:
+    """After an hour without a mail a test is expired."""
+    test_id = scored.generate()
+    scored.house.pass_time(3599.9)
+    assert scored.get(test_id)["status"] == "pending"
+    scored.house.pass_time(0.1)
+    assert scored.get(test_id)["status"] == "expired"
+
+
+def test_tests_are_listed(scored: ScoredHouse) -> None:
+    """The list has all tests, newest first, with score and email where they are known."""
+    made = []
+    for _ in range(3):
+        made.append(scored.generate())
+        scored.house.pass_time(1)
+    scored.send(made[1])
+    page = scored.house.get("/test?limit=2").json
+    assert [one["testId"] for one in page["tests"]] == [made[2], made[1]]
+    assert (page["total"], page["nextPage"]) == (3, 2)
+    assert page["tests"][1]["score"] == 10.0
+    assert page["tests"][1]["email"]["subject"] == "The minutes of Monday"
+    assert "score" not in page["tests"][0]
+    rest = scored.house.get("/test?limit=2&page=2").json
+    assert [one["testId"] for one in rest["tests"]] == [made[0]]
+    assert rest["nextPage"] is None
+    assert scored.house.get("/test?page=9").json["tests"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [("limit=0", "limit is a whole number, 1 to 100"), ("page=x", "page is a whole number")],
+)
+def test_bad_pages(scored: ScoredHouse, query: str, error: str) -> None:
+    """Limits are those of the inbox's list."""
+    answer = scored.house.get(f"/test?{query}")
+    assert answer.status == 400
+    assert error in answer.json["error"]
+
+
+ROUTES = [
+    ("GET", ""),
+    ("GET", "/wait?timeout=1"),
+    ("GET", "/raw"),
+    ("POST", "/recheck"),
+    ("POST", "/preflight"),
+    ("POST", "/share"),
+]
+
+RECORDS = {"records": [{"name": "a.example", "type": "TXT", "value": "x"}]}
+
+
+@pytest.mark.parametrize(("method", "route"), ROUTES)
+def test_a_test_of_another_account_is_not_there(
+    scored: ScoredHouse, method: str, route: str
+) -> None:
+    """What belongs to another account is 404, word for word like what never was."""
+    test_id, before = scored.scored()
+    options: dict[str, Any] = {"json": RECORDS} if route == "/preflight" else {}
+    key = scored.stranger()
+    answers = [
+        scored.house.ask(method, f"/test/{wanted}{route}", key=key, **options).answer()
+        for wanted in (test_id, UNKNOWN, "NO-ID", "%C3%BC")
+    ]
+    assert {(answer.status, answer.body) for answer in answers} == {(404, answers[0].body)}
+    assert scored.house.get("/test", key=key).json["tests"] == []
+    assert scored.get(test_id) == before
+
+
+@pytest.mark.parametrize("route", ["/recheck", "/raw", "/preflight"])
+def test_a_test_without_a_mail(scored: ScoredHouse, route: str) -> None:
+    """What needs the mail is 400 while there is none, pending or expired."""
+    test_id = scored.generate()
+    method = "GET" if route == "/raw" else "POST"
+    options: dict[str, Any] = {"json": RECORDS} if route == "/preflight" else {}
+    for _ in range(2):
+        answer = scored.house.ask(method, f"/test/{test_id}{route}", **options).answer()
+        assert answer.status == 400
+        assert "no mail has come in" in answer.json["error"]
+        scored.house.pass_time(3600)
+
+
+def test_a_wait_ends_with_the_report(scored: ScoredHouse) -> None:
+    """A parked wait is answered with the completed test as soon as it is completed."""
+    test_id = scored.generate()
+    pending = scored.house.ask("GET", f"/test/{test_id}/wait")
+    scored.content_filter.holds = True
+    scored.send(test_id)
+    assert not pending.is_answered
+    assert scored.get(test_id)["status"] == "processing"
+    assert "receivedAt" in scored.get(test_id)
+    scored.content_filter.answer()
+    answer = pending.answer()
+    assert (answer.status, answer.json["score"]) == (200, 10.0)
+    assert answer.json == scored.get(test_id)
+
+
+def test_a_wait_in_vain(scored: ScoredHouse) -> None:
+    """A wait that ends before the test does is 408: what it waits for, and the test as it is."""
+    test_id = scored.generate()
+    pending = scored.house.ask("GET", f"/test/{test_id}/wait?timeout=5")
+    scored.house.pass_time(4.9)
+    assert not pending.is_answered
+    scored.house.pass_time(0.2)
+    answer = pending.answer()
+    assert (answer.status, answer.json["status"]) == (408, "pending")
+    assert scored.address(test_id) in answer.json["error"]
+    scored.content_filter.holds = True
+    scored.send(test_id)
+    again = scored.house.ask("GET", f"/test/{test_id}/wait?timeout=1")
+    scored.house.pass_time(1)
+    assert (again.answer().status, again.answers[0].code) == (408, 408)
+    scored.content_filter.answer()
+
+
+def test_a_wait_is_told_of_the_expiry(scored: ScoredHouse) -> None:
+    """An address that expires ends the wait for its test."""
+    test_id = scored.generate()
+    scored.house.pass_time(3590)
+    pending = scored.house.ask("GET", f"/test/{test_id}/wait")
+    scored.house.pass_time(10)
+    assert pending.answer().json["status"] == "expired"
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [("timeout=0.5", "1 to 60"), ("timeout=30000", "milliseconds?"), ("timeout=a", "seconds")],
+)
+def test_bad_time_outs(scored: ScoredHouse, query: str, hint: str) -> None:
+    """The time-out is the inbox's: 1 to 60 seconds."""
+    answer = scored.house.get(f"/test/{scored.generate()}/wait?{query}")
+    assert answer.status == 400
+    assert hint in answer.json["error"]
+
+
+def test_a_stopping_daemon_cuts_waits_short(scored: ScoredHouse) -> None:
+    """A wait that a shutdown ends is 503, never 408."""
+    pending = scored.house.ask("GET", f"/test/{scored.generate()}/wait")
+    scored.house.assembly.tests.feeds.close()
+    assert pending.answer().status == 503
+
+
+def test_the_raw_mail(scored: ScoredHouse) -> None:
+    """The bytes come back exactly, as text, in base64, or as a file to save."""
+    test_id, _ = scored.scored(received(raw_message=MAIL))
+    path = f"/test/{test_id}/raw"
+    assert scored.house.get(path).json == {
+        "id": test_id,
+        "raw": MAIL.decode(),
+        "encoding": "utf-8",
+    }
+    saved = scored.house.get(path, headers={"Accept": "message/rfc822"})
+    assert saved.body == MAIL
+    assert f"{test_id}.eml" in saved.headers["content-disposition"]
+    other, _ = scored.scored(received(raw_message=b"Subject: \xff\r\n\r\n"))
+    assert scored.house.get(f"/test/{other}/raw").json["encoding"] == "base64"
+
+
+def test_a_recheck(scored: ScoredHouse) -> None:
+    """A recheck judges the same mail by today's DNS; meanwhile no score is shown."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    test_id, before = scored.scored()
+    assert [one["id"] for one in before["deductions"]] == ["dmarc.no-record"]
+    scored.zone.publish("_dmarc.sender.example", "TXT", "v=DMARC1; p=reject")
+    scored.content_filter.holds = True
+    started = scored.post(f"/test/{test_id}/recheck").json
+    assert (started["success"], started["testId"]) == (True, test_id)
+    assert scored.get(test_id)["status"] == "processing"
+    again = scored.post(f"/test/{test_id}/recheck").json
+    assert again["success"] is True
+    assert "nothing was started twice" in again["message"]
+    scored.content_filter.answer()
+    assert len(scored.content_filter.judged) == 2
+    assert scored.get(test_id)["score"] == 10.0
+
+
+def test_what_is_not_known_costs_nothing(scored: ScoredHouse) -> None:
+    """A filter that is not there is named as undetermined, and takes no points."""
+    scored.content_filter.outcome = unavailable(FilterProblem.NOT_INSTALLED)
+    _, found = scored.scored()
+    assert (found["score"], found["undetermined"]) == (10.0, ["spamassassin"])
+    assert found["checks"]["spamassassin"]["result"] == "unknown"
+
+
+def test_an_analysis_that_fails(scored: ScoredHouse, logged_failures: list[LogEvent]) -> None:
+    """After three failures of ours the test is in error and says so; a recheck mends it."""
+    good, scored.content_filter.outcome = scored.content_filter.outcome, None  # type: ignore[assignment]
+    test_id = scored.generate()
+    scored.send(test_id)
+    for _ in range(5):
+        scored.house.pass_time(5)
+        run_round(scored)
+    found = scored.get(test_id)
+    assert (found["status"], "score" in found) == ("error", False)
+    assert "the analysis failed" in found["failure"]
+    assert scored.house.get("/test").json["tests"][0]["status"] == "error"
+    assert len(logged_failures) == 3
+    scored.content_filter.outcome = good
+    assert scored.post(f"/test/{test_id}/recheck").json["success"] is True
+    assert scored.get(test_id)["score"] == 10.0
+
+
+def run_round(scored: ScoredHouse) -> None:
+    """Do what the daemon does every ten seconds."""
+    run(scored.house.assembly.tests.runner.renew())
+
+
+def test_a_report_is_shared(scored: ScoredHouse) -> None:
+    """ShareUrl shows the test without a key; a new link takes the old one's place."""
+    test_id, found = scored.scored()
+    old = urlsplit(found["shareUrl"]).path
+    answer = scored.house.open(old).answer()
+    assert answer.json == found
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+    renewed = scored.post(f"/test/{test_id}/share").json
+    new = urlsplit(renewed["shareUrl"]).path
+    assert new != old
+    assert scored.house.open(old).answer().status == 404
+    assert scored.house.open(new).answer().json["shareUrl"] == renewed["shareUrl"]
+    for forged in (new[:-1], new + "a", new[:-26] + "a" * 26, new + "/"):
+        assert scored.house.open(forged).answer().status == 404
+
+
+def test_a_message_of_the_inbox_is_scored(scored: ScoredHouse) -> None:
+    """Any stored message can be scored; the test outlives the message."""
+    scored.deliver(scored.house.address("a"))
+    message = scored.house.get("/inbox/messages").json["messages"][0]
+    scored.content_filter.holds = True
+    made = scored.post(f"/inbox/messages/{message['id']}/test").json
+    assert (made["status"], made["receivedAt"]) == ("processing", message["receivedAt"])
+    scored.house.ask("DELETE", f"/inbox/messages/{message['id']}").answer()
+    scored.content_filter.answer()
+    found = scored.house.get(made["checkUrl"]).json
+    assert (found["status"], found["score"]) == ("completed", 10.0)
+    assert found["email"]["subject"] == "The minutes of Monday"
+
+
+def test_a_message_of_another_account_is_not_scored(scored: ScoredHouse) -> None:
+    """A message of another account is 404 like one that never was."""
+    scored.deliver(scored.house.address())
+    message = scored.house.get("/inbox/messages").json["messages"][0]
+    key = scored.stranger()
+    for wanted in (message["id"], "none"):
+        assert scored.post(f"/inbox/messages/{wanted}/test", key=key).status == 404
+
+
+def test_too_many_pending_tests(scored: ScoredHouse) -> None:
+    """An account has so many pending tests; one more is 429 with Retry-After."""
+    for _ in range(MAX_PENDING):
+        scored.generate()
+    answer = scored.post("/test/generate")
+    assert answer.status == 429
+    assert scored.house.ask("POST", "/test/generate", key=scored.stranger()).answer().status == 200
+
+
+def test_a_private_sender() -> None:
+    """Mail from a private address is judged by content and signature, and the report says so."""
+    scored = ScoredHouse(zone_with())
+    _, found = scored.scored(received(client_ip="10.0.0.5"))
+    assert found["notes"][0] == "came from 10.0.0.5: only content and DKIM could be judged"
+    assert found["score"] == 10.0
+    scored.close()

@@ -1,0 +1,121 @@
+"""POST /test/{testId}/preflight: a stored mail against records that are not published yet."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.operations.proposed_records import MAX_RECORDS
+from mailcheck.wire.preflight_bodies import parse_preflight
+from tests.operations.scored_mails import zone_with
+from tests.web.scored_house import ScoredHouse
+
+DMARC = {"name": "_dmarc.sender.example", "type": "TXT", "value": "v=DMARC1; p=reject"}
+
+
+@pytest.fixture
+def scored() -> Iterator[ScoredHouse]:
+    """A house over the zone of a sender who has no DMARC record."""
+    scored = ScoredHouse(zone_with(without=["_dmarc.sender.example"]))
+    yield scored
+    scored.close()
+
+
+def test_a_preflight_shows_what_a_record_would_do(scored: ScoredHouse) -> None:
+    """The result is that of the mail with the record published, marked; nothing is kept of it."""
+    test_id, before = scored.scored()
+    assert before["score"] == 9.0
+    answer = scored.post(f"/test/{test_id}/preflight", json={"records": [DMARC]})
+    assert (answer.status, answer.json["score"], answer.json["preflight"]) == (200, 10.0, True)
+    assert answer.json["records"] == [DMARC]
+    assert answer.json["testId"] == test_id
+    assert answer.json["checks"]["dmarc"]["policy"] == "reject"
+    assert scored.get(test_id) == before
+
+
+def test_a_record_that_harms(scored: ScoredHouse) -> None:
+    """A proposed record takes the place of the published one, for better or worse."""
+    test_id, before = scored.scored()
+    spf = {"name": "Sender.Example.", "type": "txt", "value": "v=spf1 -all"}
+    found = scored.post(f"/test/{test_id}/preflight", json={"records": [spf]}).json
+    assert found["checks"]["spf"]["result"] == "fail"
+    assert found["score"] < before["score"]
+
+
+def test_the_proposal_of_a_report_mends_it(scored: ScoredHouse) -> None:
+    """The record that a deduction proposes takes that deduction away."""
+    test_id, before = scored.scored()
+    (deduction,) = before["deductions"]
+    records = {"records": [deduction["record"]]}
+    found = scored.post(f"/test/{test_id}/preflight", json=records).json
+    assert (found["score"], found["deductions"]) == (10.0, [])
+
+
+def body(*records: Any) -> bytes:
+    """Write a body."""
+    return json.dumps({"records": list(records)}).encode()
+
+
+BAD_BODIES: list[tuple[bytes, str]] = [
+    (b"", "the body is not JSON"),
+    (b"{", "the body is not JSON"),
+    (b'{"records": [NaN]}', "the body is not JSON"),
+    (b"\xff", "the body is not JSON"),
+    (b"[" * 30_000, "the body is not JSON"),
+    (b'{"records": 1' + b"0" * 5_000 + b"}", "the body is not JSON"),
+    (b"[]", "the body is not a JSON object"),
+    (b"{}", "records is a list"),
+    (b'{"records": {}}', "records is a list"),
+    (body(), "records is empty"),
+    (body(*[DMARC] * (MAX_RECORDS + 1)), f"{MAX_RECORDS} are allowed"),
+    (body(DMARC, "a"), "records[1] is not an object"),
+    (body({"name": "a.example", "type": "TXT"}), "records[0].value is missing"),
+    (body({**DMARC, "value": 7}), "records[0].value is a string"),
+    (body({**DMARC, "value": ["x"]}), "records[0].value is a string"),
+    (body({**DMARC, "name": "\ud800.example"}), "records[0].name holds characters"),
+    (body({**DMARC, "value": "a\0b"}), "records[0].value holds characters"),
+    (body({**DMARC, "value": " "}), "records[0].value is missing"),
+    (body({**DMARC, "value": "x" * 8_001}), "records[0].value is longer than 8000"),
+    (body(DMARC, {**DMARC, "type": "SOA"}), "records[1].type 'SOA' is none of TXT"),
+    (body({**DMARC, "name": "a b.example"}), "records[0].name"),
+    (body({"name": "a.example", "type": "A", "value": "1.2.3"}), "records[0].value"),
+    (body(DMARC, {**DMARC, "type": "CNAME", "value": "b.example"}), "records"),
+]
+
+
+@pytest.mark.parametrize(("raw", "error"), BAD_BODIES)
+def test_a_bad_body_is_explained(scored: ScoredHouse, raw: bytes, error: str) -> None:
+    """What can't be read is 400 with a sentence that names the record and the part of it."""
+    test_id = scored.generate()
+    answer = scored.post(f"/test/{test_id}/preflight", data=raw)
+    assert answer.status == 400
+    assert error in answer.json["error"]
+
+
+def test_a_body_that_is_too_large(scored: ScoredHouse) -> None:
+    """A body over 64 KiB is 413."""
+    test_id, _ = scored.scored()
+    assert scored.post(f"/test/{test_id}/preflight", data=b" " * 65_537).status == 413
+
+
+@given(
+    st.binary(max_size=60)
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=9),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(st.sampled_from(["records", "name", "type", "value"]), inner)
+        ),
+    ).map(lambda value: json.dumps(value).encode())
+)
+def test_any_body_is_read_or_explained(raw: bytes) -> None:
+    """Whatever is sent gives records, or one expected failure."""
+    try:
+        records = parse_preflight(raw)
+    except InvalidParameter:
+        return
+    assert len(records) <= MAX_RECORDS
