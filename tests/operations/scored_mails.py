@@ -87,6 +87,7 @@ def scorer(
     clock: Clock | None = None,
     lane: Any = None,
     allow_private: bool = False,
+    offers_tls: bool = True,
 ) -> ScoreMail:
     """Build what scores mails over a zone."""
     clock = clock or Clock()
@@ -99,7 +100,7 @@ def scorer(
         content_filter or ScriptedFilter(),
         lane or DirectLane(),
     )
-    settings = ScoringSettings("mailcheck.example", allow_private, lambda _: True)
+    settings = ScoringSettings("mailcheck.example", allow_private, lambda _: offers_tls)
     return ScoreMail(sources, settings, clock)
 
 

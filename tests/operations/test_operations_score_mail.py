@@ -215,6 +215,8 @@ def test_a_private_address(address: str) -> None:
     results = {check.area: check.result for check in report.score.checks}
     assert results[Area.SPF] == "temperror"
     assert results[Area.BLACKLIST] == "unknown"
+    ids = [one.finding.id for one in report.score.charged]
+    assert "blacklist.no-address" in ids
     assert (results[Area.DKIM], results[Area.DMARC]) == ("pass", "pass")
 
 
@@ -239,6 +241,25 @@ def test_addresses_for_documentation_are_judged() -> None:
     report = score(zone, received(client_ip="192.0.2.7"))
     assert report.evidence.spf.mail_from.result is AuthResult.PASS
     assert report.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("transcript", "is_offered", "charged"),
+    [
+        ((), True, True),
+        ((), False, False),
+        (("S: 250-mx", "S: 250-STARTTLS", "S: 250 SIZE"), False, True),
+        (("S: 250-mx", "S: 250 starttls"), False, True),
+        (("S: 250-mx", "S: 250 SIZE"), True, False),
+    ],
+)
+def test_encryption_that_was_offered(
+    transcript: tuple[str, ...], is_offered: bool, charged: bool
+) -> None:
+    """Who was not offered encryption is not blamed for none: the conversation tells, if kept."""
+    sent = received(tls=None, transcript=transcript)
+    report = score(mail=sent, offers_tls=is_offered)
+    assert faults(report) == ([("transport.no-tls", 3)] if charged else [])
 
 
 def test_the_null_reverse_path() -> None:
