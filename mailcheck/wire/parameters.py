@@ -43,7 +43,7 @@ class Query:
             raise InvalidParameter(name, f"{name} is missing: send {name}=...")
         return text
 
-    def texts(self, name: str, at_most: int) -> tuple[str, ...]:
+    def texts(self, name: str, at_most: int, longest: int = MAX_TEXT) -> tuple[str, ...]:
         """Give all values of a parameter that may be repeated.
 
         :raises InvalidParameter: it is given too often, or is too long.
@@ -53,8 +53,8 @@ class Query:
             raise InvalidParameter(
                 name, f"{name} is given {len(values)} times; send at most {at_most}"
             )
-        if any(len(value) > MAX_TEXT for value in values):
-            raise InvalidParameter(name, f"{name} has at most {MAX_TEXT} characters")
+        if any(len(value) > longest for value in values):
+            raise InvalidParameter(name, f"{name} has at most {longest} characters")
         return tuple(values)
 
     def needle(self, name: str) -> str | None:

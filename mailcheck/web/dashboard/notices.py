@@ -10,5 +10,7 @@ NOTICES: Mapping[str, str] = {
     "sample-sent": "A sample mail is on its way to your inbox.",
     "message-deleted": "The mail has been deleted.",
     "messages-deleted": "The mails have been deleted.",
+    "recheck-started": "All checks run once more.",
+    "report-share-renewed": "The old link to the report is dead. There is a new one.",
     "share-renewed": "The old share link is dead. There is a new one.",
 }

@@ -1,0 +1,51 @@
+"""Builds the pages of the tools: domain checks, blocklists, deliverability tests."""
+
+from collections.abc import Callable
+
+from mailcheck.assembly_skins import Rooms
+from mailcheck.config_options import Config
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.deployment import mail_server
+from mailcheck.operations.check_budget import CheckBudget
+from mailcheck.operations.count_requests import RequestMeter
+from mailcheck.operations.ports import Now
+from mailcheck.operations.preflight import Preflight
+from mailcheck.web.dashboard.blocklist_pages import BlocklistPages
+from mailcheck.web.dashboard.deliverability_live import DeliverabilityLivePages
+from mailcheck.web.dashboard.deliverability_pages import DeliverabilityPages
+from mailcheck.web.dashboard.deliverability_preflight import PreflightPages
+from mailcheck.web.dashboard.domain_pages import DomainPages
+from mailcheck.web.dashboard.domain_view import NameRules
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.report_pages import ReportPages
+from mailcheck.web.dashboard.visits import Page
+
+
+def tool_pages(
+    config: Config, rooms: Rooms, meter: RequestMeter, now: Now
+) -> Callable[[Renderer], list[Page]]:
+    """Give what makes the pages, once there is a renderer.
+
+    They are to come before the pages of shared messages (`ReportPages.pages`).
+    """
+    limits = config.limits
+    budget = CheckBudget(meter, RequestLimits(limits.requests_per_minute, limits.requests_per_day))
+    rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
+    checks, operations = rooms.checks, rooms.tests.operations
+    domain = config.inbox.domain
+    preflight = Preflight(operations.find, rooms.scoring.score)
+
+    def make(renderer: Renderer) -> list[Page]:
+        deliverability = DeliverabilityPages(
+            operations, budget, renderer, domain, mail_server(config)
+        )
+        return [
+            *DomainPages(checks.reputation, checks.domain, budget, renderer, rules).pages(),
+            *BlocklistPages(checks.blocklists, budget, renderer, rules).pages(),
+            *deliverability.pages(),
+            *DeliverabilityLivePages(operations.wait, now).pages(),
+            *PreflightPages(operations.find, preflight, budget, renderer).pages(),
+            *ReportPages(operations.share, renderer, domain).pages(),
+        ]
+
+    return make
