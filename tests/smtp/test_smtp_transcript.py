@@ -175,6 +175,20 @@ def test_credentials(exchange: list[bytes]) -> None:
     assert b"czNjcmV0" not in b"".join(talk.protocol.transcript._lines)
 
 
+def test_lines_that_are_no_commands() -> None:
+    """A line that is not understood, a password perhaps, is told of and not shown."""
+    house = House(Receiver())
+    talk = house.greeted()
+    talk.say(MAIL, b"czNjcmV0\r\n", b"AUTH\tPLAIN czNjcmV0\r\n")
+    assert b"czNjcmV0" not in b"".join(talk.protocol.transcript._lines)
+    talk.say(f"RCPT TO:<{TEST}>\r\nDATA\r\n".encode())
+    talk.say(BODY)
+    (lines,) = transcripts(house)
+    assert "czNjcmV0" not in "".join(lines)
+    assert lines.count("C: (an unknown command)") == 2
+    assert lines.count("S: 500 5.5.1 Command not recognized") == 2
+
+
 def test_a_proxy_that_speaks_for_clients() -> None:
     """What a proxy says of its client, and what an earlier client said, is in no transcript."""
     house = House(Receiver(), xclient_from=(ip_network(TRUSTED),))
