@@ -148,20 +148,23 @@ class AuthenticateMessage:
         return self._keep(key, found) if run.is_settled else found
 
     async def _authenticate(self, run: _Run) -> Authentication:
+        spf, content = await run_all(self._judge_spf(run), self._judge_content(run))
+        if content is None:
+            return authenticate_in_vain(run.origin, spf, _count_signatures(run.message))
+        authors, dkim = content
+        judged = spf if run.origin.judged_address is not None else None
+        dmarc = await self._ask(run, partial(evaluate_dmarc_of_mail, authors, judged, dkim))
+        return Authentication(run.origin.client_ip, spf, dkim, dmarc)
+
+    async def _judge_content(self, run: _Run) -> tuple[tuple[str, ...], DkimOfMail] | None:
+        """Give the author domains and what the signatures are worth; nothing if it is too slow."""
         identities = await self._read(run)
         if identities is None:
-            count = _count_signatures(run.message)
-            return authenticate_in_vain(run.origin, await self._judge_spf(run), count)
-        spf, dkim, _ = await run_all(
-            self._judge_spf(run),
-            self._verify(run, identities),
-            self._ask_about_author(run, identities),
+            return None
+        dkim, _ = await run_all(
+            self._verify(run, identities), self._ask_about_author(run, identities)
         )
-        judged = spf if run.origin.judged_address is not None else None
-        dmarc = await self._ask(
-            run, partial(evaluate_dmarc_of_mail, identities.author_domains, judged, dkim)
-        )
-        return Authentication(run.origin.client_ip, spf, dkim, dmarc)
+        return identities.author_domains, dkim
 
     async def _read(self, run: _Run) -> Identities | None:
         head = header_of(run.raw_message)

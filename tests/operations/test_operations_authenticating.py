@@ -1,0 +1,263 @@
+"""What SPF, DKIM and DMARC say about a message of the inbox: asked once, within two seconds."""
+
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.logger import LogEvent
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.authentication import Authentication
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.core.content import HeaderSummary, MessageContent
+from mailcheck.core.cursors import Position
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
+from mailcheck.core.instants import Instant
+from mailcheck.core.messages import MessageSummary, StoredMessage
+from mailcheck.operations.authenticate_message import RECENT, AuthenticateMessage
+from mailcheck.operations.score_mail import ScoringSettings
+from tests.fakes.mail_signer import ED25519, RSA
+from tests.fakes.memory_zone import MemoryZone
+from tests.operations.scored_mails import MAIL, received, zone_with
+from tests.web.lanes import FaultyLane
+
+SIGNED = RSA.sign(MAIL)
+
+
+class Mails:
+    """The part of the store that gives bytes; counts how often."""
+
+    def __init__(self) -> None:
+        self.raw: dict[DeliveryId, bytes] = {}
+        self.reads = 0
+
+    def raw_message(self, delivery_id: DeliveryId) -> Any:
+        """Give a mail."""
+        from twisted.internet.defer import succeed
+
+        self.reads += 1
+        return succeed(self.raw.get(delivery_id))
+
+
+class Desk:
+    """The operation, over a zone and a clock of the test."""
+
+    def __init__(self, zone: MemoryZone | None = None) -> None:
+        self.clock = Clock()
+        self.zone = zone or zone_with()
+        self.lane = FaultyLane()
+        self.mails = Mails()
+        self.operation = AuthenticateMessage(
+            self.mails,  # type: ignore[arg-type]
+            lambda: self.zone,
+            self.lane,
+            ScoringSettings("mailcheck.example", allow_private=False, offers_tls=lambda _: True),
+            self.clock,
+        )
+
+    def message(
+        self, raw_message: bytes = SIGNED, number: int = 1, **changes: Any
+    ) -> StoredMessage:
+        """Store a message."""
+        mail = received(raw_message=raw_message, **changes)
+        delivery = DeliveryId(f"delivery {number}")
+        self.mails.raw[delivery] = raw_message
+        header = raw_message.partition(b"\r\n\r\n")[0].decode("latin-1")
+        names = [line.partition(":")[0] for line in header.split("\r\n") if line[:1].strip()]
+        summary = MessageSummary(
+            id=MessageId("m"),
+            account_id=AccountId("a"),
+            delivery_id=delivery,
+            position=Position(1),
+            recipient="dev-a@mailcheck.example",
+            tag="",
+            header=HeaderSummary("", "", ""),
+            size=len(raw_message),
+            received_at=mail.received_at,
+            expires_at=Instant(mail.received_at + 1),
+            share_token="",
+        )
+        header_list = tuple((name, "") for name in names)
+        content = MessageContent(header_list, "", "", (), (), None, (), (), ())
+        return StoredMessage(summary, mail.envelope_sender, mail.session, content)
+
+    def ask(self, message: StoredMessage) -> Deferred[Authentication]:
+        """Ask."""
+        return Deferred.fromCoroutine(self.operation.of(message))
+
+    def of(self, message: StoredMessage) -> Authentication:
+        """Ask, and give what is known by now."""
+        results: list[Any] = []
+        self.ask(message).addBoth(results.append)
+        assert results, "not answered yet"
+        if hasattr(results[0], "raiseException"):
+            results[0].raiseException()
+        found: Authentication = results[0]
+        return found
+
+
+def words(found: Authentication) -> tuple[str, list[str], str]:
+    """Give the results."""
+    signatures = [one.result.value for one in found.dkim.signatures]
+    return found.spf.mail_from.result.value, signatures, found.dmarc.result.value
+
+
+def test_a_sender_who_does_everything_right() -> None:
+    """SPF, every signature and DMARC are judged as in a report."""
+    desk = Desk()
+    found = desk.of(desk.message(ED25519.sign(SIGNED)))
+    assert words(found) == ("pass", ["pass", "pass"], "pass")
+    assert found.dmarc.is_spf_aligned
+    assert found.dmarc.is_dkim_aligned
+
+
+def test_a_forged_mail() -> None:
+    """A mail from elsewhere, altered on its way, fails by all three."""
+    desk = Desk()
+    found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="8.8.4.99"))
+    assert words(found) == ("fail", ["fail"], "fail")
+
+
+def test_nothing_is_asked_of_an_unsigned_mail_from_a_private_address() -> None:
+    """Its results are none and say why: no question, no read, no work."""
+    desk = Desk()
+    for client_ip in ("127.0.0.1", "10.0.0.5", "::1", "nonsense"):
+        found = desk.of(desk.message(MAIL, hash(client_ip), client_ip=client_ip))
+        assert words(found) == ("none", [], "none")
+        assert client_ip in found.spf.mail_from.explanation
+        assert client_ip in found.dmarc.explanation
+    assert (desk.zone.asked, desk.mails.reads, desk.lane.calls) == ([], 0, 0)
+
+
+def test_a_signature_is_verified_wherever_it_comes_from() -> None:
+    """A signed mail from a private address has DKIM and DMARC; SPF is not asked."""
+    desk = Desk()
+    found = desk.of(desk.message(client_ip="10.0.0.5"))
+    assert words(found) == ("none", ["pass"], "pass")
+    assert ("sender.example", "TXT") not in desk.zone.asked_pairs
+
+
+def test_a_bad_signature_from_a_private_address_says_nothing_about_dmarc() -> None:
+    """SPF might have vouched for it: DMARC could not be determined, which is never a fail."""
+    desk = Desk()
+    found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="10.0.0.5"))
+    assert words(found) == ("none", ["fail"], "temperror")
+
+
+def test_it_is_asked_once() -> None:
+    """The second reader gets what the first one got; who asks meanwhile shares the questions."""
+    desk = Desk(zone_with(silent=["sender.example"]))
+    message = desk.message()
+    first, second = desk.ask(message), desk.ask(message)
+    asked = len(desk.zone.asked)
+    assert desk.mails.reads == 1
+    desk.clock.advance(2)
+    assert first.called
+    assert second.called
+    desk.zone.silent.clear()
+    known = desk.of(message)
+    assert words(known) == ("pass", ["pass"], "pass")
+    assert len(desk.zone.asked) > asked
+    asked = len(desk.zone.asked)
+    assert desk.of(desk.message()) is known
+    assert len(desk.zone.asked) == asked
+
+
+def test_what_does_not_answer_is_not_known_and_not_kept() -> None:
+    """After two seconds what is not known is temperror; the next reader asks again."""
+    desk = Desk(zone_with(silent=["sender.example", RSA.key_name]))
+    message = desk.message()
+    waiting = desk.ask(message)
+    results: list[Any] = []
+    waiting.addBoth(results.append)
+    desk.clock.advance(1.9)
+    assert not results
+    desk.clock.advance(0.2)
+    (found,) = results
+    assert words(found) == ("temperror", ["temperror"], "temperror")
+    desk.zone.silent.clear()
+    assert words(desk.of(message)) == ("pass", ["pass"], "pass")
+    assert not desk.clock.getDelayedCalls()
+
+
+@pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.REFUSED, DnsStatus.TIMEOUT])
+def test_a_failure_of_dns_is_not_kept(status: DnsStatus) -> None:
+    """Nor is what DNS refused to tell."""
+    desk = Desk(zone_with(failing={("_dmarc.sender.example", "TXT"): status}))
+    message = desk.message()
+    assert words(desk.of(message)) == ("pass", ["pass"], "temperror")
+    desk.zone.failing.clear()
+    assert words(desk.of(message)) == ("pass", ["pass"], "pass")
+
+
+def test_work_that_takes_too_long() -> None:
+    """A signature that is not verified within two seconds is temperror, never none."""
+    desk = Desk()
+    desk.lane.is_slow = True
+    message = desk.message()
+    results: list[Any] = []
+    desk.ask(message).addBoth(results.append)
+    desk.clock.advance(2)
+    (found,) = results
+    assert words(found) == ("pass", ["temperror"], "pass")
+    desk.lane.catch_up()
+    assert words(desk.of(message)) == ("pass", ["pass"], "pass")
+
+
+def test_a_large_header_is_read_elsewhere() -> None:
+    """A header over 64 KiB does not hold up the others; unread in time it is not known."""
+    raw = SIGNED.replace(b"\r\n\r\n", b"\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n", 1)
+    desk = Desk()
+    desk.lane.is_slow = True
+    results: list[Any] = []
+    desk.ask(desk.message(raw)).addBoth(results.append)
+    desk.clock.advance(2)
+    assert words(results[0]) == ("pass", ["temperror"], "temperror")
+    desk.lane.catch_up()
+    assert words(desk.of(desk.message(raw))) == ("pass", ["pass"], "pass")
+
+
+def test_a_message_that_goes_meanwhile() -> None:
+    """A message whose bytes are gone is not there."""
+    desk = Desk()
+    message = desk.message()
+    desk.mails.raw.clear()
+    with pytest.raises(MessageNotFound):
+        desk.of(message)
+
+
+def test_a_fault_of_ours_hides_no_message(logged_failures: list[LogEvent]) -> None:
+    """A crash is logged, and the results are not known."""
+    desk = Desk()
+    desk.lane.fault = RuntimeError("a bug")
+    assert words(desk.of(desk.message())) == ("temperror", ["temperror"], "temperror")
+    assert len(logged_failures) == 1
+    desk.lane.fault = None
+    assert words(desk.of(desk.message())) == ("pass", ["pass"], "pass")
+
+
+def test_few_are_kept() -> None:
+    """The longest unread results are forgotten first."""
+    desk = Desk()
+    first = desk.of(desk.message(number=0))
+    for number in range(1, RECENT):
+        desk.of(desk.message(MAIL, number, client_ip="127.0.0.1"))
+    assert desk.of(desk.message(number=0)) is first
+    desk.of(desk.message(MAIL, RECENT, client_ip="127.0.0.1"))
+    desk.of(desk.message(MAIL, RECENT + 1, client_ip="127.0.0.1"))
+    reads = desk.mails.reads
+    assert desk.of(desk.message(number=0)) is first
+    assert desk.mails.reads == reads
+    for number in range(RECENT):
+        desk.of(desk.message(MAIL, 2 * RECENT + number, client_ip="127.0.0.1"))
+    assert desk.of(desk.message(number=0)) is not first
+
+
+@pytest.mark.parametrize("raw", [b"", b"\r\n", b"From: \xff\r\n", b"DKIM-Signature: v=1\r\n\r\n"])
+def test_any_bytes(raw: bytes) -> None:
+    """Any mail has results; AuthResult has no other words."""
+    desk = Desk()
+    found = desk.of(desk.message(raw))
+    assert found.dmarc.result in AuthResult

@@ -1,0 +1,85 @@
+"""``authentication`` of a message that is read: information about its sender (DECISIONS.md 4)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.operations.scored_mails import MAIL, received
+from tests.web.mcp.agent import Agent
+from tests.web.scored_house import ScoredHouse
+
+
+@pytest.fixture
+def scored() -> Iterator[ScoredHouse]:
+    """A house over the zone of a perfect sender."""
+    scored = ScoredHouse()
+    yield scored
+    scored.close()
+
+
+def read(scored: ScoredHouse) -> Any:
+    """Read the newest message."""
+    (message, *_) = scored.house.get("/inbox/messages").json["messages"]
+    return scored.house.get(f"/inbox/messages/{message['id']}").json
+
+
+def test_a_message_says_who_vouches_for_it(scored: ScoredHouse) -> None:
+    """A message read by its id has the results of SPF, DKIM and DMARC, like those of a report."""
+    scored.deliver(scored.house.address())
+    found = read(scored)["authentication"]
+    assert found["spf"]["result"] == "pass"
+    assert found["spf"]["ip"] == "8.8.4.10"
+    assert [one["result"] for one in found["dkim"]] == ["pass"]
+    assert (found["dmarc"]["result"], found["dmarc"]["policy"]) == ("pass", "reject")
+    _, report = scored.scored()
+    checks = report["checks"]
+    assert found["dkim"] == checks["dkim"]["signatures"]
+    for name in ("spf", "dmarc"):
+        assert {key: checks[name][key] for key in found[name]} == found[name]
+
+
+def test_an_agent_is_told_the_same(scored: ScoredHouse) -> None:
+    """get_message has the results too, in short in its text."""
+    scored.deliver(scored.house.address())
+    message = read(scored)
+    agent = Agent(scored.house)
+    shown = agent.use("get_message", id=message["id"])["message"]
+    assert shown["authentication"] == message["authentication"]
+    text = agent.call("get_message", {"id": message["id"]}).result["content"][0]["text"]
+    assert "SPF pass, DKIM pass, DMARC pass." in text
+
+
+def test_only_who_reads_asks(scored: ScoredHouse) -> None:
+    """Receiving, waiting and listing ask nothing; however many read, it is asked once."""
+    pending = scored.house.ask("GET", "/inbox/wait")
+    scored.deliver(scored.house.address())
+    assert "authentication" not in pending.answer().json
+    assert "authentication" not in scored.house.get("/inbox/messages").json["messages"][0]
+    assert scored.zone.asked == []
+    first = read(scored)
+    asked = len(scored.zone.asked)
+    assert asked
+    assert read(scored) == first
+    assert len(scored.zone.asked) == asked
+
+
+def test_mail_from_a_laptop_asks_nothing(scored: ScoredHouse) -> None:
+    """Unsigned mail from a private address has the results none, and why."""
+    scored.deliver(scored.house.address(), received(raw_message=MAIL, client_ip="127.0.0.1"))
+    found = read(scored)["authentication"]
+    assert (found["spf"]["result"], found["dkim"], found["dmarc"]["result"]) == ("none", [], "none")
+    assert "127.0.0.1" in found["spf"]["detail"]
+    assert scored.zone.asked == []
+
+
+def test_a_silent_name_server_holds_nobody_up(scored: ScoredHouse) -> None:
+    """After two seconds the message comes all the same."""
+    scored.zone.silent.add("sender.example")
+    scored.deliver(scored.house.address())
+    (message,) = scored.house.get("/inbox/messages").json["messages"]
+    pending = scored.house.ask("GET", f"/inbox/messages/{message['id']}")
+    scored.house.pass_time(1.9)
+    assert not pending.is_answered
+    scored.house.pass_time(0.2)
+    assert pending.answer().json["authentication"]["spf"]["result"] == "temperror"
