@@ -17,7 +17,7 @@ from mailcheck.checks.mail_quality.link_findings import judge_links
 from mailcheck.checks.mail_quality.receiver_evidence import start_evidence
 from mailcheck.checks.mail_quality.receiver_rules import Checklist, judge_by_receivers
 from mailcheck.checks.mail_quality.transport_findings import is_smtputf8, judge_transport
-from mailcheck.checks.mail_quality.unsubscribe_findings import judge_unsubscribe
+from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, judge_unsubscribe
 from mailcheck.checks.mail_quality.weights import cap_format
 from mailcheck.checks.mx.verdicts import MxVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -50,10 +50,17 @@ def _keyword(line: str) -> bool:
 
 
 def signed_fields(dkim: DkimOfMail) -> Set[str] | None:
-    """Give the fields that valid signatures cover; nothing when that could not be determined."""
-    if not dkim.is_determined:
+    """Give the fields that a valid signature covers.
+
+    One signature has to cover both fields of a one-click unsubscribe (RFC 8058
+    4), so it is that one's where there is one. Nothing when it could not be
+    determined: a signature that may be valid could be that one.
+    """
+    covered = [set(one.header.signed_fields) for one in dkim.passing]
+    complete = [fields for fields in covered if fields >= MUST_BE_SIGNED]
+    if not complete and not all(one.result.is_determined for one in dkim.signatures):
         return None
-    return {name for one in dkim.passing for name in one.header.signed_fields}
+    return next(iter([*complete, *covered]), set())
 
 
 def judge_quality(

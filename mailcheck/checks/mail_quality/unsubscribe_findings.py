@@ -34,8 +34,14 @@ class OneClick(Enum):
 
 
 def is_bulk_looking(facts: MailFacts) -> bool:
-    """Tell whether a mail looks like one of many: a List-* field, or Precedence."""
-    return bool(facts.bulk.list_fields) or facts.bulk.precedence in BULK_PRECEDENCE
+    """Tell whether a mail looks like one of many: a List-* field, or Precedence.
+
+    An automatic reply (RFC 3834 5) says ``Precedence: bulk`` so as not to be
+    answered: it is one mail to one person.
+    """
+    is_reply = facts.bulk.auto_submitted.lower().startswith("auto-replied")
+    says_bulk = facts.bulk.precedence in BULK_PRECEDENCE and not is_reply
+    return bool(facts.bulk.list_fields) or says_bulk
 
 
 def find_one_click(facts: MailFacts, signed_fields: Set[str] | None) -> OneClick:

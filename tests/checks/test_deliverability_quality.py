@@ -1,0 +1,58 @@
+"""Which signed fields count for one-click unsubscribe, and who needs one."""
+
+from dataclasses import replace
+
+import pytest
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.quality import signed_fields
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
+from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, is_bulk_looking
+from tests.checks.mail_evidence import dkim, signature
+
+
+def covering(*names: str, result: AuthResult = AuthResult.PASS) -> SignatureOfMail:
+    """Give a signature that covers these fields."""
+    made = signature(result)
+    return replace(made, header=replace(made.header, signed_fields=names))
+
+
+WHOLE = covering("from", *MUST_BE_SIGNED)
+HALF, OTHER_HALF = (covering("from", name) for name in sorted(MUST_BE_SIGNED))
+SILENT = covering("from", *MUST_BE_SIGNED, result=AuthResult.TEMPERROR)
+BROKEN = covering("from", *MUST_BE_SIGNED, result=AuthResult.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("signatures", "is_covered"),
+    [
+        (dkim(WHOLE), True),
+        (dkim(HALF, WHOLE), True),
+        (dkim(SILENT, WHOLE), True),
+        (dkim(HALF, OTHER_HALF), False),
+        (dkim(BROKEN), False),
+        (dkim(), False),
+        (dkim(HALF, SILENT), None),
+        (dkim(SILENT), None),
+    ],
+)
+def test_one_signature_covers_both_fields(signatures: DkimOfMail, is_covered: bool | None) -> None:
+    """One valid signature has to cover both; one that can't be judged yet is no "no"."""
+    fields = signed_fields(signatures)
+    assert (None if fields is None else fields >= MUST_BE_SIGNED) is is_covered
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_bulk"),
+    [
+        (b"Precedence: bulk\r\n", True),
+        (b"Precedence: bulk\r\nAuto-Submitted: auto-replied\r\n", False),
+        (b"Precedence: bulk\r\nAuto-Submitted: auto-generated\r\n", True),
+        (b"List-Id: <a.example>\r\nAuto-Submitted: auto-replied\r\n", True),
+        (b"Subject: Hello\r\n", False),
+    ],
+)
+def test_who_looks_like_bulk(fields: bytes, is_bulk: bool) -> None:
+    """A mailing says so of itself; an automatic reply is one mail to one person."""
+    assert is_bulk_looking(read_mail(fields + b"\r\nHello\r\n")) is is_bulk
