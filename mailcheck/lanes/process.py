@@ -29,6 +29,9 @@ LENGTH = struct.Struct(">Q")
 
 CHILD = "mailcheck.lanes.child"
 
+MAX_DIRECT = 65_536
+"""Octets that are worth a try to write at once: as many as a pipe holds."""
+
 REQUESTS, ANSWERS, ERRORS = 0, 1, 2
 """The child's file descriptors."""
 
@@ -92,28 +95,32 @@ class _Child(ProcessProtocol):
 
     def ask(self, call: Callable[[], Any]) -> Deferred[Any]:
         request = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
-        self._send(LENGTH.pack(len(request)) + request)
+        self._send(LENGTH.pack(len(request)), request)
         answer: Deferred[Any] = Deferred()
         self._asked.append(answer)
         return answer
 
-    def _send(self, frame: bytes) -> None:
-        """Write a frame at once where the pipe takes it.
+    def _send(self, length: bytes, request: bytes) -> None:
+        """Write a frame, at once where the pipe takes it.
 
         Through the pipe's own buffer it would wait for the reactor's next round,
         which changes what is watched four times for it.
         """
         pipe = self.transport.pipes.get(REQUESTS)
-        if not self._asked:
-            # All that was sent has been answered, so nothing waits in the buffer.
-            self._is_direct = pipe is not None
-        if self._is_direct:
-            sent = pipe.writeSomeData(frame)
-            if sent == len(frame):
-                return
+        # When all that was sent has been answered nothing waits in the buffer.
+        is_direct = pipe is not None and (self._is_direct or not self._asked)
+        self._is_direct = is_direct and len(request) <= MAX_DIRECT
+        if not self._is_direct:
+            # Two writes: to put a large mail behind its length would copy it once more.
+            self.transport.writeToChild(REQUESTS, length)
+            self.transport.writeToChild(REQUESTS, request)
+            return
+        frame = length + request
+        sent = pipe.writeSomeData(frame)
+        if sent != len(frame):
             self._is_direct = False
-            frame = frame[sent:] if isinstance(sent, int) else frame
-        self.transport.writeToChild(REQUESTS, frame)
+            rest = frame[sent:] if isinstance(sent, int) else frame
+            self.transport.writeToChild(REQUESTS, rest)
 
     def finish(self) -> Deferred[None]:
         if not self.has_ended:
