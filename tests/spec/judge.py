@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 from urllib.parse import unquote
 
+from tests.spec.description import described_path, description_problems, load_document
 from tests.spec.inbox_shapes import ERROR
 from tests.spec.routes import API, REFUSALS, ROUTES, Bodies, Body, Route
 from tests.spec.shapes import Bytes
@@ -39,10 +40,21 @@ def judge_response(method: str, path: str, answer: Judged) -> None:
         *_header_problems(answer, is_metered),
         *_body_problems(method, answer, _bodies(method, decoded, is_metered, answer)),
     ]
+    if is_metered and not problems:
+        problems = list(_described_problems(method, decoded.removeprefix(API), answer))
     if problems:
         shown = answer.body[:400].decode("utf-8", "replace")
         lines = "\n  ".join(problems)
         raise BrokenPromise(f"{method} {path} -> {answer.status}\n  {lines}\n{shown}")
+
+
+def _described_problems(method: str, path: str, answer: Judged) -> Iterator[str]:
+    """Hold an answer that keeps to the tables against the service's own description too."""
+    described = described_path(path, load_document())
+    value = None
+    if answer.body and _JSON.fullmatch(answer.headers.get("content-type", "")):
+        value = read_json(answer.body)
+    yield from description_problems(method, described, answer, value)
 
 
 def _decode(path: str) -> str:

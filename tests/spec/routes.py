@@ -87,6 +87,17 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
         404: ERROR,
     },
     ("POST", f"{_MESSAGE_PATH}/share"): {200: SHARE, 404: ERROR},
+    # DECISIONS.md section 1
+    ("GET", "/openapi.json"): {
+        200: shape(
+            {
+                "type": "object",
+                "required": ["openapi", "info", "servers", "paths", "components"],
+                "properties": {"openapi": {"type": "string", "pattern": "^3[.]1[.]"}},
+            }
+        ),
+        304: Bytes("application/json; charset=utf-8", is_from_mail=False),
+    },
     # DECISIONS.md section 3
     ("GET", "/test"): {200: TESTS},
     ("GET", f"{_TEST_PATH}/wait"): {200: TEST, 404: ERROR, 408: TEST_WAITED_FOR},

@@ -27,7 +27,7 @@ def test_an_unknown_path_is_404(house: House, path: str) -> None:
     assert (answer.status, answer.json["error"]) == (404, f"there is nothing at /api/v1{path}")
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/api", "/api/v2/inbox", "/share", "/clients/x"])
+@pytest.mark.parametrize("path", ["/nowhere", "/apis", "/api/v2/inbox", "/share", "/clients/x"])
 def test_an_unknown_page_is_404(house: House, path: str) -> None:
     """So is one beside the API."""
     answer = house.open(path).answer()

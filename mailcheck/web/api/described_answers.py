@@ -6,7 +6,7 @@ from mailcheck.web.errors import TRY_AGAIN
 from mailcheck.web.request_bodies import MAX_BODY
 from mailcheck.wire.openapi import Answer, Body
 from mailcheck.wire.schemas import Schema, text, whole_number
-from mailcheck.wire.schemas_inbox import CRASH, ERROR, INTERRUPTED
+from mailcheck.wire.schemas_inbox import CRASH, ERROR
 
 TAGS: Mapping[str, str] = {
     "Inbox": "Mail that your software sent: take an address, wait for what comes, read it. "
@@ -63,7 +63,7 @@ REFUSALS: Mapping[int, Answer] = {
     503: Answer(
         "The service is overloaded, shuts down, or its store does not answer: ask again after "
         f"Retry-After ({TRY_AGAIN} s).",
-        [Body(INTERRUPTED, "unavailable")],
+        [Body(ERROR, "unavailable")],
         _RETRY_AFTER,
     ),
 }

@@ -1,7 +1,13 @@
 """The REST API as a page to read, rendered from the very document that programs get."""
 
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
-from mailcheck.web.dashboard.api_view import view_groups, view_responses, view_schemas
+from mailcheck.web.dashboard.api_view import (
+    list_limits,
+    view_groups,
+    view_prose,
+    view_responses,
+    view_schemas,
+)
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.replies import Reply
@@ -25,7 +31,8 @@ class ApiPages:
         return self._renderer.page(
             visit,
             "api.html",
-            info=document["info"],
+            prose=view_prose(document),
+            limits=list_limits(document),
             base_url=visit.urls.base_url,
             document_url=visit.urls.base_url + DOCUMENT_PATH,
             groups=view_groups(document),

@@ -97,6 +97,17 @@ def view_groups(document: Mapping[str, Any]) -> list[GroupView]:
     ]
 
 
+def view_prose(document: Mapping[str, Any]) -> list[Markup]:
+    """List the paragraphs about the API as a whole."""
+    lines = document["info"]["description"].splitlines()
+    return [code_words(line.removeprefix("* ")) for line in lines if line]
+
+
+def list_limits(document: Mapping[str, Any]) -> list[str]:
+    """List the header fields of every answer."""
+    return list(document["components"]["headers"])
+
+
 def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
     """List the answers that operations share, with their names, by status."""
     found = document["components"]["responses"]

@@ -1,0 +1,157 @@
+"""What the API's own description (OpenAPI) promises; every answer in a test must keep to it too.
+
+Objects are closed here: an answer with a field that is not described fails, so
+that the description can't fall behind. Clients must expect more fields.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol
+
+from jsonschema import Draft202012Validator, FormatChecker
+
+from tests.spec.shapes import StrictValidator, is_calendar_date, is_timestamp, is_uuid_shaped
+
+FORMATS = FormatChecker(formats=())
+FORMATS.checks("date-time")(is_timestamp)
+FORMATS.checks("date")(is_calendar_date)
+FORMATS.checks("uuid")(is_uuid_shaped)
+
+_RESPONSES = "#/components/responses/"
+_HEADERS = "#/components/headers/"
+
+Described = Mapping[str, Any]
+
+
+class Answered(Protocol):
+    """What is looked at of a response; header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@cache
+def load_document() -> Described:
+    """Give the document as a client gets it."""
+    from tests.house import House, config_in_memory, result_of  # it judges its answers by this
+
+    house = House(config_in_memory())
+    pending = house.open("/api/v1/openapi.json")
+    assert pending.is_answered
+    body = house.stub.content(pending.answers[0])
+    house.stub.flush()
+    document: Described = json.loads(result_of(body))
+    house.close()
+    return document
+
+
+def description_problems(
+    method: str, path: str | None, answer: Answered, value: Any
+) -> Iterator[str]:
+    """Say what of an answer is not as described.
+
+    :param path: as it is described, below the base URL; nothing for a path that leads nowhere.
+    :param value: the body where it is JSON.
+    """
+    document = load_document()
+    response = _find_response(document, method, path, str(answer.status))
+    if response is None:
+        yield f"the description has no {answer.status} of {method} {path}"
+        return
+    yield from _header_problems(document, response, answer.headers)
+    contents = response.get("content", {})
+    if not contents:
+        return
+    media_type = answer.headers.get("content-type", "").partition(";")[0]
+    content = contents.get(media_type, contents.get("*/*"))
+    if content is None:
+        yield f"{media_type} is not described"
+    elif "schema" in content and method != "HEAD":
+        for error in _validator(document, content["schema"]).iter_errors(value):
+            yield f"not as described: {error.json_path}: {error.message[:300]}"
+
+
+def _find_response(
+    document: Described, method: str, path: str | None, status: str
+) -> Described | None:
+    shared = document["components"]["responses"]
+    methods = document["paths"].get(path, {})
+    operation = methods.get("get" if method == "HEAD" else method.lower())
+    if operation is None:
+        wrong = {"405": "MethodNotAllowed"} if methods else {"404": "NotFound"}
+        found: Described | None = shared.get({**_refusals(document), **wrong}.get(status, ""))
+        return found
+    response: Described | None = operation["responses"].get(status)
+    if response is not None and "$ref" in response:
+        response = shared[response["$ref"].removeprefix(_RESPONSES)]
+    return response
+
+
+def _refusals(document: Described) -> dict[str, str]:
+    """Give the names of the answers that all operations share, by status."""
+    return {
+        status: response["$ref"].removeprefix(_RESPONSES)
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for status, response in operation["responses"].items()
+        if "$ref" in response
+    }
+
+
+def _header_problems(
+    document: Described, response: Described, headers: Mapping[str, str]
+) -> Iterator[str]:
+    for name, header in response.get("headers", {}).items():
+        if "$ref" in header:
+            header = document["components"]["headers"][header["$ref"].removeprefix(_HEADERS)]
+        sent = headers.get(name.lower())
+        if sent is None:
+            yield f"{name} is described and not sent"
+            continue
+        value = int(sent) if header["schema"]["type"] == "integer" else sent
+        for error in Draft202012Validator(header["schema"]).iter_errors(value):
+            yield f"{name} is not as described: {error.message}"
+
+
+_VALIDATORS: dict[int, Any] = {}
+
+
+def _validator(document: Described, schema: Described) -> Any:
+    """Make a validator of a part of the document, once."""
+    if id(schema) not in _VALIDATORS:
+        whole = {**closed(schema), "components": _closed_components()}
+        _VALIDATORS[id(schema)] = StrictValidator(whole, format_checker=FORMATS)
+    return _VALIDATORS[id(schema)]
+
+
+@cache
+def _closed_components() -> Described:
+    schemas = load_document()["components"]["schemas"]
+    return {"schemas": {name: closed(schema) for name, schema in schemas.items()}}
+
+
+def closed(schema: Any) -> Any:
+    """Give a schema whose objects have nothing beside what it lists."""
+    if isinstance(schema, Mapping):
+        inside = {name: closed(one) for name, one in schema.items()}
+        if schema.get("type") == "object" and schema.get("properties"):
+            inside.setdefault("additionalProperties", False)
+        return inside
+    if isinstance(schema, Sequence) and not isinstance(schema, str):
+        return [closed(one) for one in schema]
+    return schema
+
+
+def described_path(path: str, document: Described) -> str | None:
+    """Find the path of the document that a decoded path below the base URL is one of."""
+    if path in document["paths"]:
+        return path
+    for described in document["paths"]:
+        pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(described))
+        if re.fullmatch(pattern, path):
+            found: str = described
+            return found
+    return None

@@ -1,0 +1,439 @@
+"""The description of the API: valid, complete, true, and where programs look for it."""
+
+import gzip
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from twisted.internet.defer import Deferred
+
+from mailcheck.assembly_skins import Rooms, Skins
+from mailcheck.config_options import WebOptions
+from mailcheck.core.accounts import Caller
+from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.dashboard.api_view import write_command
+from mailcheck.wire.openapi_components import NAMED
+from mailcheck.wire.openapi_examples import load_examples
+from mailcheck.wire.parameters import Query
+from tests.house import Answer, House, config_in_memory, counted_bytes, run
+from tests.spec.description import FORMATS, closed, description_problems, load_document
+from tests.spec.judge import BrokenPromise, judge_response
+from tests.spec.routes import API, ROUTES
+from tests.spec.shapes import Shape, StrictValidator
+from tests.web.checking import checking_house, zone_with
+from tests.web.raw_http import RawHttp
+
+DOCUMENT = load_document()
+
+OPERATIONS: dict[str, tuple[str, str, Any]] = {
+    operation["operationId"]: (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+
+PROMISES = {
+    (route.method, route.path.removeprefix(API)): route for route in ROUTES if route.is_metered
+}
+
+BY_ID = pytest.mark.parametrize("name", OPERATIONS)
+
+
+def fetch(house: House, **headers: str) -> Answer:
+    """Ask for the document without a key."""
+    return house.ask("GET", "/openapi.json", key=None, headers=headers).answer()
+
+
+def resolved(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference."""
+    while "$ref" in part:
+        found: Any = DOCUMENT
+        for step in part["$ref"].removeprefix("#/").split("/"):
+            found = found[step]
+        part = found
+    return part
+
+
+def validator(schema: Any) -> StrictValidator:
+    """Make a validator of a part of the document that lets no other fields through."""
+    return StrictValidator(
+        {**closed(schema), "components": closed(DOCUMENT["components"])}, format_checker=FORMATS
+    )
+
+
+def bodies(operation: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """List status and content of every answer in JSON."""
+    for status, response in operation["responses"].items():
+        content = resolved(response).get("content", {}).get("application/json")
+        if content is not None:
+            yield status, content
+
+
+def test_the_document_is_valid() -> None:
+    """It is OpenAPI 3.1, by the validator of that specification."""
+    assert [str(error) for error in OpenAPIV31SpecValidator(DOCUMENT).iter_errors()] == []
+    for schema in DOCUMENT["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    """The routes of the tables, which every answered route must be in, are those described."""
+    assert {(method, path) for method, path, _ in OPERATIONS.values()} == set(PROMISES)
+
+
+def test_a_route_without_a_description_can_not_be_written() -> None:
+    """Nobody forgets it: the code does not run without one."""
+
+    async def handle(_: Call) -> Any:
+        raise NotImplementedError
+
+    with pytest.raises(TypeError, match="operation"):
+        Route("GET", "/novelty", handle)  # type: ignore[call-arg]
+
+
+@BY_ID
+def test_the_statuses_are_those_promised(name: str) -> None:
+    """Each status that the tables give a route is described, and no other."""
+    method, path, operation = OPERATIONS[name]
+    promised = {str(status) for status in PROMISES[method, path].bodies}
+    described = set(operation["responses"])
+    if name == "getDescription":
+        assert described == {"200", "304"}
+    else:
+        assert described == promised
+
+
+@BY_ID
+def test_the_fields_are_those_promised(name: str) -> None:
+    """What the tables require is required, and no field is described that they do not have."""
+    method, path, operation = OPERATIONS[name]
+    for status, content in bodies(operation):
+        found = PROMISES[method, path].bodies[int(status)]
+        alternatives = found if isinstance(found, tuple) else (found,)
+        shapes = [one for one in alternatives if isinstance(one, Shape)]
+        if len(shapes) == 1 and name != "getDescription":
+            assert list(differences(shapes[0].schema, content["schema"], status)) == []
+
+
+def differences(promised: Any, described: Any, where: str) -> Iterator[str]:
+    """Compare a table with a described schema, as deep as both go."""
+    promised, described = _object(promised), _object(resolved(described))
+    if "items" in promised and "items" in described:
+        yield from differences(promised["items"], described["items"], f"{where}[]")
+    if "properties" not in promised:
+        return
+    fields, others = promised["properties"], described.get("properties", {})
+    if promised.get("additionalProperties") is False and not set(others) <= set(fields):
+        yield f"{where}: {set(others) - set(fields)} stand in no table"
+    if not set(promised["required"]) <= set(described.get("required", ())):
+        yield f"{where}: {set(promised['required']) - set(described['required'])} not required"
+    for field in set(fields) & set(others):
+        yield from differences(fields[field], others[field], f"{where}.{field}")
+
+
+def _object(schema: Any) -> Any:
+    """Take the object or list out of what may be null too."""
+    for one in schema.get("anyOf", ()):
+        one = resolved(one)
+        if one.get("type") in ("object", "array"):
+            return one
+    return schema
+
+
+@BY_ID
+def test_examples_are_real(name: str) -> None:
+    """Each body has an example; it keeps to its schema, and to the table of the route."""
+    method, path, operation = OPERATIONS[name]
+    if name == "getDescription":
+        return
+    asked = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    if asked is not None:
+        validator(asked["schema"]).validate(asked["example"])
+    for status, content in bodies(operation):
+        assert list(validator(content["schema"]).iter_errors(content["example"])) == [], status
+        found = PROMISES[method, path].bodies[int(status)]
+        alternatives = found if isinstance(found, tuple) else (found,)
+        shapes = [one for one in alternatives if isinstance(one, Shape)]
+        assert any(not one.problems(content["example"]) for one in shapes), status
+
+
+def test_every_example_is_used() -> None:
+    """The file holds no examples of what is gone."""
+    written = [
+        content["example"]
+        for responses in (
+            *(operation["responses"] for _, _, operation in OPERATIONS.values()),
+            DOCUMENT["components"]["responses"],
+        )
+        for response in responses.values()
+        for content in response.get("content", {}).values()
+        if "example" in content
+    ]
+    requests = [operation.get("requestBody") for _, _, operation in OPERATIONS.values()]
+    written += [one["content"]["application/json"]["example"] for one in requests if one]
+    assert [name for name, example in load_examples().items() if example not in written] == []
+
+
+def test_every_named_schema_is_used() -> None:
+    """No type is published that nothing refers to."""
+    text = str(DOCUMENT)
+    assert [name for name in NAMED if f"'#/components/schemas/{name}'" not in text] == []
+
+
+def test_links_lead_to_operations() -> None:
+    """A link names an operation and parameters that it has."""
+    for _, _, operation in OPERATIONS.values():
+        for response in operation["responses"].values():
+            for link in resolved(response).get("links", {}).values():
+                _, _, target = OPERATIONS[link["operationId"]]
+                assert set(link["parameters"]) <= {one["name"] for one in target["parameters"]}
+
+
+class Noted(dict[str, Sequence[str]]):
+    """Parameters that note which of them are read."""
+
+    def __init__(self, values: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(values)
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Give a parameter."""
+        self.read.add(name)
+        return super().get(name, default)
+
+
+@pytest.fixture
+def checking() -> Iterator[House]:
+    """A house whose DNS is written down."""
+    house = checking_house(zone_with({}))
+    yield house
+    house.close()
+
+
+def routes_of(house: House) -> Sequence[Route]:
+    """List the routes of a house."""
+    built = house.assembly
+    rooms = Rooms(built.inbox, built.checks, built.tests, built.scoring, built._lanes)
+    return Skins(built.config, rooms, built.retention, built.now, counted_bytes()).routes
+
+
+def parameters(operation: Any, place: str) -> dict[str, Any]:
+    """Give the parameters of an operation by name."""
+    return {one["name"]: one for one in operation.get("parameters", ()) if one["in"] == place}
+
+
+def test_every_parameter_that_is_read_is_described(checking: House) -> None:
+    """And every parameter that is described is read, query and path alike."""
+    caller: Caller = run(checking.assembly.authenticator.identify(checking.key))
+    for route in routes_of(checking):
+        described = route.described
+        _, _, operation = OPERATIONS[described.operation.id]
+        query = parameters(operation, "query")
+        required = {name: ["example.com"] for name, one in query.items() if one["required"]}
+        noted = Noted(required)
+        path = dict.fromkeys(("message_id", "test_id", "attachment_id"), "none")
+        urls = checking.assembly.urls
+        call = Call(caller, checking.assembly.now(), Query(noted), path, "", urls)
+        under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
+        under_way.addErrback(lambda _: None)
+        under_way.cancel()
+        if route.operation.id == "waitForMessage":
+            noted.read.discard("q")  # the filter of lists knows it; a wait sets it aside
+        assert noted.read == set(query), described
+        variables = {part[1:-1] for part in described.path.split("/") if part.startswith("{")}
+        assert variables == set(parameters(operation, "path")), described
+
+
+def bad_values(schema: Any) -> Iterator[str]:
+    """List values that a parameter's schema does not let through."""
+    if "minimum" in schema:
+        yield str(schema["minimum"] - 1)
+    if "maximum" in schema:
+        yield str(schema["maximum"] + 1)
+    if "maxLength" in schema:
+        yield "a" * (schema["maxLength"] + 1)
+    if schema.get("type") in ("integer", "number", "boolean"):
+        yield "many"
+    if schema.get("format") == "date-time":
+        yield "yesterday"
+    if schema.get("pattern"):
+        yield "two words"
+
+
+@BY_ID
+def test_what_is_described_as_wrong_is_refused(checking: House, name: str) -> None:
+    """Outside of its described range a parameter is 400, and the error names it."""
+    method, path, operation = OPERATIONS[name]
+    query = parameters(operation, "query")
+    needed = {one["name"]: one["example"] for one in query.values() if one["required"]}
+    target = path.replace("{id}", "none").replace("{testId}", "none")
+    for parameter in query.values():
+        schema = parameter["schema"]
+        values: list[Any] = list(bad_values(schema))
+        if schema.get("type") == "array":
+            values = [["8.8.4.1"] * (schema["maxItems"] + 1), *bad_values(schema["items"])]
+        elif parameter["required"]:
+            values.append("")
+        for value in [*values, *([] if schema.get("type") == "array" else [["1", "2"]])]:
+            asked = urlencode({**needed, parameter["name"]: value}, doseq=True)
+            answer = checking.ask(method, f"{target}?{asked}").answer()
+            assert answer.status == 400, (parameter["name"], value)
+            assert parameter["name"] in answer.json["error"]
+
+
+@BY_ID
+def test_what_is_described_as_right_is_taken(checking: House, name: str) -> None:
+    """Examples and the ends of ranges are no bad requests; the command to copy works."""
+    method, path, operation = OPERATIONS[name]
+    command = write_command(method, "http://127.0.0.1:8080/api/v1" + path, operation)
+    words = shlex.split(command)
+    assert words[0] == "curl"
+    data = words[words.index("-d") + 1].encode() if "-d" in words else None
+    target = urlsplit(words[-1])
+    asked = [target.query]
+    for parameter in parameters(operation, "query").values():
+        schema = parameter["schema"]
+        edges = [schema[edge] for edge in ("minimum", "maximum", "default") if edge in schema]
+        without = [one for one in target.query.split("&") if not one.startswith(parameter["name"])]
+        asked += [
+            "&".join([*without, f"{parameter['name']}={str(edge).lower()}"]) for edge in edges
+        ]
+    for query in asked:
+        pending = checking.open(f"{target.path}?{query}", method, key="", data=data)
+        if not pending.is_answered:
+            checking.pass_time(60)
+        assert pending.answer().status in (200, 404, 408), query
+
+
+def test_it_needs_no_key_and_costs_nothing(house: House) -> None:
+    """Anyone reads it as often as they like; the headers say what the address has left."""
+    for _ in range(100):
+        answer = fetch(house)
+        assert answer.status == 200
+        assert answer.headers["x-ratelimit-remaining"] == "60"
+    assert answer.json == DOCUMENT
+    wrong = house.ask("GET", "/openapi.json", key="wrong").answer()
+    assert (wrong.status, wrong.headers["x-ratelimit-remaining"]) == (200, "60")
+    assert house.get("/inbox", key=None).headers["x-ratelimit-remaining"] == "59"
+    assert fetch(house).headers["x-ratelimit-remaining"] == "59"
+
+
+def test_it_is_sent_once(house: House) -> None:
+    """A client that has it is told so; the tag changes with the document."""
+    answer = fetch(house)
+    tag = answer.headers["etag"]
+    assert answer.headers["cache-control"] == "no-cache"
+    for known in (tag, f'"another", {tag}', "*"):
+        again = fetch(house, **{"If-None-Match": known})
+        assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+    assert fetch(house, **{"If-None-Match": '"another"'}).status == 200
+    other = House(config_in_memory(web=WebOptions(public_url="https://mail.example.org")))
+    assert fetch(other).headers["etag"] != tag
+    other.close()
+
+
+def test_a_304_ends_where_it_ends(house: House) -> None:
+    """Nothing of the body follows it: the next answer on the connection is read properly."""
+    tag = fetch(house).headers["etag"]
+    raw = RawHttp(house)
+    path = "/api/v1/openapi.json"
+    for _ in range(2):
+        raw.send(f"GET {path} HTTP/1.1\r\nHost: a\r\nIf-None-Match: {tag}\r\n\r\n".encode())
+    sent = raw.received()
+    assert sent.count(b"HTTP/1.1 304 ") == 2
+    assert sent.endswith(b"\r\n\r\n")
+
+
+def test_it_is_compressed_for_who_takes_that(house: House) -> None:
+    """The document is long; over the wire it is a tenth of that."""
+    raw = RawHttp(house)
+    raw.send(b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n")
+    head, _, body = raw.received().partition(b"\r\n\r\n")
+    assert b"content-encoding: gzip" in head.lower()
+    assert b"vary: accept-encoding" in head.lower()
+    plain = fetch(house).body
+    assert gzip.decompress(body) == plain
+    assert len(body) < 40_000
+
+
+def test_a_head_and_a_wrong_method(house: House) -> None:
+    """HEAD is answered like GET; what is no reading is refused like anywhere."""
+    assert house.ask("HEAD", "/openapi.json", key=None).answer().status == 200
+    assert house.ask("POST", "/openapi.json").answer().headers["allow"] == "GET, HEAD"
+    assert house.ask("POST", "/openapi.json", key=None).answer().status == 401
+
+
+@pytest.mark.parametrize(
+    ("public_url", "headers", "server"),
+    [
+        ("", {}, "http://127.0.0.1:8080/api/v1"),
+        ("https://mail.example.org/mc", {}, "https://mail.example.org/mc/api/v1"),
+        ("", {"X-Forwarded-Proto": "https", "Host": "mc.example"}, "https://mc.example/api/v1"),
+    ],
+)
+def test_the_server_is_where_the_client_asked(
+    public_url: str, headers: dict[str, str], server: str
+) -> None:
+    """A generated client calls the service by the address that it was found at."""
+    web = WebOptions(public_url=public_url, trusted_proxies=("127.0.0.1/32",))
+    house = House(config_in_memory(web=web))
+    fields = [f"{name}: {value}" for name, value in headers.items() if name != "Host"]
+    raw = RawHttp(house)
+    host = headers.get("Host", "127.0.0.1:8080")
+    lines = ["GET /api/v1/openapi.json HTTP/1.1", f"Host: {host}", *fields, "", ""]
+    raw.send("\r\n".join(lines).encode())
+    answer = raw.answers(("GET", "/api/v1/openapi.json"))[0]
+    assert answer.json["servers"] == [{"url": server}]
+    assert answer.json["externalDocs"]["url"] == server.replace("/api/v1", "/api")
+    house.close()
+
+
+def test_names_that_clients_make_up_fill_no_memory() -> None:
+    """Documents are kept for a few names only, however many a proxy passes on."""
+    house = House(config_in_memory(web=WebOptions(trusted_proxies=("127.0.0.1/32",))))
+    for number in range(30):
+        raw = RawHttp(house)
+        raw.send(
+            b"GET /api/v1/openapi.json HTTP/1.1\r\nX-Forwarded-Proto: https\r\n"
+            b"Host: name%d.example\r\n\r\n" % number
+        )
+        answer = raw.answers(("GET", "/api/v1/openapi.json"))[0]
+        assert answer.json["servers"] == [{"url": f"https://name{number}.example/api/v1"}]
+    house.close()
+
+
+def test_answers_are_held_to_it(house: House) -> None:
+    """An answer with a field, a header or a status that is not described fails its test."""
+    answer = house.get("/inbox")
+    for broken in (
+        replace(answer, headers={**answer.headers, "x-ratelimit-remaining": ""}),
+        replace(answer, body=answer.body.replace(b'"tagTotal"', b'"tagsInAll"')),
+        replace(answer, status=418),
+    ):
+        with pytest.raises(BrokenPromise):
+            judge_response("GET", f"{API}/inbox", broken)
+    undescribed = {**answer.json, "novelty": 1}
+    found = description_problems("GET", "/inbox", answer, undescribed)
+    assert any("novelty" in problem for problem in found)
+    headers = {**answer.headers, "x-ratelimit-remaining": "-1"}
+    assert list(
+        description_problems("GET", "/inbox", replace(answer, headers=headers), answer.json)
+    )
+    del headers["x-ratelimit-remaining"]
+    assert list(
+        description_problems("GET", "/inbox", replace(answer, headers=headers), answer.json)
+    )
+    assert list(description_problems("GET", "/inbox", replace(answer, status=404), answer.json))
+
+
+def test_an_operation_is_described_in_words() -> None:
+    """Each operation has its group, a summary that fits on a line, and a sentence or more."""
+    groups = [tag["name"] for tag in DOCUMENT["tags"]]
+    for _, _, operation in OPERATIONS.values():
+        assert operation["tags"][0] in groups
+        assert 0 < len(operation["summary"]) <= 60
+        assert operation["description"].endswith(".")
