@@ -16,6 +16,7 @@ from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly_probes import Probes
 from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly_skins import Rooms, Skins
+from mailcheck.assembly_tool_pages import tool_pages
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -188,8 +189,9 @@ class Assembly:
             self.now,
             self._random_bytes,
         )
+        tools = tool_pages(self.config, rooms, self._meter, self.now)
         dashboard = self.dashboard.resource(
-            urls, self.authenticator, self.inbox, shown, skins.pages
+            urls, self.authenticator, self.inbox, tools, shown, skins.pages
         )
         return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
 

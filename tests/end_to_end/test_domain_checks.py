@@ -10,14 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority
 from tests.servers.daemon import Daemon
@@ -50,27 +48,8 @@ RECORDS = {
 def zone() -> MemoryZone:
     """Give the zone, with the test entries that every living list has (RFC 5782 5)."""
     zone = MemoryZone(RECORDS)
-    for blocklist in parse_catalogue(packaged_catalogue_text()).blocklists:
-        for kind, apex in blocklist.query_zones.items():
-            if blocklist.test_listed:
-                point = _label(kind, blocklist.test_listed)
-                zone.publish(f"{point}.{apex}", "A", _code(blocklist))
+    publish_living_lists(zone)
     return zone
-
-
-def _label(kind: TargetKind, point: str) -> str:
-    if kind is TargetKind.DOMAIN:
-        return point
-    number = int(IPv4Address(point))
-    if kind is TargetKind.IPV6:
-        return ".".join(reversed(f"{0xFFFF << 32 | number:032x}"))
-    return ".".join(reversed(point.split(".")))
-
-
-def _code(blocklist: Blocklist) -> str:
-    listing = (CodeClass.LISTED, CodeClass.POLICY)
-    rule = next(rule for rule in blocklist.rules if rule.code_class in listing)
-    return f"127.0.0.{rule.bit}" if rule.bit else str(IPv4Address(rule.first))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 MENU: tuple[tuple[str, str], ...] = (
     ("Overview", "/"),
     ("Inbox", "/inbox"),
+    ("Deliverability", "/tests"),
+    ("Domain check", "/domain"),
+    ("Blocklists", "/blocklists"),
     ("Keys", "/keys"),
 )
 

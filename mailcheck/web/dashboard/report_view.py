@@ -64,11 +64,11 @@ def view_report(document: JsonObject) -> dict[str, Any]:
 
 
 def suggested_records(document: JsonObject) -> list[dict[str, str]]:
-    """List the records that a report says to publish, each once."""
+    """List the records that a report says to publish: one for a name and type, the gravest's."""
     shown: Any = document
-    found: list[dict[str, str]] = []
+    found: dict[tuple[str, str], dict[str, str]] = {}
     for one in shown["findings"]:
         record = one.get("record")
-        if record is not None and record not in found:
-            found.append(record)
-    return found
+        if record is not None:
+            found.setdefault((record["name"], record["type"]), record)
+    return list(found.values())

@@ -73,6 +73,8 @@ if (lists) {
 }
 
 // Deliverability tests: from the address to the report.
+const HIDDEN_FOR = 60_000; // milliseconds; a browser has six connections for all of its tabs
+
 const NEWS = {
   processing: "Mail received, checking.",
   completed: "The report is ready.",
@@ -82,7 +84,9 @@ const NEWS = {
 
 const shown = document.querySelector("#test[data-live]");
 if (shown) {
-  const source = new EventSource(shown.dataset.live);
+  let source;
+  let timer;
+  let seen = shown.dataset.state;
   const say = (text) => {
     const line = document.getElementById("live");
     if (!line) return;
@@ -90,17 +94,36 @@ if (shown) {
     line.textContent = text;
   };
   let update = Promise.resolve();
-  source.addEventListener("open", () => say("This page goes on by itself the moment something happens."));
-  source.addEventListener("error", () => say(
-    source.readyState === EventSource.CLOSED ? "Not live: load the page again." : "Connecting again.",
-  ));
-  source.addEventListener("problem", (event) => say(JSON.parse(event.data).problem));
-  source.addEventListener("moved", (event) => {
-    const { state, final } = JSON.parse(event.data);
-    if (final) source.close();
-    update = update.then(() => showNews(state)).catch((problem) => say(problem.message));
-  });
-  window.addEventListener("pagehide", () => source.close());
+  const stop = () => {
+    source?.close();
+    source = null;
+  };
+  const listen = () => {
+    source = new EventSource(`${shown.dataset.live}?seen=${seen}`);
+    source.addEventListener("open", () => say("This page goes on by itself the moment something happens."));
+    source.addEventListener("error", () => say(
+      source?.readyState === EventSource.CLOSED ? "Not live: load the page again." : "Connecting again.",
+    ));
+    source.addEventListener("problem", (event) => say(JSON.parse(event.data).problem));
+    source.addEventListener("moved", (event) => {
+      const { state, final } = JSON.parse(event.data);
+      seen = state;
+      if (final) {
+        stop();
+        document.removeEventListener("visibilitychange", turn);
+      }
+      update = update.then(() => showNews(state)).catch((problem) => say(problem.message));
+    });
+  };
+  const turn = () => {
+    clearTimeout(timer);
+    if (document.hidden) timer = setTimeout(stop, HIDDEN_FOR);
+    else if (!source) listen();
+  };
+  listen();
+  document.addEventListener("visibilitychange", turn);
+  window.addEventListener("pagehide", stop);
+  window.addEventListener("pageshow", (event) => event.persisted && turn());
 }
 
 async function showNews(state) {

@@ -1,0 +1,113 @@
+"""What the tools look at in a browser test: a DNS of our own, its mail hosts, and a daemon.
+
+Good and bad domains, and a hostile one whose records are full of markup. Some
+blocklists answer when the test says so.
+"""
+
+import json
+import smtplib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.certificates import Authority
+from tests.servers.daemon import HOST, Daemon
+from tests.servers.held_names import HeldNames, holding_names
+from tests.servers.name_server import running_name_server
+from tests.servers.rdap_server import running_rdap_server
+
+KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
+"""What runs if it is not escaped."""
+
+SLOW_LISTS = ("multi.uribl.com", "bl.spamcop.net", "multi.surbl.org", "psbl.surriel.com")
+"""Lists that answer when they are released."""
+
+RECORDS = {
+    "good.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."], "TXT": ["v=spf1 mx -all"]},
+    "mail.good.test": {"A": ["127.0.0.1"], "TXT": ["v=spf1 a -all"]},
+    "_dmarc.good.test": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@good.test"]},
+    "default._domainkey.good.test": {"TXT": [KEY]},
+    "1.0.0.127.in-addr.arpa": {"PTR": ["mail.good.test."]},
+    "poor.test": {
+        "A": ["127.0.0.1"],
+        "MX": ["10 mail.good.test.", "20 gone.poor.test."],
+        "TXT": ["v=spf1 include:more.poor.test include:gone.poor.test ?all"],
+    },
+    "more.poor.test": {"TXT": ["v=spf1 ip4:192.0.2.0/24 a:mail.good.test -all"]},
+    "_dmarc.poor.test": {"TXT": ["v=DMARC1; p=none"]},
+    "listed.test": {
+        "A": ["127.0.0.1"],
+        "MX": ["10 mail.good.test."],
+        "TXT": ["v=spf1 mx -all"],
+    },
+    "listed.test.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["https://lists.test/why"]},
+    "listed.test.multi.uribl.com": {"A": ["127.0.0.2"], "TXT": [f"Listed: {MARKUP}"]},
+    "hostile.test": {
+        "A": ["127.0.0.1"],
+        "MX": ["10 mail.good.test."],
+        "TXT": [f"v=spf1 include:{MARKUP} -all"],
+    },
+    "_dmarc.hostile.test": {"TXT": [f"v=DMARC1; p=none; rua=mailto:{MARKUP}; x={MARKUP}"]},
+    "default._domainkey.hostile.test": {"TXT": [f"v=DKIM1; k={MARKUP}; p=AAAA"]},
+    "_mta-sts.hostile.test": {"TXT": [f"v=STSv1; id={MARKUP}"]},
+    "_smtp._tls.hostile.test": {"TXT": [f"v=TLSRPTv1; rua=mailto:{MARKUP}"]},
+}
+
+NAMES = ("good.test", "poor.test", "listed.test", "hostile.test")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWorld:
+    """The daemon, and the lists that wait to be released."""
+
+    daemon: Daemon
+    lists: HeldNames
+
+    def send(self, recipient: str, raw_message: bytes, helo: str = "mail.good.test") -> None:
+        """Send a mail as a mail host does; the sender is ann@good.test."""
+        with smtplib.SMTP(HOST, self.daemon.smtp_port, helo) as client:
+            client.sendmail("ann@good.test", [recipient], raw_message)
+
+
+@contextmanager
+def running_tool_world(folder: Path) -> Iterator[ToolWorld]:
+    """Run it as long as the context lasts."""
+    zone = MemoryZone(RECORDS)
+    publish_living_lists(zone)
+    authority = Authority()
+    certificate, key = authority.issue("mail.good.test").write_to(folder)
+    dates = dict.fromkeys(NAMES, "2010-01-01T00:00:00Z")
+    with (
+        running_name_server(zone) as dns,
+        holding_names(dns, SLOW_LISTS) as lists,
+        running_rdap_server(dates, suffixes=["test"]) as registry,
+    ):
+        lists.release()
+        bootstrap = folder / "rdap.json"
+        bootstrap.write_text(json.dumps(registry.bootstrap()))
+        options: dict[str, Any] = {
+            "dns_resolvers": [f"{lists.server.host}:{lists.server.port}"],
+            "dns_allow_special_use": True,
+            "network_allow_private": True,
+            "smtp_certificate": str(certificate),
+            "smtp_private_key": str(key),
+            "probes_ca_file": authority.write_to(folder / "authority.pem"),
+            "probes_rdap_bootstrap": str(bootstrap),
+            "spamassassin_spamd": "off",
+            "limits_waits_per_key": 1_000,
+            "accounts_per_address": 1_000,
+        }
+        daemon = Daemon(folder, **options)
+        daemon.options["probes_smtp_port"] = daemon.smtp_port
+        try:
+            daemon.start()
+            yield ToolWorld(daemon, lists)
+            assert "Traceback" not in daemon.output(), daemon.output()
+        finally:
+            daemon.kill()

@@ -1,0 +1,98 @@
+"""A name server in front of another one, which holds questions back until it is told to answer.
+
+    with holding_names(server, ["uribl.com"]) as held:
+        ...  # held.server is asked; questions below uribl.com wait
+        held.release()
+
+What is not held is passed on and back as it is. UDP only.
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+
+import dns.exception
+import dns.message
+import dns.name
+
+from mailcheck.dns.servers import Server
+
+ANSWER_DEADLINE = 5.0  # seconds
+LONGEST = 65_535  # octets of a datagram
+
+
+class HeldNames:
+    """The server in front; ``server`` is where it listens."""
+
+    def __init__(self, behind: Server, suffixes: Sequence[str]) -> None:
+        self._behind = (behind.host, behind.port)
+        self._suffixes = [dns.name.from_text(suffix) for suffix in suffixes]
+        self._is_holding = True
+        self._held: list[tuple[bytes, tuple[str, int]]] = []
+        self._lock = threading.Lock()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind((behind.host, 0))
+        self.server = Server(*self._socket.getsockname())
+
+    def hold(self) -> None:
+        """Hold questions back from now on."""
+        with self._lock:
+            self._is_holding = True
+
+    def release(self) -> None:
+        """Answer what was held, and hold nothing any more."""
+        with self._lock:
+            self._is_holding = False
+            held, self._held = self._held, []
+        for datagram, client in held:
+            self._pass_on(datagram, client)
+
+    def run(self) -> None:
+        """Serve until the socket is closed."""
+        while True:
+            try:
+                datagram, client = self._socket.recvfrom(LONGEST)
+            except OSError:
+                return
+            with self._lock:
+                is_held = self._is_holding and self._is_below(datagram)
+                if is_held:
+                    self._held.append((datagram, client))
+            if not is_held:
+                self._pass_on(datagram, client)
+
+    def close(self) -> None:
+        """End it."""
+        with contextlib.suppress(OSError):  # it says that it is connected to nobody
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes who waits for datagrams
+        self._socket.close()
+
+    def _is_below(self, datagram: bytes) -> bool:
+        try:
+            name = dns.message.from_wire(datagram).question[0].name
+        except (dns.exception.DNSException, IndexError):
+            return False
+        return any(name.is_subdomain(suffix) for suffix in self._suffixes)
+
+    def _pass_on(self, datagram: bytes, client: tuple[str, int]) -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as behind:
+            behind.settimeout(ANSWER_DEADLINE)
+            behind.sendto(datagram, self._behind)
+            try:
+                self._socket.sendto(behind.recv(LONGEST), client)
+            except OSError:
+                return  # the asker has gone, or nobody answers
+
+
+@contextlib.contextmanager
+def holding_names(behind: Server, suffixes: Sequence[str]) -> Iterator[HeldNames]:
+    """Run the server in front as long as the context lasts."""
+    held = HeldNames(behind, suffixes)
+    thread = threading.Thread(target=held.run, daemon=True)
+    thread.start()
+    try:
+        yield held
+    finally:
+        held.close()
+        thread.join(ANSWER_DEADLINE)
