@@ -1,6 +1,5 @@
 """HTML mail made safe to show: what stays, what goes, and what it costs."""
 
-import re
 import time
 from html.parser import HTMLParser
 
@@ -127,10 +126,8 @@ def test_data_images_are_pixels(kind: str) -> None:
 def test_unsafe_declarations_go(style: str) -> None:
     """A declaration that loads, runs, or leaves its place is dropped; the next one stays."""
     safe = sanitise_html(f'<p style="{style}; margin: 1px">x</p>')
-    assert "margin: 1px" in safe.body
-    assert not re.search(
-        r"t\.example|position|url|expression|\\|alert|content|filter|var\(|binding", safe.body
-    )
+    assert safe.body.replace("background: none none; ", "") == '<p style="margin: 1px">x</p>'
+    assert safe.style_sheet == ""
 
 
 def test_style_sheets_keep_rules_and_media() -> None:
@@ -203,6 +200,41 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
         allowed = {*ATTRIBUTES["*"], *ATTRIBUTES.get(name, ()), "target", "rel"}
         assert set(attributes) <= allowed
     assert sanitise_html(safe.body, allows_remote=True).body == safe.body
+
+
+@pytest.mark.parametrize(
+    ("markup", "written"),
+    [
+        ("<p>a<p>b<div>c", "<p>a</p><p>b</p><div>c</div>"),
+        ("<ul><li>a<li>b<ul><li>c", "<ul><li>a</li><li>b<ul><li>c</li></ul></li></ul>"),
+        ("<dl><dt>a<dd>b<dt>c", "<dl><dt>a</dt><dd>b</dd><dt>c</dt></dl>"),
+        (
+            "<table><tr><td>1<td>2<tr><th>3",
+            "<table><tr><td>1</td><td>2</td></tr><tr><th>3</th></tr></table>",
+        ),
+        (
+            "<table><tbody><tr><td><p>1<tbody>",
+            "<table><tbody><tr><td><p>1</p></td></tr></tbody><tbody></tbody></table>",
+        ),
+        (
+            "<table><td>1<table><td>2</table>3",
+            "<table><td>1<table><td>2</td></table>3</td></table>",
+        ),
+        ("<a href=x>a<b>b<a href=y>c", '<a href="x">a<b>b</b></a><a href="y">c</a>'),
+        ("<b><i>a</b>b</i>c", "<b><i>a</i></b>bc"),
+        ("<td><p>a</td></p></table>b", "<td><p>a</p></td>b"),
+        ("<table><tr><td><p>a</table>b", "<table><tr><td><p>a</p></td></tr></table>b"),
+        ("<svg><p>a</svg>b<svg><svg></svg>c</svg>d", "bd"),
+        ("<noscript>a</noscript><object>b</object>", "ab"),
+        (
+            '<p a="&lt;&quot;&gt;" b=\'"\' c>&lt;</p>',
+            '<p a="&lt;&quot;&gt;" b="&quot;" c="">&lt;</p>',
+        ),
+    ],
+)
+def test_markup_is_balanced(markup: str, written: str) -> None:
+    """What is left open is closed where a browser would close it, and only there."""
+    assert bound_markup(markup).markup == written
 
 
 def test_depth_and_number_are_capped() -> None:
