@@ -39,6 +39,14 @@ def test_mail_is_listed_newest_first(browser: Browser) -> None:
         assert words in browser.page.text
 
 
+def test_without_a_script_the_list_is_polled(browser: Browser) -> None:
+    """The newest page loads itself anew where no script does better; a search stays as it is."""
+    sign_up(browser)
+    refresh = b'<noscript><meta http-equiv="refresh" content="30"></noscript>'
+    assert refresh in browser.open("/inbox").body
+    assert refresh not in browser.open("/inbox?q=x").body
+
+
 def test_other_people_see_nothing_of_it(house: House, browser: Browser) -> None:
     """A list shows mail of the account that is signed in, and of no other."""
     receive(house, sign_up(browser), mail("Mine"))
