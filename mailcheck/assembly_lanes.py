@@ -6,6 +6,7 @@ from typing import Any
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.lanes.process import ProcessLane
 from mailcheck.lanes.threads import ThreadLane
+from mailcheck.lanes.watched import WatchedLane
 from mailcheck.operations.ports import Lane
 
 READER_THREADS = 4
@@ -13,6 +14,10 @@ READER_THREADS = 4
 
 PASSWORD_THREADS = 2
 """Hashes at a time: they compute outside the interpreter's lock, 32 MiB each."""
+
+LONGEST_READING = 20.0
+"""Seconds for one step of reading a mail: the worst that 25 MiB were made to take is two of them,
+on a machine that has nothing else to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +41,12 @@ def daemon_lanes(reactor: Any) -> Lanes:
 
     Writing, taking mails apart and analysing them have processes of their own:
     in a thread each of their steps would take the interpreter's lock from the
-    receiver.
+    receiver. No mail holds up the next ones for long.
     """
     return Lanes(
         ProcessLane(reactor, "writer"),
         ThreadLane(reactor, "reader", READER_THREADS),
-        ProcessLane(reactor, "content"),
+        WatchedLane(ProcessLane(reactor, "content"), reactor, LONGEST_READING),
         ThreadLane(reactor, "passwords", PASSWORD_THREADS),
-        ProcessLane(reactor, "analysis"),
+        WatchedLane(ProcessLane(reactor, "analysis"), reactor, LONGEST_READING),
     )

@@ -11,10 +11,11 @@ import struct
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, fail
-from twisted.internet.error import ProcessDone
+from twisted.internet.error import ProcessDone, ProcessExitedAlready
 from twisted.internet.interfaces import IReactorProcess
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
@@ -63,6 +64,11 @@ class ProcessLane:
         """Let the child finish what it has, and end; fires when it has ended."""
         self._is_stopped = True
         return self._living_child().finish()
+
+    def kill(self) -> None:
+        """End the child at once: the calls under way fail, and the next one gets a new child."""
+        if self._child is not None:
+            self._child.kill()
 
     def _living_child(self) -> "_Child":
         if self._child is None or self._child.has_ended:
@@ -126,6 +132,11 @@ class _Child(ProcessProtocol):
         if not self.has_ended:
             self.transport.closeChildFD(REQUESTS)
         return self._when_ended
+
+    def kill(self) -> None:
+        # One that has ended already fails its calls by itself.
+        with suppress(ProcessExitedAlready):
+            self.transport.signalProcess("KILL")
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
         """Collect answers; log what the child has to complain about."""
