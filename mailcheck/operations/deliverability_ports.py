@@ -37,6 +37,14 @@ class Lease:
     until: Instant
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What a claim has found: ``tests`` are the holder's now, ``given_up`` went into error."""
+
+    tests: tuple[DeliverabilityTest, ...] = ()
+    given_up: tuple[DeliverabilityTestId, ...] = ()
+
+
 class DeliverabilityStore(Protocol):
     """Keeps deliverability tests. Any method may fail with `StoreUnavailable`.
 
@@ -79,10 +87,8 @@ class DeliverabilityStore(Protocol):
     def read_mail(self, test_id: DeliverabilityTestId) -> Deferred[ReceivedMail | None]:
         """Read the mail of a test; nothing when there is none."""
 
-    def claim(
-        self, lease: Lease, now: Instant, limit: int
-    ) -> Deferred[tuple[DeliverabilityTest, ...]]:
-        """Take at most ``limit`` tests that wait to be analysed, the oldest mail first.
+    def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
+        """Look at ``limit`` tests at most that wait to be analysed, the oldest mail first.
 
         Each claim is an attempt. A test whose `MAX_ATTEMPTS` have all ended
         without a word goes into error instead.

@@ -121,10 +121,13 @@ class RunTestChecks:
             while self._must_look and self._is_running and len(self._under_way) < AT_ONCE:
                 self._must_look = False
                 free = AT_ONCE - len(self._under_way)
-                tests = await self._store.claim(self._lease(), self._now(), free)
-                # There may be more where all places were filled: who ends looks again.
-                self._must_look = self._must_look or len(tests) == free
-                for test in tests:
+                found = await self._store.claim(self._lease(), self._now(), free)
+                # There may be more where so many were found: who ends looks again.
+                is_full = len(found.tests) + len(found.given_up) == free
+                self._must_look = self._must_look or is_full
+                for test_id in found.given_up:
+                    self._wake_ups.publish(test_id)
+                for test in found.tests:
                     self._begin(test)
         except ExpectedFailure as failure:
             self._log.warn("tests wait to be analysed: {reason}", reason=failure)

@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability_ports import Lease
+from mailcheck.operations.deliverability_ports import Claimed, Lease
 from mailcheck.storage.deliverability_rows import (
     DELIVERABILITY_COLUMNS,
     deliverability_test_of,
@@ -34,9 +34,7 @@ _NO_WORD = "the analysis began {} times and never ended"
 
 
 @for_each
-def claim(
-    transaction: Transaction, item: tuple[Lease, Instant, int]
-) -> tuple[DeliverabilityTest, ...]:
+def claim(transaction: Transaction, item: tuple[Lease, Instant, int]) -> Claimed:
     """Take tests that nobody analyses; those that were begun too often end in error."""
     lease, now, limit = item
     rows = transaction.rows(
@@ -44,14 +42,16 @@ def claim(
         "ORDER BY received_at, id LIMIT ?",
         (now, limit),
     )
-    claimed = []
+    claimed, given_up = [], []
     for test_id, attempts in rows:
         if attempts >= MAX_ATTEMPTS:
             changes = {"failure": _NO_WORD.format(attempts), **_FREE}
             move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes)
+            given_up.append(test_id)
         elif transaction.execute(_CLAIM, (lease.holder, lease.until, test_id, now)):
             claimed.append(test_id)
-    return tuple(_read(transaction, test_id, now) for test_id in claimed)
+    tests = tuple(_read(transaction, test_id, now) for test_id in claimed)
+    return Claimed(tests, tuple(given_up))
 
 
 def _read(

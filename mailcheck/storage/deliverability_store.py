@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability_ports import Lease, ListedTestPage
+from mailcheck.operations.deliverability_ports import Claimed, Lease, ListedTestPage
 from mailcheck.storage import deliverability_analysis as analysis
 from mailcheck.storage import deliverability_life as life
 from mailcheck.storage.deliverability_reading import read_mail, read_result, read_tests
@@ -59,10 +59,8 @@ class SqlDeliverabilityStore:
         """Read the mail of a test; nothing when there is none."""
         return self._engine.read(lambda t: read_mail(t, test_id))
 
-    def claim(
-        self, lease: Lease, now: Instant, limit: int
-    ) -> Deferred[tuple[DeliverabilityTest, ...]]:
-        """Take at most ``limit`` tests that wait to be analysed."""
+    def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
+        """Look at ``limit`` tests at most that wait to be analysed."""
         return self._engine.write(analysis.claim, (lease, now, limit))
 
     def renew(

@@ -30,7 +30,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.messages import Delivery, MessageSummary
-from mailcheck.operations.deliverability_ports import Lease
+from mailcheck.operations.deliverability_ports import Claimed, Lease
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import (
     NOON,
@@ -87,7 +87,8 @@ async def claimed(
     stores: Stores, holder: str = "one", now: Instant = NOON, until: Instant = EXPIRY
 ) -> list[DeliverabilityTestId]:
     """Claim what can be claimed; gives the ids."""
-    return [test.id for test in await stores.tests.claim(Lease(holder, until), now, 10)]
+    found = await stores.tests.claim(Lease(holder, until), now, 10)
+    return [test.id for test in found.tests]
 
 
 async def completed(stores: Stores, name: str, seconds: float = 60) -> DeliverabilityTest:
@@ -313,7 +314,11 @@ async def test_claims(stores: Stores) -> None:
         await receive(stores, test, seconds)
     lease = Lease("one", at(30))
     first = await stores.tests.claim(lease, NOON, 2)
-    assert [(test.id, test.attempts) for test in first] == [(tests[1].id, 1), (tests[2].id, 1)]
+    assert first.given_up == ()
+    assert [(test.id, test.attempts) for test in first.tests] == [
+        (tests[1].id, 1),
+        (tests[2].id, 1),
+    ]
     assert await claimed(stores, "two") == [tests[0].id]
     assert await claimed(stores, "one") == []
 
@@ -376,6 +381,7 @@ async def test_analyses_that_never_end(stores: Stores) -> None:
     for _ in range(MAX_ATTEMPTS):
         assert await claimed(stores) == [test.id]
         await stores.tests.release("one", is_attempt=True)
+    assert await stores.tests.claim(Lease("one", EXPIRY), NOON, 10) == Claimed((), (test.id,))
     assert await claimed(stores) == []
     found = await stores.tests.find(ANN, test.id, NOON)
     assert found is not None
@@ -395,10 +401,8 @@ async def test_releasing(stores: Stores) -> None:
         await stores.tests.release("two", is_attempt=False)
         assert await claimed(stores) == []
         await stores.tests.release("one", is_attempt=False)
-    assert [test.attempts for test in await stores.tests.claim(Lease("a", EXPIRY), NOON, 9)] == [
-        1,
-        1,
-    ]
+    again = await stores.tests.claim(Lease("a", EXPIRY), NOON, 9)
+    assert [test.attempts for test in again.tests] == [1, 1]
 
 
 async def test_recheck(stores: Stores) -> None:

@@ -143,7 +143,7 @@ def test_killed_and_started_again(idle: Work) -> None:
     test = idle.received()
     now = instant_of(idle.house.clock.seconds())
     lease = Lease(HOLDER, instant_of(idle.house.clock.seconds() + 30))
-    assert len(result_of(idle.tests.store.claim(lease, now, 1))) == 1
+    assert len(result_of(idle.tests.store.claim(lease, now, 1)).tests) == 1
     run(idle.runner.start())
     assert len(idle.analyst.mails) == 1
     idle.analyst.report()
@@ -300,6 +300,25 @@ def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) 
     work.analyst.report()
     states = [state for test_id, state in seen if test_id == test.id]
     assert states == [State.PROCESSING, State.COMPLETED]
+
+
+def test_giving_up_wakes_those_who_wait(idle: Work) -> None:
+    """Mails that take each daemon down wake their waiters with the error, and hold up no other."""
+    lost = [idle.received(f"{number}") for number in range(AT_ONCE)]
+    idle.house.clock.advance(1)
+    other = idle.received("other")
+    now = instant_of(idle.house.clock.seconds())
+    for _ in range(MAX_ATTEMPTS):
+        found = result_of(idle.tests.store.claim(Lease("gone", now), now, AT_ONCE))
+        assert {test.id for test in found.tests} == {test.id for test in lost}
+    woken: list[DeliverabilityTestId] = []
+    idle.tests.wake_ups.listen(woken.append)
+    run(idle.runner.start())
+    assert sorted(woken) == sorted(test.id for test in lost)
+    assert {idle.state(test) for test in lost} == {State.ERROR}
+    assert len(idle.analyst.mails) == 1
+    idle.analyst.report()
+    assert idle.state(other) is State.COMPLETED
 
 
 class BrokenStore:
