@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from mailcheck.checks.arc.reading import read_chain
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dkim.dkimpy_signature import MAX_EXPONENT_BITS
 from mailcheck.checks.dkim.mail_verdicts import SignatureFault
 from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
 from tests.fakes.mail_judge import judge_arc, judge_mail, judge_signature, zone_of
@@ -196,3 +197,31 @@ def test_time_grows_with_the_size(place: bytes) -> None:
         return seconds_for(lambda: judge_mail(mail))
 
     assert verify(8 * MIB) < 30 * verify(MIB)
+
+
+def key_of(bits: int) -> str:
+    """Give a key record of so many bits, with the slowest exponent that is allowed."""
+    numbers = RSAPublicNumbers((1 << MAX_EXPONENT_BITS) - 1, (1 << bits) - 1)
+    der = numbers.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return f"v=DKIM1; p={base64.b64encode(der).decode()}"
+
+
+def forge(bits: int) -> bytes:
+    """Give ten signatures whose body hash is right and whose value has the length of a key."""
+    signed = RSA.sign(MAIL)
+    start = signed.index(b"b=", signed.index(b"h=from"))
+    end = signed.index(b"From: Ann")
+    value = base64.b64encode(b"\x01" * (bits // 8))
+    return (signed[:start] + b"b=" + value + b"\r\n") * MAX_SIGNATURES + signed[end:]
+
+
+def test_keys_made_to_be_slow_by_their_length() -> None:
+    """A key longer than OpenSSL takes is not computed with; ten of the longest take a second."""
+    (refused, *_) = judge_mail(forge(24_000), zone_of({RSA.key_name: key_of(24_000)})).signatures
+    assert refused.fault is SignatureFault.KEY_BROKEN
+    assert "too large" in refused.explanation
+    zone = zone_of({RSA.key_name: key_of(16_384)})
+    start = time.process_time()
+    found = judge_mail(forge(16_384), zone)
+    assert time.process_time() - start < 1.5
+    assert {one.fault for one in found.signatures} == {SignatureFault.HEADER_CHANGED}
