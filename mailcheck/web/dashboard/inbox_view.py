@@ -44,12 +44,11 @@ class ListRequest:
         return self.page == 1 and self.wanted.text is None
 
     def query(self, **changes: object) -> str:
-        """Write the query string that asks for the same, but for what is changed."""
+        """Write the query string that asks for the first page of the same, but for what is changed."""
         asked: dict[str, object] = {
             "tag": self.wanted.tag,
             "q": self.wanted.text,
             "limit": None if self.limit == DEFAULT_PAGE else self.limit,
-            "page": None if self.page == 1 else self.page,
             **changes,
         }
         given = {name: value for name, value in asked.items() if value is not None}
