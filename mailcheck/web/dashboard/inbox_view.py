@@ -44,7 +44,7 @@ class ListRequest:
         return self.page == 1 and self.wanted.text is None
 
     def query(self, **changes: object) -> str:
-        """Write the query string that asks for the first page of the same, but for what is changed."""
+        """Write the query string of the first page of the same list, but for what is changed."""
         asked: dict[str, object] = {
             "tag": self.wanted.tag,
             "q": self.wanted.text,
