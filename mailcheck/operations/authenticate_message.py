@@ -203,7 +203,9 @@ class AuthenticateMessage:
 
         def evaluate(answers: Answers) -> None:
             evaluate_dmarc(author, answers)
-            foresee_walks(author, filter(None, domains), answers)
+            # Foresight is free while something else is open; for its own sake nobody waits.
+            if answers.missing:
+                foresee_walks(author, filter(None, domains), answers)
 
         await self._ask(run, evaluate)
 

@@ -91,7 +91,10 @@ async def _ask_about_author(
 
     def evaluate(answers: Answers) -> MxVerdict:
         evaluate_dmarc(author, answers)
-        foresee_walks(author, filter(None, identifiers), answers)
-        return evaluate_mx(author, answers, allow_private=run.allow_private)
+        mx = evaluate_mx(author, answers, allow_private=run.allow_private)
+        # Foresight is free while something else is open; for its own sake nobody waits.
+        if answers.missing:
+            foresee_walks(author, filter(None, identifiers), answers)
+        return mx
 
     return await run.ask(evaluate, answers), answers

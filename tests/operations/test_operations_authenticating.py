@@ -182,6 +182,17 @@ def test_what_does_not_answer_is_not_known_and_not_kept() -> None:
     assert not desk.clock.getDelayedCalls()
 
 
+def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
+    """A dead name that could only matter if its SPF passed holds up nothing where it does not."""
+    desk = Desk(zone_with(silent=["_dmarc.bounce.sender.example"]))
+    results: list[Any] = []
+    desk.ask(desk.message(envelope_sender="b@bounce.sender.example")).addBoth(results.append)
+    desk.clock.pump([0.05] * 3)
+    (found,) = results
+    assert words(found) == ("none", ["pass"], "pass")
+    assert desk.zone.unanswered == []
+
+
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.REFUSED, DnsStatus.TIMEOUT])
 def test_a_failure_of_dns_is_not_kept(status: DnsStatus) -> None:
     """Nor is what DNS refused to tell."""

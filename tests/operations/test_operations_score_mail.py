@@ -391,5 +391,17 @@ def test_silence_ends_in_time() -> None:
     assert names == {Area.SPF, Area.DKIM, Area.DMARC}
 
 
+def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
+    """A dead name that could only matter if its SPF passed holds up nothing where it does not."""
+    clock = Clock()
+    zone = zone_with(silent=["_dmarc.bounce.sender.example"])
+    sent = received(envelope_sender="bounce@bounce.sender.example")
+    done = Deferred.fromCoroutine(scorer(zone, clock=clock).score(sent))
+    clock.pump([0.05] * 3)
+    assert run(_result(done)).score.undetermined == ()
+    assert "_dmarc.bounce.sender.example" in [question.name for question in zone.asked]
+    assert zone.unanswered == []
+
+
 async def _result(done: Any) -> Any:
     return await done
