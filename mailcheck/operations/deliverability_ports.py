@@ -90,6 +90,7 @@ class DeliverabilityStore(Protocol):
     def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
         """Look at ``limit`` tests at most that wait to be analysed, the oldest mail first.
 
+        Accounts take turns: one that has fewer under way and before it comes first.
         Each claim is an attempt. A test whose `MAX_ATTEMPTS` have all ended
         without a word goes into error instead.
         """

@@ -128,7 +128,9 @@ class RunTestChecks:
                 for test_id in found.given_up:
                     self._wake_ups.publish(test_id)
                 for test in found.tests:
-                    self._begin(test)
+                    # One of our own, when the clock was put forward: its lease goes on.
+                    if test.id not in self._under_way:
+                        self._begin(test)
         except ExpectedFailure as failure:
             self._log.warn("tests wait to be analysed: {reason}", reason=failure)
         except Exception:

@@ -21,7 +21,21 @@ from mailcheck.storage.deliverability_rows import (
 )
 from mailcheck.storage.engine import Transaction, Value, for_each
 
-_IS_FREE = "state = 'processing' AND (lease_until IS NULL OR lease_until <= ?)"
+_HAS_NO_LEASE = "(lease_until IS NULL OR lease_until <= ?)"
+
+_IS_FREE = f"state = 'processing' AND {_HAS_NO_LEASE}"
+
+# Each account's first, then each one's second, those under way counted: whoever
+# sends a hundred mails at once does not hold up the one mail of another.
+_WAITING = f"""
+    SELECT id, attempts FROM (
+        SELECT id, attempts, lease_until, received_at, ROW_NUMBER() OVER (
+            PARTITION BY account_id
+            ORDER BY CASE WHEN {_HAS_NO_LEASE} THEN 1 ELSE 0 END, received_at, id
+        ) AS turn
+        FROM deliverability_test WHERE state = 'processing'
+    ) AS waiting WHERE {_HAS_NO_LEASE} ORDER BY turn, received_at, id LIMIT ?
+"""
 
 _CLAIM = f"""
     UPDATE deliverability_test SET lease_holder = ?, lease_until = ?, attempts = attempts + 1
@@ -37,11 +51,7 @@ _NO_WORD = "the analysis began {} times and never ended"
 def claim(transaction: Transaction, item: tuple[Lease, Instant, int]) -> Claimed:
     """Take tests that nobody analyses; those that were begun too often end in error."""
     lease, now, limit = item
-    rows = transaction.rows(
-        f"SELECT id, attempts FROM deliverability_test WHERE {_IS_FREE} "
-        "ORDER BY received_at, id LIMIT ?",
-        (now, limit),
-    )
+    rows = transaction.rows(_WAITING, (now, now, limit))
     claimed, given_up = [], []
     for test_id, attempts in rows:
         if attempts >= MAX_ATTEMPTS:

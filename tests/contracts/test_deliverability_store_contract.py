@@ -323,6 +323,36 @@ async def test_claims(stores: Stores) -> None:
     assert await claimed(stores, "one") == []
 
 
+async def test_accounts_take_turns(stores: Stores) -> None:
+    """The one mail of an account does not wait behind the many of another, older ones."""
+    many = [await add(stores, name) for name in ("u", "v", "w", "x")]
+    for seconds, test in enumerate(many):
+        await receive(stores, test, seconds)
+    one = await add(stores, "z", account_id=BOB)
+    await receive(stores, one, 10)
+    lease = Lease("one", at(30))
+    turns = [await stores.tests.claim(lease, NOON, limit) for limit in (1, 2, 2)]
+    assert [[test.id for test in turn.tests] for turn in turns] == [
+        [many[0].id],
+        [one.id, many[1].id],
+        [many[2].id, many[3].id],
+    ]
+
+
+async def test_what_is_under_way_is_a_turn(stores: Stores) -> None:
+    """Whose mail is analysed already comes after who has none, however new that one's is."""
+    many = [await add(stores, name) for name in ("x", "y")]
+    for seconds, test in enumerate(many):
+        await receive(stores, test, seconds)
+    lease = Lease("one", at(30))
+    assert len((await stores.tests.claim(lease, NOON, 1)).tests) == 1
+    one = await add(stores, "z", account_id=BOB)
+    await receive(stores, one, 10)
+    for expected in (one, many[1]):
+        (found,) = (await stores.tests.claim(lease, NOON, 1)).tests
+        assert found.id == expected.id
+
+
 async def test_a_lease_that_ends(stores: Stores) -> None:
     """Another one takes over when the lease has ended; what its holder brings then counts not."""
     test = await add(stores, "x")

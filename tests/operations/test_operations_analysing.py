@@ -291,6 +291,18 @@ def test_a_lease_that_was_lost(work: Work) -> None:
     others.report()
 
 
+def test_a_clock_that_is_put_forward(work: Work, logged_failures: list[Any]) -> None:
+    """A lease that seems to have ended under its own daemon begins no second analysis."""
+    test = work.received()
+    work.house.clock.advance(LEASE / SECOND + 1)
+    other = work.received("another")
+    assert (len(work.analyst.mails), work.runner.count()) == (2, 2)
+    work.analyst.report()
+    assert work.state(test) is State.COMPLETED
+    work.analyst.report()
+    assert (work.state(other), work.runner.count()) == (State.COMPLETED, 0)
+
+
 def test_the_wake_up_comes_with_the_end(work: Work, logged_failures: list[Any]) -> None:
     """Those who wait hear of each move when it can be seen in the store."""
     seen: list[tuple[DeliverabilityTestId, State]] = []
