@@ -210,10 +210,21 @@ class Daemon:
         """Send a request below the API's base path and give its answer."""
         return self.ask(method, path, headers).answer()
 
-    def ask(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> "Pending":
+    def post(self, path: str, body: bytes) -> Answer:
+        """Send a POST with a body below the API's base path and give its answer."""
+        return self.ask("POST", path, body=body).answer()
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+    ) -> "Pending":
         """Send a request below the API's base path and don't wait for its answer."""
         connection = HTTPConnection(HOST, self.http_port, timeout=ANSWER_DEADLINE)
-        connection.request(method, API + path, headers={"X-API-Key": self.key, **(headers or {})})
+        given = {"X-API-Key": self.key, **(headers or {})}
+        connection.request(method, API + path, body=body, headers=given)
         return Pending(method, API + path, connection)
 
     def total(self) -> int:

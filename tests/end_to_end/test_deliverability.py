@@ -1,0 +1,219 @@
+"""Deliverability tests as a new user tries them: swaks sends, over TLS, as a host of the Internet.
+
+One real name server holds a perfect sender and senders with one fault each;
+the daemon believes swaks on loopback which host it is (XCLIENT).
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.single_faults import SENDERS, Sender, zone_of_all
+from tests.servers.certificates import Authority
+from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.name_server import running_name_server
+
+pytestmark = pytest.mark.end_to_end
+
+HOST_NAME = "mailcheck.example"
+DEADLINE = 60.0
+
+GTUBE = b"XJS*C4JDBQADN1.NSBN3*2IDNEN*GTUBE-STANDARD-ANTI-UBE-TEST-EMAIL*C.34X"
+"""What every content filter calls spam (SpamAssassin's own test)."""
+
+
+class World:
+    """A daemon, what sends to it, and the command line beside it with the same settings."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+
+    def send(self, sender: Sender, recipient: str) -> "subprocess.CompletedProcess[str]":
+        """Send a sender's mail with swaks; gives what it said."""
+        mail = self.daemon.folder / "mail.eml"
+        mail.write_bytes(sender.mail())
+        done = subprocess.run(
+            [
+                "swaks",
+                *("--server", HOST, "--port", str(self.daemon.smtp_port)),
+                *("--from", f"ann@{sender.domain}", "--to", recipient),
+                *("--helo", sender.helo_name),
+                *("--xclient-addr", sender.address),
+                *(["--tls"] if sender.has_tls else []),
+                *("--data", f"@{mail}"),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def generate(self) -> Any:
+        """Make a test."""
+        return self.daemon.request("POST", "/test/generate").json
+
+    def when_done(self, test_id: str) -> Any:
+        """Wait for a report."""
+        answer = self.daemon.get(f"/test/{test_id}/wait", timeout=60)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def scored(self, sender: Sender) -> Any:
+        """Send a sender's mail to a new test; gives the completed test."""
+        made = self.generate()
+        self.send(sender, made["email"])
+        return self.when_done(made["testId"])
+
+    def mailcheck(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run the command line."""
+        return subprocess.run(
+            [str(Path(sys.executable).with_name("mailcheck")), *arguments],
+            env=self.daemon.environment,
+            cwd=self.daemon.folder,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def dns() -> Iterator[str]:
+    """The name server of all senders and lists."""
+    with running_name_server(zone_of_all()) as server:
+        yield f"{server.host}:{server.port}"
+
+
+def options(folder: Path, dns: str) -> dict[str, Any]:
+    """Give the daemon's options."""
+    certificate, key = Authority().issue(HOST_NAME).write_to(folder)
+    return {
+        "dns_resolvers": [dns],
+        "smtp_certificate": str(certificate),
+        "smtp_private_key": str(key),
+        "smtp_xclient_from": [HOST],
+    }
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, dns: str) -> Iterator[World]:
+    """Run the world once, without a content filter, for the tests of this module."""
+    folder = tmp_path_factory.mktemp("deliverability")
+    with running_daemon(folder, **options(folder, dns), spamassassin_spamd="off") as daemon:
+        yield World(daemon)
+
+
+def faults(found: Any) -> dict[str, float]:
+    """Give what takes points off, by the id of the finding."""
+    return {one["id"]: one["points"] for one in found["deductions"]}
+
+
+@pytest.mark.parametrize("name", SENDERS)
+def test_each_fault_costs_what_is_published(world: World, name: str) -> None:
+    """A perfect sender gets 10.0; a fault names itself and costs what is published.
+
+    The same mail gets the same over REST, on the command line, and by a recheck.
+    """
+    sender = SENDERS[name]
+    found = world.scored(sender)
+    assert (faults(found), found["score"]) == (dict(sender.costs), sender.score)
+    assert found["undetermined"] == ["spamassassin"]  # it is off here
+    test_id = found["testId"]
+    world.daemon.request("POST", f"/test/{test_id}/recheck")
+    again = world.when_done(test_id)
+    assert (faults(again), again["score"]) == (faults(found), found["score"])
+    assert judged_by_command(world, sender, test_id) == (faults(found), found["score"])
+
+
+def judged_by_command(world: World, sender: Sender, test_id: str) -> tuple[dict[str, float], float]:
+    """Give what ``mailcheck score`` says of the mail that a test has received."""
+    headers = {"Accept": "message/rfc822"}
+    raw = world.daemon.request("GET", f"/test/{test_id}/raw", headers)
+    file = world.daemon.folder / "received.eml"
+    file.write_bytes(raw.body)
+    shown = world.mailcheck(
+        *("score", str(file), "--json"),
+        *("--ip", sender.address, "--helo", sender.helo_name),
+        *("--mail-from", f"ann@{sender.domain}"),
+        *([] if sender.has_tls else ["--no-tls"]),
+    )
+    assert shown.returncode in (0, 1), shown
+    found = json.loads(shown.stdout)
+    return faults(found), found["score"]
+
+
+def test_the_session_is_in_the_report(world: World) -> None:
+    """The report shows the conversation, the encryption and the host."""
+    report = world.scored(SENDERS["perfect"])["report"]
+    assert report["transport"]["tls"]["version"] == "TLSv1.3"
+    said = report["transport"]["transcript"]
+    assert f"C: EHLO {SENDERS['perfect'].helo_name}" in said
+    assert "C: MAIL FROM:<ann@perfect.example>" in said
+    assert report["reverseDns"]["ip"] == SENDERS["perfect"].address
+    assert report["helo"]["name"] == SENDERS["perfect"].helo_name
+    assert all(checklist["met"] for checklist in report["checklists"])
+
+
+def test_a_preflight_shows_that_the_fix_works(world: World) -> None:
+    """The record that a deduction proposes gives the points back before it is published."""
+    found = world.scored(SENDERS["no-dmarc"])
+    (deduction,) = found["deductions"]
+    body = json.dumps({"records": [deduction["record"]]}).encode()
+    foreseen = world.daemon.post(f"/test/{found['testId']}/preflight", body)
+    assert (foreseen.status, foreseen.json["score"]) == (200, 10.0)
+    record = " ".join(deduction["record"][part] for part in ("name", "type", "value"))
+    file = world.daemon.folder / "no-dmarc.eml"
+    file.write_bytes(SENDERS["no-dmarc"].mail())
+    sender = SENDERS["no-dmarc"]
+    shown = world.mailcheck(
+        *("score", str(file), "--record", record, "--ip", sender.address),
+        *("--helo", sender.helo_name, "--mail-from", f"ann@{sender.domain}"),
+    )
+    assert shown.stdout.startswith("10.0/10"), shown
+    assert world.daemon.get(f"/test/{found['testId']}").json == found
+
+
+def test_an_address_is_used_once(world: World) -> None:
+    """The identical mail again is taken and changes nothing; another one is refused."""
+    made = world.generate()
+    world.send(SENDERS["perfect"], made["email"])
+    found = world.when_done(made["testId"])
+    world.send(SENDERS["perfect"], made["email"])
+    assert world.daemon.get(f"/test/{made['testId']}").json == found
+    with pytest.raises(AssertionError, match="550"):
+        world.send(SENDERS["html"], made["email"])
+
+
+def test_a_message_of_the_inbox_says_who_vouches_for_it(world: World) -> None:
+    """Mail to the inbox has the same results as information, and can be scored as well."""
+    world.send(SENDERS["altered"], world.daemon.address("a"))
+    listed = world.daemon.get("/inbox/messages", tag="a").json["messages"][0]
+    found = world.daemon.get(f"/inbox/messages/{listed['id']}").json["authentication"]
+    assert (found["spf"]["result"], found["dkim"][0]["result"]) == ("pass", "fail")
+    assert found["dmarc"]["result"] == "pass"
+    made = world.daemon.request("POST", f"/inbox/messages/{listed['id']}/test").json
+    assert faults(world.when_done(made["testId"])) == dict(SENDERS["altered"].costs)
+
+
+def test_with_the_content_filter(tmp_path: Path, dns: str) -> None:
+    """With SpamAssassin as the daemon starts it nothing is undetermined, and spam is spam."""
+    perfect = SENDERS["perfect"]
+    spammer = replace(perfect, writes=lambda raw: raw + GTUBE + b"\r\n")
+    with running_daemon(tmp_path, **options(tmp_path, dns)) as daemon:
+        world = World(daemon)
+        found, spam = world.scored(perfect), world.scored(spammer)
+    assert (found["score"], found["undetermined"]) == (10.0, [])
+    checked = found["checks"]["spamassassin"]
+    assert checked["status"] == "pass"
+    assert checked["engine"].startswith("SpamAssassin")
+    assert (faults(spam), spam["score"]) == ({"spamassassin.points": 4.0}, 6.0)
+    rules = {rule["name"] for rule in spam["checks"]["spamassassin"]["rules"]}
+    assert "GTUBE" in rules
