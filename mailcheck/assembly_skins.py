@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mailcheck.assembly_checks import ChecksAssembly
 from mailcheck.assembly_deliverability import DeliverabilityAssembly
@@ -27,7 +28,7 @@ from mailcheck.web.mcp.tools import Tool
 from mailcheck.web.request_urls import RequestUrls
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rooms:
     """What was built before, and is served now."""
 
@@ -36,6 +37,11 @@ class Rooms:
     tests: DeliverabilityAssembly
     scoring: ScoringAssembly
     lanes: Lanes
+
+    @cached_property
+    def preflight(self) -> Preflight:
+        """Give the same one to all: it counts what is under way."""
+        return Preflight(self.tests.operations.find, self.scoring.score)
 
 
 class Skins:
@@ -71,8 +77,7 @@ class Skins:
     def _routes(self) -> Sequence[Route]:
         rooms = self._rooms
         inbox = InboxRoutes(rooms.inbox, self._domain, self._retention, self._random_bytes)
-        preflight = Preflight(rooms.tests.operations.find, rooms.scoring.score)
-        tests = DeliverabilityRoutes(rooms.tests.operations, preflight, self._domain)
+        tests = DeliverabilityRoutes(rooms.tests.operations, rooms.preflight, self._domain)
         return [*inbox.routes(), *rooms.checks.routes(), *tests.routes()]
 
     def agent_tools(self) -> Sequence[Tool]:

@@ -9,7 +9,6 @@ from mailcheck.deployment import mail_server
 from mailcheck.operations.check_budget import CheckBudget
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.operations.ports import Now
-from mailcheck.operations.preflight import Preflight
 from mailcheck.web.dashboard.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.deliverability_live import DeliverabilityLivePages
 from mailcheck.web.dashboard.deliverability_pages import DeliverabilityPages
@@ -33,7 +32,6 @@ def tool_pages(
     rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
     checks, operations = rooms.checks, rooms.tests.operations
     domain = config.inbox.domain
-    preflight = Preflight(operations.find, rooms.scoring.score)
 
     def make(renderer: Renderer) -> list[Page]:
         deliverability = DeliverabilityPages(
@@ -44,7 +42,7 @@ def tool_pages(
             *BlocklistPages(checks.blocklists, budget, renderer, rules).pages(),
             *deliverability.pages(),
             *DeliverabilityLivePages(operations.wait, now).pages(),
-            *PreflightPages(operations.find, preflight, budget, renderer).pages(),
+            *PreflightPages(operations.find, rooms.preflight, budget, renderer).pages(),
             *ReportPages(operations.share, renderer, domain).pages(),
         ]
 

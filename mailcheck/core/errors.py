@@ -76,6 +76,10 @@ class TooMuchHeldMail(LimitExceeded):
     """The mails of the account's deliverability tests take as much room as they may."""
 
 
+class TooManyPreflights(LimitExceeded):
+    """The account has as many pre-flights under way as it may."""
+
+
 class TooManyWaits(LimitExceeded):
     """The key holds as many parked waits as it may."""
 
