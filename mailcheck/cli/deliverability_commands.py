@@ -60,32 +60,35 @@ def add_deliverability_commands(groups: Any) -> None:
 def run_deliverability(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck test``."""
     daemon = reach_daemon(options, console)
+    test_id = options.id
     try:
-        test_id = options.id or _generate(daemon, options, console)
+        if test_id is None:
+            made = daemon.request("POST", "/test/generate")
+            test_id = made["testId"]
+            _tell(made, options, console)
         if options.no_wait:
             return EXIT_FINE
-        try:
-            found = _wait(daemon, test_id, options.timeout, console)
-        except KeyboardInterrupt:
-            console.remark("")
-            console.remark(f"the address stays; go on: mailcheck test --id {test_id}")
-            return EXIT_UNDETERMINED
+        found = _wait(daemon, test_id, options.timeout, console)
     except MailcheckError as error:
         return report_problem(error, console)
+    except KeyboardInterrupt:
+        console.remark("")
+        if test_id is not None:
+            console.remark(f"the address stays; go on: mailcheck test --id {test_id}")
+        return EXIT_UNDETERMINED
     return _print(found, options, console)
 
 
-def _generate(daemon: Mailcheck, options: argparse.Namespace, console: Console) -> str:
-    made = daemon.request("POST", "/test/generate")
-    address, test_id = made["email"], made["testId"]
+def _tell(made: Shape, options: argparse.Namespace, console: Console) -> None:
+    """Say where the mail is to be sent."""
+    address = made["email"]
     if options.no_wait:
         console.say(address)
-        console.remark(f"next: mailcheck test --id {test_id}")
-        return str(test_id)
+        console.remark(f"next: mailcheck test --id {made['testId']}")
+        return
     console.remark(f"Send one mail from the server under test to\n\n    {address}\n")
     console.remark(f"by {made['expiresAt']}, with its usual From. To see how it works:\n")
     console.remark(f"    swaks --server {_server(console)} --from you@example.com --to {address}\n")
-    return str(test_id)
 
 
 def _server(console: Console) -> str:

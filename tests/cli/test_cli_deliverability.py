@@ -1,0 +1,184 @@
+"""``mailcheck test`` against a real daemon: the address, the wait, the report, the exit status."""
+
+import io
+import json
+import re
+import signal
+import smtplib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.cli.check_progress import CLEAR_LINE
+from mailcheck.cli.waiting_line import WaitingLine
+from tests.cli.command_line import run_command
+from tests.servers.daemon import HOST, Daemon, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+DEADLINE = 30.0
+
+MAIL = (
+    "From: Ann <ann@sender.example>\r\nTo: you@example.com\r\nSubject: Hello \x1b[31m\r\n"
+    "Date: Sat, 21 Nov 2026 12:00:00 +0000\r\nMessage-ID: <1@sender.example>\r\n"
+    "\r\nHow are you?\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that asks nobody: a mail from loopback is judged by its content."""
+    options = {"spamassassin_spamd": "off", "dns_resolvers": [f"{HOST}:9"]}
+    with running_daemon(tmp_path_factory.mktemp("daemon"), **options) as daemon:
+        yield daemon
+
+
+class Command:
+    """``mailcheck test`` on its way."""
+
+    def __init__(self, daemon: Daemon, *arguments: str) -> None:
+        self._daemon = daemon
+        self._process = subprocess.Popen(
+            [str(Path(sys.executable).with_name("mailcheck")), "test", *arguments],
+            env=daemon.environment,
+            cwd=daemon.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.told = ""
+
+    def address(self) -> str:
+        """Read until the address is told, and the command to try it with."""
+        assert self._process.stderr is not None
+        while "swaks" not in self.told:
+            line = self._process.stderr.readline()
+            assert line, self.told
+            self.told += line
+        found = re.search(r"^ +(test-\S+)$", self.told, re.MULTILINE)
+        assert found, self.told
+        return found[1]
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for the end; gives status, result and words."""
+        output, errors = self._process.communicate(timeout=DEADLINE)
+        return self._process.returncode, output, errors
+
+
+def send(daemon: Daemon, address: str, mail: str = MAIL) -> None:
+    """Send a mail."""
+    with smtplib.SMTP(HOST, daemon.smtp_port, "mx.sender.example") as smtp:
+        smtp.sendmail("ann@sender.example", [address], mail)
+
+
+def test_from_address_to_report(daemon: Daemon) -> None:
+    """The address and a swaks command are told; when the mail is in, its report is printed."""
+    command = Command(daemon)
+    address = command.address()
+    assert f"swaks --server {HOST}:{daemon.smtp_port}" in command.told
+    send(daemon, address)
+    status, output, _ = command.end()
+    (test, *_) = daemon.get("/test").json["tests"]
+    assert output.startswith(f"{test['score']}/10  ann@sender.example  Hello ")
+    assert "came from 127.0.0.1: only content and DKIM could be judged" in output
+    assert "The mail has no DKIM signature" in output
+    assert output.endswith(f"the whole report: {test['shareUrl']}\n")
+    assert "\x1b" not in output
+    assert status == 3  # SPF of such an address can't be determined
+
+
+def test_as_json(daemon: Daemon) -> None:
+    """With --json the test is printed as the API gives it; --fail-under decides on the status."""
+    for mark, status in (("10", 1), ("0", 3)):
+        command = Command(daemon, "--json", "--fail-under", mark)
+        send(daemon, command.address())
+        ended, output, _ = command.end()
+        found = json.loads(output)
+        assert ended == status
+        assert found == daemon.get(f"/test/{found['testId']}").json
+
+
+def test_interrupted(daemon: Daemon) -> None:
+    """Ctrl-C leaves the address usable, and says how to go on."""
+    command = Command(daemon)
+    address = command.address()
+    command.interrupt()
+    status, output, errors = command.end()
+    assert (status, output) == (3, "")
+    found = re.search(r"mailcheck (test --id \S+)$", errors, re.MULTILINE)
+    assert found, errors
+    assert "Traceback" not in errors
+    send(daemon, address)
+    again = Command(daemon, *found[1].split()[1:])
+    assert "ann@sender.example" in again.end()[1]
+
+
+def test_an_address_alone(daemon: Daemon) -> None:
+    """With --no-wait a script gets the address and nothing else, and goes on with --id."""
+    status, address, errors = Command(daemon, "--no-wait").end()
+    assert status == 0
+    send(daemon, address.strip())
+    test_id = errors.split()[-1]
+    assert Command(daemon, "--id", test_id, "--fail-under", "0").end()[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--timeout", "1"], 1, "no mail has come in; go on: mailcheck test --id "),
+        (["--id", "none"], 1, "there is no such test"),
+        (["--key-file", "none"], 2, "no API key"),
+        (["--url", f"http://{HOST}:1"], 1, "can't be reached"),
+        (["--fail-under", "good"], 2, "invalid float"),
+    ],
+)
+def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str) -> None:
+    """What was asked wrongly is status 2, what went wrong is 1; each is told in a line."""
+    ended, output, errors = Command(daemon, *arguments).end()
+    assert (ended, output) == (status, "")
+    assert words in errors
+    assert "Traceback" not in errors
+
+
+class Terminal(io.StringIO):
+    """A stream that a person looks at."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def test_a_person_sees_that_it_waits() -> None:
+    """On a terminal a line shows what is waited for and for how long; it is gone in the end."""
+    terminal = Terminal()
+    with WaitingLine(terminal) as line:
+        line.text = "waiting for a test"
+        end = time.monotonic() + DEADLINE
+        while "waiting for a test ... 0:0" not in terminal.getvalue():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    assert terminal.getvalue().endswith(CLEAR_LINE)
+
+
+def test_elsewhere_nothing_is_drawn() -> None:
+    """A file or a pipe gets no line."""
+    stream = io.StringIO()
+    with WaitingLine(stream) as line:
+        line.text = "waiting"
+    assert stream.getvalue() == ""
+
+
+def test_help() -> None:
+    """The help tells the exit statuses."""
+    shown: Any = run_command("test", "--help")
+    assert shown.status == 0
+    assert "Exit status: 0 fine" in shown.output
