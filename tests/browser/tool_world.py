@@ -25,7 +25,7 @@ KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RF
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"&"
 """What runs if it is not escaped."""
 
-SLOW_LISTS = ("multi.uribl.com", "bl.spamcop.net", "multi.surbl.org", "psbl.surriel.com")
+SLOW_LISTS = ("multi.uribl.com", "multi.surbl.org")
 """Lists that answer when they are released."""
 
 RECORDS = {
@@ -41,11 +41,9 @@ RECORDS = {
     },
     "more.poor.test": {"TXT": ["v=spf1 ip4:192.0.2.0/24 a:mail.good.test -all"]},
     "_dmarc.poor.test": {"TXT": ["v=DMARC1; p=none"]},
-    "listed.test": {
-        "A": ["127.0.0.1"],
-        "MX": ["10 mail.good.test."],
-        "TXT": ["v=spf1 mx -all"],
-    },
+    "listed.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."]},
+    "known.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."]},
+    "known.test.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["https://lists.test/why"]},
     "listed.test.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["https://lists.test/why"]},
     "listed.test.multi.uribl.com": {"A": ["127.0.0.2"], "TXT": [f"Listed: {MARKUP}"]},
     "hostile.test": {
@@ -76,8 +74,8 @@ class ToolWorld:
 
 
 @contextmanager
-def running_tool_world(folder: Path) -> Iterator[ToolWorld]:
-    """Run it as long as the context lasts."""
+def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
+    """Run it as long as the context lasts; ``more`` are options of the daemon."""
     zone = MemoryZone(RECORDS)
     publish_living_lists(zone)
     authority = Authority()
@@ -102,6 +100,7 @@ def running_tool_world(folder: Path) -> Iterator[ToolWorld]:
             "spamassassin_spamd": "off",
             "limits_waits_per_key": 1_000,
             "accounts_per_address": 1_000,
+            **more,
         }
         daemon = Daemon(folder, **options)
         daemon.options["probes_smtp_port"] = daemon.smtp_port

@@ -11,9 +11,14 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const source = document.getElementById(button.dataset.copy);
   const label = button.dataset.label ?? (button.dataset.label = button.textContent);
+  const name = button.dataset.name ?? (button.dataset.name = button.getAttribute("aria-label") ?? "");
   button.textContent = (await copy(source)) ? "Copied" : "Press Ctrl+C";
+  button.removeAttribute("aria-label"); // what is read out is what is seen
   clearTimeout(Number(button.dataset.timer));
-  button.dataset.timer = setTimeout(() => (button.textContent = label), 1600);
+  button.dataset.timer = setTimeout(() => {
+    button.textContent = label;
+    if (name) button.setAttribute("aria-label", name);
+  }, 1600);
 });
 
 async function copy(source) {

@@ -1,0 +1,181 @@
+"""A deliverability test in a real browser: from the address to the shared report."""
+
+import time
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.people import sign_up
+from tests.browser.tool_world import MARKUP, ToolWorld, running_tool_world
+from tests.browser.watching import DEADLINE, Watched, watched_page
+
+MAIL = (
+    b"From: Ann Example <ann@poor.test>\r\nTo: you@mailcheck.example\r\n"
+    b"Subject: Your invoice\r\nDate: Sun, 22 Nov 2026 00:00:00 +0000\r\n"
+    b"Message-ID: <1.invoice@poor.test>\r\n\r\nYour invoice: https://poor.test/invoice\r\n"
+)
+
+HOSTILE = (
+    f"From: {MARKUP} <ann@hostile.test>\r\nSubject: {MARKUP}\r\nDate: {MARKUP}\r\n"
+    f"Message-ID: <{MARKUP}@x>\r\nList-Unsubscribe: <javascript:alert(3)>, <https://x.test/{MARKUP}>\r\n"
+    "MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n"
+    "<script>alert(4)</script><a href='javascript:alert(5)'>x</a>"
+    f"<a href='https://evil.test/?q={MARKUP}'>https://bank.test/</a><img src=https://evil.test/p.gif>"
+).encode()
+
+REPORT_WITHIN = 5.0
+"""Seconds from the mail to its report: all that is asked answers at once here."""
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
+    """Run the world once for all tests of this module."""
+    with running_tool_world(tmp_path_factory.mktemp("deliverability")) as world:
+        yield world
+
+
+@pytest.fixture
+def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
+    """Somebody who is signed in, in a browser that is watched."""
+    with watched_page(browser, world.daemon.http_port) as watched:
+        sign_up(watched, world.daemon)
+        yield watched
+        watched.require_quiet()
+
+
+def make_address(visitor: Watched) -> str:
+    """Make a test by its button; gives the address."""
+    visitor.go("/tests")
+    visitor.page.get_by_role("button", name="Make a test address").click()
+    expect(visitor.page.locator("#live")).to_contain_text("goes on by itself")
+    return visitor.page.locator("#address").inner_text()
+
+
+def open_all(visitor: Watched) -> None:
+    """Open whatever is folded."""
+    for details in visitor.page.locator("main details").all():
+        details.evaluate("details => details.open = true")
+
+
+def test_from_the_address_to_the_shared_report(
+    visitor: Watched, world: ToolWorld, browser: Browser
+) -> None:
+    """The report appears by itself; it adds up, can be checked again, tried, and shared."""
+    page = visitor.page
+    address = make_address(visitor)
+    visitor.require_accessible()
+    page.evaluate("window.isSamePage = true")
+    world.send(address, MAIL)
+    sent_at = time.monotonic()
+    page.locator("#costs-title").wait_for()
+    assert time.monotonic() - sent_at < REPORT_WITHIN
+    assert page.evaluate("window.isSamePage"), "there was a reload"
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your invoice")
+    expect(page).to_have_title("7.2 of 10: Your invoice - mailcheck")
+    expect(page.locator("#news")).to_have_text("The report is ready.")
+    costs = page.locator(".costs .minus").all_inner_texts()
+    assert round(10 + sum(map(float, costs)), 1) == 7.2
+    open_all(visitor)
+    expect(page.locator(".transcript")).to_contain_text("mail FROM:<ann@good.test>")
+    visitor.require_accessible()
+
+    link = urlsplit(page.locator("#share-link").get_attribute("href") or "").path
+    with watched_page(browser, world.daemon.http_port) as stranger:
+        stranger.go(link)
+        expect(stranger.page.get_by_role("img", name="Score 7.2 of 10")).to_be_visible()
+        expect(stranger.page.get_by_role("button", name="Check again")).to_have_count(0)
+        open_all(stranger)
+        stranger.require_accessible()
+        stranger.require_quiet()
+
+    page.get_by_role("button", name="Check again").click()
+    expect(page.locator(".notice")).to_contain_text("once more")
+    page.locator("#costs-title").wait_for()
+    page.get_by_role("link", name="Try DNS records first").click()
+    expect(page.get_by_label("Name").first).to_have_value("_dmarc.poor.test")
+    page.get_by_role("button", name="One more record").click()
+    expect(page.get_by_label("Name")).to_have_count(4)
+    page.get_by_label("Name").last.fill("poor.test")
+    page.get_by_label("Value").last.fill("v=spf1 -all")
+    page.get_by_role("button", name="Judge the mail").click()
+    expect(page.get_by_role("img", name="Real score 7.2 of 10")).to_be_visible()
+    expect(page.locator(".versus")).to_contain_text("pre-flight")
+    visitor.require_accessible()
+
+    visitor.go("/tests")
+    expect(page.locator(".tests li").first).to_contain_text("Your invoice")
+    expect(page.locator(".tests li").first).to_contain_text("7.2 of 10")
+    visitor.require_accessible()
+
+
+def test_a_mail_of_the_inbox_is_scored(visitor: Watched, world: ToolWorld) -> None:
+    """The button beside a mail leads to its report."""
+    page = visitor.page
+    visitor.go("/inbox")
+    world.send(page.locator("#address").inner_text(), MAIL)
+    page.get_by_role("link", name="Your invoice").click()
+    page.get_by_role("button", name="Score this mail").click()
+    page.locator("#costs-title").wait_for()
+    expect(page.get_by_role("img", name="Score 7.2 of 10")).to_be_visible()
+
+
+def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
+    """The old link is dead, the new one leads to the report."""
+    page = visitor.page
+    world.send(make_address(visitor), MAIL)
+    page.get_by_text("Share this report").click()
+    old = urlsplit(page.locator("#share-link").inner_text()).path
+    page.get_by_role("button", name="Revoke and make a new one").click()
+    page.get_by_text("Share this report").click()
+    new = urlsplit(page.locator("#share-link").inner_text()).path
+    with watched_page(browser, world.daemon.http_port) as stranger:
+        stranger.go(old)
+        expect(stranger.page.locator("main")).to_contain_text("leads nowhere")
+        stranger.go(new)
+        expect(stranger.page.get_by_role("heading", level=1)).to_have_text("Your invoice")
+
+
+def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
+    """The page looks again by itself, every five seconds, until the report is there."""
+    with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
+        sign_up(watched, world.daemon)
+        page = watched.page
+        watched.go("/tests")
+        page.get_by_role("button", name="Make a test address").click()
+        world.send(page.locator("#address").inner_text(), MAIL)
+        heading = page.get_by_role("heading", level=1)
+        expect(heading).to_have_text("Your invoice", timeout=DEADLINE)
+        page.get_by_role("button", name="Check again").click()
+        expect(page.locator(".notice")).to_contain_text("once more")
+        watched.require_quiet()
+
+
+@pytest.mark.attack
+def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser: Browser) -> None:
+    """Markup in subject, From, links and fields is shown, and does nothing anywhere."""
+    page = visitor.page
+    world.send(make_address(visitor), HOSTILE)
+    page.locator("#costs-title").wait_for()
+    link = urlsplit(page.locator("#share-link").get_attribute("href") or "").path
+    with watched_page(browser, world.daemon.http_port) as stranger:
+        stranger.go(link)
+        for watched in (visitor, stranger):
+            open_all(watched)
+            expect(watched.page.locator("main")).to_contain_text("<script>alert(1)</script>")
+            expect(watched.page.locator("#detail-links")).to_contain_text("https://evil.test/")
+            assert watched.page.locator("main script, main img, main iframe").count() == 0
+            links = watched.page.locator("main a").evaluate_all("all => all.map(a => a.href)")
+            assert not [one for one in links if "evil" in one or one.startswith("javascript")]
+            watched.require_accessible()
+        stranger.require_quiet()
+    page.get_by_role("link", name="Try DNS records first").click()
+    page.get_by_label("Name").first.fill("_dmarc.hostile.test")
+    page.get_by_label("Value").first.fill(f"v=DMARC1; p=reject; rua=mailto:{MARKUP}")
+    page.get_by_role("button", name="Judge the mail").click()
+    page.locator(".versus").wait_for()
+    open_all(visitor)
+    assert page.locator("main script, main img").count() == 0
+    visitor.go("/tests")
+    expect(page.locator(".tests")).to_contain_text("<script>alert(1)</script>")

@@ -1,0 +1,155 @@
+"""Domain checks and blocklists in a real browser: what comes at once, and what comes later."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.people import sign_up
+from tests.browser.tool_world import SLOW_LISTS, ToolWorld, running_tool_world
+from tests.browser.watching import Watched, watched_page
+
+SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 390, "height": 844}}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
+    """Run the world once for all tests of this module."""
+    with running_tool_world(tmp_path_factory.mktemp("tools")) as world:
+        yield world
+
+
+@pytest.fixture
+def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
+    """Somebody who is signed in, in a browser that is watched."""
+    with watched_page(browser, world.daemon.http_port) as watched:
+        sign_up(watched, world.daemon)
+        yield watched
+        watched.require_quiet()
+
+
+def check_domain(visitor: Watched, domain: str) -> None:
+    """Check a domain as a person does."""
+    visitor.go("/domain")
+    visitor.page.get_by_label("Domain", exact=True).fill(domain)
+    visitor.page.keyboard.press("Enter")
+    visitor.page.locator(".score-card").wait_for()
+
+
+def test_a_domain_is_checked(visitor: Watched) -> None:
+    """The page is there before the answer, and then filled with it; its address can be shared."""
+    page = visitor.page
+    visitor.go("/domain")
+    page.get_by_label("Domain", exact=True).fill("good.test")
+    page.get_by_role("button", name="Check", exact=True).click()
+    expect(page).to_have_url(f"{visitor.origin}/domain?domain=good.test&selectors=&ips=")
+    expect(page.get_by_role("img", name="Score 100 of 100, grade A+")).to_be_visible()
+    expect(page.locator("#known-spf")).to_contain_text("1 of 10 lookups")
+    visitor.require_accessible()
+
+
+def test_a_fix_is_copied(visitor: Watched) -> None:
+    """The value of a record that is to be published goes to the clipboard."""
+    page = visitor.page
+    visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    check_domain(visitor, "poor.test")
+    page.locator("#fix-3-value + button").click()
+    expect(page.locator("#fix-3-value + button")).to_have_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "v=DMARC1; p=quarantine; rua=mailto:dmarc@poor.test"
+    for details in page.locator("#result details").all():
+        details.evaluate("details => details.open = true")
+    visitor.require_accessible()
+
+
+def test_blocklists_fill_in(visitor: Watched, world: ToolWorld) -> None:
+    """Rows change as lists answer; when the last one has, those that list it stand on top."""
+    page = visitor.page
+    world.lists.hold()
+    visitor.go("/blocklists")
+    page.get_by_label("Address or domain").fill("listed.test")
+    page.get_by_role("button", name="Ask 32 lists").click()
+    expect(page.locator("#rows tr")).to_have_count(32)
+    expect(page.locator("#rows tr.pending")).to_have_count(len(SLOW_LISTS))
+    expect(page.locator(".total")).to_have_count(0)
+    world.lists.release()
+    expect(page.locator(".total")).to_have_text(
+        "listed.test is on 2 of the 32 lists that answered."
+    )
+    expect(page.locator("#rows tr.pending")).to_have_count(0)
+    statuses = page.locator("#rows tr").evaluate_all("rows => rows.map(row => row.className)")
+    assert statuses == ["listed"] * 2 + ["clean"] * 30
+    expect(page.locator("#rows tr").nth(1)).to_contain_text("<script>alert(1)</script>")
+    visitor.require_accessible()
+
+
+def test_lists_that_stay_silent_are_grey(visitor: Watched, world: ToolWorld) -> None:
+    """What does not answer in time is unknown, with the reason, and not green."""
+    page = visitor.page
+    world.lists.hold()
+    try:
+        visitor.go("/blocklists?query=silent.test")
+        page.locator(".total").wait_for()
+    finally:
+        world.lists.release()
+    rows = page.locator("#rows tr.unknown")
+    assert rows.count() > 0
+    for row in rows.all():
+        expect(row).to_contain_text("did not answer in time")
+        expect(row.locator(".badge.good")).to_have_count(0)
+    expect(page.locator("#totals")).to_contain_text("that says nothing about silent.test")
+    visitor.require_accessible()
+
+
+def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
+    """The same forms give the same results; the answers take as long as they take."""
+    with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
+        sign_up(watched, world.daemon)
+        page = watched.page
+        watched.go("/domain")
+        page.get_by_label("Domain", exact=True).fill("poor.test")
+        page.get_by_role("button", name="Check", exact=True).click()
+        expect(page.locator(".letter")).to_have_text("D")
+        watched.go("/blocklists")
+        page.get_by_label("Address or domain").fill("known.test")
+        page.get_by_role("button", name="Ask 32 lists").click()
+        expect(page.locator(".total")).to_contain_text("on 1 of the 32 lists")
+        expect(page.locator("button[data-copy]:visible")).to_have_count(0)
+        watched.require_quiet()
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("size", SIZES)
+def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: str) -> None:
+    """Markup in SPF, DMARC, DKIM, MTA-STS and TLS-RPT records is shown, and does nothing."""
+    with watched_page(browser, world.daemon.http_port, viewport=SIZES[size]) as watched:
+        sign_up(watched, world.daemon)
+        page = watched.page
+        check_domain(watched, "hostile.test")
+        for details in page.locator("#result details").all():
+            details.evaluate("details => details.open = true")
+        expect(page.locator("#result")).to_contain_text("<script>alert(1)</script>")
+        assert page.locator("#result script, #result img").count() == 0
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= SIZES[size]["width"], "nothing makes the page wider than the screen"
+        watched.go("/domain?domain=%3Cscript%3Ealert(1)%3C/script%3E")
+        expect(page.locator("#problem")).to_be_visible()
+        watched.go("/blocklists?query=%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
+        expect(page.locator("#problem")).to_be_visible()
+        # The browser says that the two pages came with an error's status.
+        watched.complaints[:] = [one for one in watched.complaints if "400" not in one]
+        watched.require_quiet()
+
+
+def test_a_check_that_is_refused_says_so(visitor: Watched, world: ToolWorld) -> None:
+    """What goes wrong behind the page is told on it."""
+    page = visitor.page
+    page.route("**/domain?*whole=true*", lambda route: route.abort())
+    visitor.go("/domain?domain=good.test")
+    expect(page.locator("#result [role=alert]")).to_contain_text("can't be reached")
+    page.unroute_all()
+    page.route("**/blocklists/live?*", lambda route: route.abort())
+    visitor.go("/blocklists?query=good.test")
+    expect(page.locator("#totals [role=alert]")).to_contain_text("connection broke")
+    page.unroute_all()
+    visitor.complaints.clear()

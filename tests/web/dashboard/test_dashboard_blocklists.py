@@ -1,0 +1,164 @@
+"""The page of blocklist checks: a row for each list, and events as the answers come."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from mailcheck.config_options import LimitsOptions
+from tests.fakes.memory_zone import MemoryZone
+from tests.web.checking import zone_with
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.tools_visit import MARKUP, Events, visit_tools
+
+LISTED = {
+    "bad.example": {"A": ["8.8.4.1"]},
+    "bad.example.multi.uribl.com": {"A": ["127.0.0.2"], "TXT": [f"See {MARKUP}"]},
+    "bad.example.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["spam"]},
+}
+CHECK = "/blocklists?query=bad.example"
+LIVE = "/blocklists/live?query=bad.example"
+SLOW = "bad.example.dbl.spamhaus.org"
+DEADLINE = 3.0
+
+
+def rows(body: bytes) -> list[tuple[str, str]]:
+    """Give zone and status of each row in the order of the page."""
+    found = re.findall(r'<tr id="list-([^"]+)" class="(\w+)">', body.decode())
+    return [(zone, status) for zone, status in found]
+
+
+def row(body: bytes, zone: str) -> str:
+    """Give the markup of one row."""
+    text = body.decode()
+    begin = text.index(f'<tr id="list-{zone}"')
+    return text[begin : text.index("</tr>", begin)]
+
+
+@pytest.fixture
+def zone() -> MemoryZone:
+    """A zone in which a domain is on two lists."""
+    return zone_with(LISTED)
+
+
+def test_the_page_has_a_row_for_each_list(zone: MemoryZone) -> None:
+    """At once, before any list is asked; without scripts the browser fetches the finished table."""
+    browser = visit_tools(zone)
+    answer = browser.open(CHECK)
+    assert [status for _, status in rows(answer.body)] == ["pending"] * 32
+    assert zone.asked == []
+    body = answer.body.decode()
+    assert f'data-live="{LIVE}"' in body
+    whole = f"{CHECK}&amp;whole=true"
+    assert f'<noscript><meta http-equiv="refresh" content="0;url={whole}"></noscript>' in body
+
+
+def test_the_finished_table(zone: MemoryZone) -> None:
+    """The lists that have it come first, with weight, meaning, reason and where to ask."""
+    browser = visit_tools(zone)
+    answer = browser.open(f"{CHECK}&whole=true")
+    shown = rows(answer.body)
+    assert len(shown) == 32
+    assert shown[:2] == [("dbl.spamhaus.org", "listed"), ("multi.uribl.com", "listed")]
+    assert {status for _, status in shown[2:]} == {"clean"}
+    text = row(answer.body, "multi.uribl.com")
+    for words in ("spam domain (black)", "<strong>8</strong> of 10", "https://lookup.uribl.com/"):
+        assert words in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "<script>alert" not in answer.body.decode()
+    assert "bad.example is on 2 of the 32 lists that answered." in browser.page.text
+
+
+def test_unknown_is_neither_good_nor_bad(zone: MemoryZone) -> None:
+    """A list that is silent is grey, says why, and stands behind those that have it."""
+    zone.silent.add(SLOW)
+    browser = visit_tools(zone)
+    stream = Events(browser, LIVE)
+    browser.house.pass_time(DEADLINE)
+    told = next(one for one in stream.named("row") if one["zone"] == "dbl.spamhaus.org")
+    assert told["status"] == "unknown"
+    assert '<span class="badge unknown">unknown</span>' in told["html"]
+    assert "It did not answer in time." in told["html"]
+    assert "good" not in told["html"]
+    (done,) = stream.named("done")
+    assert done["order"][:2] == ["multi.uribl.com", "dbl.spamhaus.org"]
+    assert "1 list could not be asked" in done["html"]
+    assert stream.has_ended
+
+
+def test_rows_come_as_lists_answer(zone: MemoryZone) -> None:
+    """Each list is told once, as soon as it has answered; the end comes after the last."""
+    zone.silent.add(SLOW)
+    browser = visit_tools(zone)
+    stream = Events(browser, LIVE)
+    for _ in range(2):  # the lists that have it are asked for their reason
+        browser.house.pass_time(0.1)
+    first = [one["zone"] for one in stream.named("row")]
+    assert len(first) == len(set(first)) == 31
+    assert "dbl.spamhaus.org" not in first
+    assert stream.named("done") == []
+    browser.house.pass_time(DEADLINE)
+    assert [one["zone"] for one in stream.named("row")][31:] == ["dbl.spamhaus.org"]
+    assert len(stream.named("done")) == 1
+
+
+def test_who_goes_asks_no_more(zone: MemoryZone) -> None:
+    """When the page is left, the questions under way are given up."""
+    zone.silent.add(SLOW)
+    browser = visit_tools(zone)
+    stream = Events(browser, LIVE)
+    browser.house.pass_time(0.1)
+    assert zone.unanswered
+    stream.connection.hang_up()
+    assert not zone.unanswered
+
+
+def test_addresses_that_are_not_known() -> None:
+    """Where the mail hosts could not be looked up, lists of addresses are unknown at once."""
+    browser = visit_tools(zone_with({}, silent=["lost.example"]))
+    stream = Events(browser, "/blocklists/live?query=lost.example")
+    browser.house.pass_time(DEADLINE)
+    browser.house.pass_time(0.1)
+    told = [one for one in stream.named("row") if one["zone"] == "zen.spamhaus.org"]
+    assert [one["status"] for one in told] == ["unknown"]
+    assert "could not be found out" in told[0]["html"]
+
+
+@pytest.mark.parametrize("query", ["10.0.0.1", "x", "http://a.example/", MARKUP])
+def test_what_no_list_can_know(zone: MemoryZone, query: str) -> None:
+    """The page says what is wrong, and no list is asked."""
+    browser = visit_tools(zone)
+    answer = browser.open(f"/blocklists?query={quote(query)}")
+    assert answer.status == 400
+    assert 'id="problem"' in answer.body.decode()
+    assert "<script>alert" not in answer.body.decode()
+    assert zone.asked == []
+
+
+def test_an_address(zone: MemoryZone) -> None:
+    """An address has its own 32 lists."""
+    browser = visit_tools(zone)
+    answer = browser.open("/blocklists?query=8.8.4.1&whole=true")
+    assert len(rows(answer.body)) == 32
+    assert "8.8.4.1 is on none of the 32 lists that answered." in browser.page.text
+
+
+def test_over_the_limit(zone: MemoryZone) -> None:
+    """A stream over the account's limit says so, and asks nothing."""
+    browser = visit_tools(zone, limits=LimitsOptions(requests_per_minute=1))
+    assert browser.open(f"{CHECK}&whole=true").status == 200
+    asked = len(zone.asked)
+    stream = Events(browser, LIVE)
+    (problem,) = stream.named("problem")
+    assert "limit of 1 requests per minute" in problem["problem"]
+    assert len(zone.asked) == asked
+    assert browser.open(f"{CHECK}&whole=true").status == 429
+
+
+def test_the_stream_is_for_who_is_signed_in(zone: MemoryZone) -> None:
+    """Nobody else starts a check."""
+    browser = visit_tools(zone)
+    stranger = Browser(browser.house, "192.0.2.99")
+    stream = Events(stranger, LIVE)
+    assert b" 401 " in stream.connection.received()
+    assert zone.asked == []

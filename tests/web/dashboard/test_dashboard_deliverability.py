@@ -1,0 +1,372 @@
+"""The pages of deliverability tests: from an address to the report, and what is done with it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mailcheck.config_options import LimitsOptions
+from mailcheck.core.accounts import Account
+from mailcheck.core.deliverability_tests import MAX_PENDING
+from mailcheck.core.messages import NULL_REVERSE_PATH
+from mailcheck.operations.run_test_checks import RENEWAL
+from tests.fakes.analyst import Analyst
+from tests.house import run
+from tests.operations.scored_mails import MAIL, received, zone_with
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.inbox_visit import fetch, receive
+from tests.web.dashboard.tools_visit import MARKUP, Events, visit_scored
+from tests.web.scored_house import ScoredHouse
+
+UNSIGNED = received(MAIL)
+HOUR = 3600
+
+
+@pytest.fixture
+def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
+    """Somebody in front of a house over the zone of a perfect sender."""
+    scored, browser = visit_scored()
+    yield scored, browser
+    scored.close()
+
+
+@pytest.fixture
+def scored(visited: tuple[ScoredHouse, Browser]) -> ScoredHouse:
+    """The house."""
+    return visited[0]
+
+
+@pytest.fixture
+def browser(visited: tuple[ScoredHouse, Browser]) -> Browser:
+    """The visitor, signed in."""
+    return visited[1]
+
+
+def words(browser: Browser) -> str:
+    """Give the text of the page in one line."""
+    return " ".join(browser.page.text.split())
+
+
+def ann(scored: ScoredHouse) -> Account:
+    """Give the visitor's account."""
+    accounts: list[Account] = run(scored.house.assembly.accounts.accounts())
+    return next(account for account in accounts if account.name == "ann")
+
+
+def over_rest(scored: ScoredHouse, test_id: str) -> Any:
+    """Read a test of the visitor over REST."""
+    key = scored.house.issue_key(ann(scored))
+    return scored.house.get(f"/test/{test_id}", key=key).json
+
+
+def make(browser: Browser) -> str:
+    """Make a test by its button; gives its id."""
+    browser.open("/tests")
+    answer = browser.submit("/tests")
+    assert answer.status == 303
+    return answer.headers["location"].removeprefix("/tests/")
+
+
+def test_the_address(scored: ScoredHouse, browser: Browser) -> None:
+    """The page shows the address, until when it takes mail, and a command that sends to it."""
+    test_id = make(browser)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    address = scored.address(test_id)
+    assert f'id="address">{address}</span>' in body
+    assert "2026-11-21 13:00 UTC" in words(browser)
+    assert f"swaks --server 127.0.0.1:2525 --from you@example.com --to {address}" in words(browser)
+    assert f'data-live="/tests/{test_id}/live"' in body
+    assert f'<meta http-equiv="refresh" content="5;url=/tests/{test_id}">' in body
+
+
+def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
+    """A mail nobody finds fault with: ten points, no deduction, nothing to wait for."""
+    test_id = make(browser)
+    scored.send(test_id)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert 'aria-label="Score 10.0 of 10"' in body
+    assert "Nobody finds fault with this mail." in words(browser)
+    assert "Nothing: all 10 points are there." in words(browser)
+    assert "data-live" not in body
+    assert "http-equiv" not in body
+
+
+def test_what_each_finding_cost(scored: ScoredHouse, browser: Browser) -> None:
+    """Every deduction is named with what to do, and they add up to the score."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    test_id = make(browser)
+    scored.send(test_id, UNSIGNED)
+    browser.open(f"/tests/{test_id}")
+    found = over_rest(scored, test_id)
+    for one in found["deductions"]:
+        assert f"-{one['points']}" in words(browser)
+        assert " ".join(one["meaning"].split()) in words(browser)
+        assert " ".join(one["fix"].split()) in words(browser)
+    lost = sum(one["points"] for one in found["deductions"])
+    assert f"{found['score']}10.0 less {lost:.1f}" in words(browser)
+    assert "v=DMARC1; p=none; rua=mailto:dmarc@sender.example" in words(browser)
+
+
+def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
+    """Checks, sending host, transport, headers, content, links and receivers' rules are there."""
+    test_id = make(browser)
+    scored.send(test_id, received(transcript=("C: EHLO mx.sender.example", f"S: 250 {MARKUP}")))
+    browser.open(f"/tests/{test_id}")
+    for text in (
+        "SPF and the sending host pass",
+        "DKIM pass",
+        "v=spf1 mx -all",
+        "Signature 1pass",
+        "44 lists answered",
+        "TLSv1.3, TLS_AES_256_GCM_SHA384",
+        "C: EHLO mx.sender.example",
+        "https://sender.example/minutes",
+        "Google, every sender",
+        "Yahoo and AOL",
+        "Microsoft",
+        "SPF or DKIM is set up and passes.",
+        "There is no List-Unsubscribe field.",
+        "Ann Example <ann@sender.example>",
+    ):
+        assert text in words(browser), text
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert "<script>alert" not in body
+
+
+def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> None:
+    """A silent name server costs nothing, and is shown as unknown."""
+    scored.zone.silent.add("_dmarc.sender.example")
+    test_id = make(browser)
+    scored.send(test_id)
+    scored.house.pass_time(11)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert 'aria-label="Score 10.0 of 10"' in body
+    check = body[body.index('id="check-dmarc"') : body.index('id="check-blacklist"')]
+    assert '<span class="badge unknown">unknown</span>' in check
+    assert "Could not be determined, and nothing was deducted for it: dmarc." in words(browser)
+
+
+def test_more_taken_off_than_there_was() -> None:
+    """A score is never below 0; the page says that more was taken off."""
+    zone = zone_with(
+        {
+            "sender.example": {"TXT": ["v=spf1 -all"]},
+            "10.4.8.8.zen.spamhaus.org": {"A": ["127.0.0.2"]},
+            "10.4.8.8.b.barracudacentral.org": {"A": ["127.0.0.2"]},
+            "10.4.8.8.bl.spamcop.net": {"A": ["127.0.0.2"]},
+        },
+        without=["10.4.8.8.in-addr.arpa"],
+    )
+    scored, browser = visit_scored(zone=zone)
+    test_id = make(browser)
+    scored.send(test_id, UNSIGNED)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert 'aria-label="Score 0.0 of 10"' in body
+    assert "points were taken off 10.0, and no score is below 0" in words(browser)
+    assert "Ask Spamhaus ZEN to take it off" in words(browser)
+    scored.close()
+
+
+def test_a_test_goes_on_live(scored: ScoredHouse, browser: Browser) -> None:
+    """The stream tells when the mail is in and when the report is ready, and ends."""
+    analyst = Analyst()
+    real = scored.house.assembly.tests.analyse
+    scored.house.assembly.tests.analyse = analyst
+    test_id = make(browser)
+    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    scored.house.pass_time(21)
+    assert stream.all == []
+    scored.send(test_id)
+    assert stream.named("moved") == [{"state": "processing", "final": False}]
+    browser.open(f"/tests/{test_id}")
+    assert "Mail received, checking" in words(browser)
+    analyst.report(run(real(analyst.mails[0])))
+    assert stream.named("moved")[1:] == [{"state": "completed", "final": True}]
+    assert stream.has_ended
+    assert scored.house.assembly.tests.feeds.count() == 0
+
+
+def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browser) -> None:
+    """When the client goes, its wait goes."""
+    test_id = make(browser)
+    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    assert scored.house.assembly.tests.feeds.count() == 1
+    stream.connection.hang_up()
+    assert scored.house.assembly.tests.feeds.count() == 0
+
+
+def test_an_address_that_expires(scored: ScoredHouse, browser: Browser) -> None:
+    """After an hour without a mail an open page hears of it."""
+    test_id = make(browser)
+    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    for _ in range(HOUR // 20):
+        scored.house.pass_time(20)
+        if stream.has_ended:  # a browser comes again after some minutes
+            stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    assert stream.named("moved") == [{"state": "expired", "final": True}]
+    browser.open(f"/tests/{test_id}")
+    assert "No mail came" in words(browser)
+
+
+@pytest.mark.parametrize("query", ["", "?seen=", "?seen=nonsense"])
+def test_a_stream_of_nothing(browser: Browser, query: str) -> None:
+    """What the page has seen is a state."""
+    test_id = make(browser)
+    stream = Events(browser, f"/tests/{test_id}/live{query}")
+    assert b" 400 " in stream.connection.received()
+
+
+def test_an_analysis_that_fails(
+    scored: ScoredHouse, browser: Browser, logged_failures: list[Any]
+) -> None:
+    """It is our fault, says nothing about the mail, and can be tried again."""
+    analyst = Analyst()
+    scored.house.assembly.tests.analyse = analyst
+    test_id = make(browser)
+    scored.send(test_id)
+    for _ in range(3):
+        analyst.fail(RuntimeError("broken"))
+        scored.house.pass_time(RENEWAL)
+        run(scored.house.assembly.tests.runner.renew())
+    assert len(logged_failures) == 3
+    browser.open(f"/tests/{test_id}")
+    assert "could not be analysed" in words(browser)
+    assert "says nothing about your mail" in words(browser)
+    browser.submit(f"/tests/{test_id}/recheck")
+    assert len(analyst.pending) == 1
+    analyst.pending.clear()
+
+
+def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
+    """Everything is judged once more, by what DNS says now."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    test_id = make(browser)
+    scored.send(test_id)
+    assert "Score 9.0 of 10" in browser.open(f"/tests/{test_id}").body.decode()
+    scored.zone.publish(
+        "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
+    )
+    scored.house.pass_time(400)  # remembered answers
+    answer = browser.submit(f"/tests/{test_id}/recheck")
+    assert answer.headers["location"] == f"/tests/{test_id}?done=recheck-started"
+    scored.house.pass_time(1)
+    assert "Score 10.0 of 10" in browser.follow(answer).body.decode()
+
+
+def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
+    """The exact bytes, as a download."""
+    test_id = make(browser)
+    scored.send(test_id, UNSIGNED)
+    answer = fetch(browser, f"/tests/{test_id}/raw")
+    assert answer.body == MAIL
+    assert answer.headers["content-disposition"].startswith("attachment;")
+
+
+def test_texts_of_a_mail_are_text(scored: ScoredHouse, browser: Browser) -> None:
+    """Markup in subject, addresses, HELO, links and headers is shown as it was written."""
+    raw = (
+        f"From: {MARKUP} <ann@sender.example>\r\nSubject: {MARKUP}\r\nMessage-ID: <{MARKUP}@x>\r\n"
+        f"List-Unsubscribe: <https://sender.example/{MARKUP}>\r\nDate: {MARKUP}\r\n"
+        "Content-Type: text/html\r\n\r\n"
+        '<a href="javascript:alert(1)">a</a><a href="https://evil.example/x">https://bank.example</a>'
+    ).encode()
+    test_id = make(browser)
+    mail = received(raw, helo_name=MARKUP, envelope_sender=NULL_REVERSE_PATH)
+    scored.send(test_id, mail)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert "of 10" in words(browser)
+    assert "<script>alert" not in body
+    assert "<script>alert(1)" in words(browser)
+    assert "https://evil.example/x" in words(browser)
+    assert 'href="https://evil' not in body
+    assert 'href="javascript' not in body
+    assert "nobody (empty MAIL FROM)" in words(browser)
+    assert "<script>alert" not in browser.open("/tests").body.decode()
+
+
+def test_the_history(scored: ScoredHouse, browser: Browser) -> None:
+    """The account's tests, newest first, with score or state; older ones on the next page."""
+    ids = []
+    for _ in range(27):
+        scored.house.pass_time(1)
+        ids.append(make(browser))
+    scored.send(ids[-1], UNSIGNED)
+    text = browser.open("/tests").body.decode()
+    places = [text.index(f'href="/tests/{one}"') for one in ids[2:]]
+    assert places == sorted(places, reverse=True)
+    assert "The minutes of Monday" in words(browser)
+    assert "waiting for its mail" in words(browser)
+    assert "1 to 25 of 27" in words(browser)
+    browser.open("/tests?page=2")
+    assert "26 to 27 of 27" in words(browser)
+    browser.open("/tests?page=9")
+    assert "There are no more tests." in words(browser)
+
+
+def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
+    """A test is its account's alone: for others there is nothing at any of its addresses."""
+    test_id = make(browser)
+    scored.send(test_id)
+    other = Browser(scored.house, "192.0.2.77")
+    other.sign_up("bob")
+    for path in ("", "/raw", "/preflight"):
+        assert other.open(f"/tests/{test_id}{path}").status == 404
+    other.open("/tests")
+    assert test_id not in other.page.text
+    for path in ("/recheck", "/share", "/preflight"):
+        other.open("/tests")
+        answer = other.submit(
+            f"/tests/{test_id}{path}", name="a.example", type="A", value="1.2.3.4"
+        )
+        assert answer.status == 404
+    stream = Events(other, f"/tests/{test_id}/live?seen=pending")
+    assert "no such test" in stream.named("problem")[0]["problem"]
+
+
+@pytest.mark.parametrize("path", ["", "/{id}/recheck", "/{id}/share", "/{id}/preflight"])
+def test_forms_of_others_are_refused(scored: ScoredHouse, browser: Browser, path: str) -> None:
+    """Without its token no form does anything."""
+    test_id = make(browser)
+    scored.send(test_id)
+    answer = browser.post(f"/tests{path.format(id=test_id)}", name="a.example")
+    assert answer.status == 403
+
+
+def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
+    """The button on a message's page leads to its report."""
+    message_id = receive(scored.house, ann(scored), MAIL)
+    body = browser.open(f"/inbox/messages/{message_id}").body.decode()
+    assert f'action="/inbox/messages/{message_id}/test"' in body
+    answer = browser.submit(f"/inbox/messages/{message_id}/test")
+    scored.house.pass_time(1)
+    browser.follow(answer)
+    assert "The minutes of Monday" in words(browser)
+    assert "What it cost" in words(browser)
+
+
+def test_over_the_limit() -> None:
+    """An account makes as many tests and rechecks as a key has requests; looking is free."""
+    scored, browser = visit_scored(limits=LimitsOptions(requests_per_minute=3))
+    test_id = make(browser)
+    scored.send(test_id)
+    browser.open(f"/tests/{test_id}")
+    browser.submit(f"/tests/{test_id}/recheck")
+    scored.house.pass_time(1)
+    make(browser)
+    browser.open(f"/tests/{test_id}")
+    for path in (f"/tests/{test_id}/recheck", "/tests"):
+        answer = browser.submit(path)
+        assert (answer.status, answer.headers["retry-after"]) == (429, "59")
+        assert browser.open(f"/tests/{test_id}").status == 200
+    scored.close()
+
+
+def test_too_many_that_wait() -> None:
+    """More tests than may wait for their mail are refused in words."""
+    scored, browser = visit_scored(limits=LimitsOptions(requests_per_minute=1_000))
+    for _ in range(MAX_PENDING):
+        make(browser)
+    browser.open("/tests")
+    answer = browser.submit("/tests")
+    assert answer.status == 429
+    scored.close()

@@ -1,0 +1,217 @@
+"""A report that is shared, and the pre-flight of records that are not published yet."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from mailcheck.core.identifiers import DeliverabilityTestId
+from mailcheck.core.instants import Instant
+from mailcheck.operations.proposed_records import MAX_RECORDS
+from tests.fakes.mail_signer import RSA
+from tests.house import Answer, result_of
+from tests.operations.scored_mails import MAIL, received
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.tools_visit import MARKUP, visit_scored
+from tests.web.raw_http import RawHttp
+from tests.web.scored_house import ScoredHouse
+
+DMARC = ("_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:d@sender.example")
+
+
+@pytest.fixture
+def visited() -> Iterator[tuple[ScoredHouse, Browser]]:
+    """Somebody in front of a house over the zone of a sender without DMARC."""
+    scored, browser = visit_scored()
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    yield scored, browser
+    scored.close()
+
+
+@pytest.fixture
+def scored(visited: tuple[ScoredHouse, Browser]) -> ScoredHouse:
+    """The house."""
+    return visited[0]
+
+
+@pytest.fixture
+def browser(visited: tuple[ScoredHouse, Browser]) -> Browser:
+    """The visitor, signed in."""
+    return visited[1]
+
+
+@pytest.fixture
+def stranger(scored: ScoredHouse) -> Browser:
+    """Somebody without an account."""
+    return Browser(scored.house, "192.0.2.99")
+
+
+@pytest.fixture
+def test_id(scored: ScoredHouse, browser: Browser) -> str:
+    """A test that has its mail and its report."""
+    browser.open("/tests")
+    made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    scored.send(made)
+    return made
+
+
+def words(browser: Browser) -> str:
+    """Give the text of the page in one line."""
+    return " ".join(browser.page.text.split())
+
+
+def share_path(browser: Browser, test_id: str) -> str:
+    """Give the path of a report's share link, as its page shows it."""
+    text = browser.open(f"/tests/{test_id}").body.decode()
+    link = re.search(r'id="share-link" href="([^"]+)"', text)
+    assert link is not None
+    return urlsplit(link[1]).path
+
+
+def preflight(browser: Browser, test_id: str, *records: tuple[str, str, str]) -> Answer:
+    """Send the form with these records."""
+    browser.open(f"/tests/{test_id}/preflight")
+    fields = [("form-token", browser.page.form_token)]
+    for record in records:
+        fields += zip(("name", "type", "value"), record, strict=True)
+    path = f"/tests/{test_id}/preflight"
+    return browser.send("POST", path, urlencode(fields).encode())
+
+
+def test_anybody_with_the_link_sees_the_report(
+    browser: Browser, stranger: Browser, test_id: str
+) -> None:
+    """The page shows the report, and none of what its owner may do."""
+    answer = stranger.open(share_path(browser, test_id))
+    for text in ("The minutes of Monday", "What it cost", "Google", "shared with you"):
+        assert text in words(stranger)
+    body = answer.body.decode()
+    assert 'aria-label="Score 9.0 of 10"' in body
+    for text in ("<form", "Check again", "/raw", "/preflight", "share-link"):
+        assert text not in body
+    assert '<meta name="robots" content="noindex, nofollow">' in body
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
+
+
+def test_programs_get_json(browser: Browser, scored: ScoredHouse, test_id: str) -> None:
+    """Who does not ask for HTML gets the test as REST shows it."""
+    answer = RawHttp(scored.house).ask(share_path(browser, test_id), "Accept: application/json")
+    assert (answer.json["testId"], answer.json["score"]) == (test_id, 9.0)
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+
+
+def test_a_revoked_link_is_dead(browser: Browser, stranger: Browser, test_id: str) -> None:
+    """The old link leads nowhere at once, the new one to the report."""
+    old = share_path(browser, test_id)
+    answer = browser.submit(f"/tests/{test_id}/share")
+    assert answer.headers["location"] == f"/tests/{test_id}?done=report-share-renewed"
+    new = share_path(browser, test_id)
+    assert new != old
+    assert stranger.open(old).status == 404
+    assert "leads nowhere" in words(stranger)
+    assert stranger.open(new).status == 200
+
+
+@pytest.mark.parametrize("change", ["cut", "longer", "other"])
+def test_a_wrong_link(browser: Browser, stranger: Browser, test_id: str, change: str) -> None:
+    """Nothing but the whole link opens a report."""
+    path = share_path(browser, test_id)
+    last = "b" if path[-1] == "a" else "a"
+    wrong = {"cut": path[:-1], "longer": f"{path}a", "other": path[:-1] + last}
+    assert stranger.open(wrong[change]).status == 404
+    assert "leads nowhere" in words(stranger)
+
+
+def test_a_shared_test_without_a_report(
+    browser: Browser, stranger: Browser, scored: ScoredHouse
+) -> None:
+    """Before there is a report the page says where the test stands, and nothing else."""
+    browser.open("/tests")
+    made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    tested = result_of(
+        scored.house.assembly.tests.store.find_any(DeliverabilityTestId(made), Instant(0))
+    ).test
+    assert stranger.open(f"/share/{made}{tested.share_token}").status == 200
+    assert "No mail has come in for this test so far." in words(stranger)
+    assert "share-link" not in browser.open(f"/tests/{made}").body.decode()
+
+
+def test_the_form_holds_what_the_report_suggests(browser: Browser, test_id: str) -> None:
+    """The records of the report's fixes stand in the form, with room for more."""
+    body = browser.open(f"/tests/{test_id}/preflight").body.decode()
+    assert 'value="_dmarc.sender.example"' in body
+    assert 'value="v=DMARC1; p=none; rua=mailto:dmarc@sender.example"' in body
+    assert body.count("<fieldset") == 3
+
+
+def test_proposed_records_are_judged(browser: Browser, test_id: str) -> None:
+    """Both scores stand side by side, the proposed one marked; the real one stays."""
+    assert preflight(browser, test_id, DMARC, ("", "TXT", " ")).status == 200
+    assert "9.0 of 10 As it is" in words(browser)
+    assert "10.0 of 10 With these records pre-flight" in words(browser)
+    assert "They bring 1.0 points." in words(browser)
+    assert 'aria-label="Score 9.0 of 10"' in browser.open(f"/tests/{test_id}").body.decode()
+
+
+def test_records_that_harm(browser: Browser, test_id: str) -> None:
+    """What costs points is said; long values, as keys have, fit into the form."""
+    wrong_key = ("s1._domainkey.sender.example", "txt", RSA.key_record[:-20] + "A" * 700)
+    records = (wrong_key, ("sender.example", "TXT", "v=spf1 -all"))
+    assert preflight(browser, test_id, *records).status == 200
+    assert "They cost" in words(browser)
+    assert "As it is" in words(browser)
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        (("_dmarc.sender.example", "TXT", ""), "record 1.value is missing"),
+        (("_dmarc.sender.example", "SOA", "x"), "none of TXT"),
+        (("sender.example", "A", MARKUP), "record 1.value"),
+        ((MARKUP, "A", "192.0.2.1"), "record 1.name"),
+    ],
+)
+def test_records_that_can_not_be_read(
+    browser: Browser, test_id: str, record: tuple[str, str, str], problem: str
+) -> None:
+    """The form comes back as it was filled in, with what is wrong."""
+    assert preflight(browser, test_id, record).status == 400
+    assert problem in words(browser).replace("Record", "record")
+    assert "9.0 of 10" not in words(browser)
+
+
+def test_too_many_records(browser: Browser, test_id: str) -> None:
+    """There is an end to what is tried at once."""
+    many = [(f"a{number}.example", "A", "192.0.2.1") for number in range(MAX_RECORDS + 1)]
+    assert preflight(browser, test_id, *many).status == 400
+    assert "50 are allowed" in words(browser)
+
+
+def test_no_records(browser: Browser, test_id: str) -> None:
+    """An empty form is answered by what to do."""
+    assert preflight(browser, test_id).status == 400
+    assert "send the records that you think of publishing" in words(browser)
+
+
+def test_no_mail_yet(browser: Browser) -> None:
+    """Without a mail there is nothing to judge."""
+    browser.open("/tests")
+    made = browser.submit("/tests").headers["location"]
+    assert browser.open(f"{made}/preflight").status == 400
+    assert "nothing to judge" in words(browser)
+
+
+def test_a_report_of_a_hostile_mail_is_text(
+    scored: ScoredHouse, browser: Browser, stranger: Browser, test_id: str
+) -> None:
+    """On the shared page and in the pre-flight too, markup is shown as it was written."""
+    browser.open("/tests")
+    made = browser.submit("/tests").headers["location"].removeprefix("/tests/")
+    raw = MAIL.replace(b"The minutes of Monday", MARKUP.encode())
+    scored.send(made, received(raw, helo_name=MARKUP))
+    shared = stranger.open(share_path(browser, made)).body.decode()
+    judged = preflight(browser, made, DMARC).body.decode()
+    for text in (shared, judged):
+        assert "<script>alert" not in text
+    assert "<script>alert(1)" in words(stranger)

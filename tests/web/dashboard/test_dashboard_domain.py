@@ -1,0 +1,198 @@
+"""The page of domain checks: score, factors, fixes, and everything that is known."""
+
+import re
+from html import unescape
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.config_options import LimitsOptions
+from tests.fakes.memory_zone import MemoryZone
+from tests.web.checking import GOOD, zone_with
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.tools_visit import MARKUP, visit_tools
+
+CHECK = "/domain?domain=good.example"
+WHOLE = f"{CHECK}&whole=true"
+
+POOR = {
+    "poor.example": {"MX": ["10 mx1.good.example."], "TXT": ["v=spf1 include:a.poor.example ?all"]},
+    "a.poor.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]},
+    "_dmarc.poor.example": {"TXT": ["v=DMARC1; p=none"]},
+}
+
+
+def words(browser: Browser) -> str:
+    """Give the text of the page in one line."""
+    return " ".join(browser.page.text.split())
+
+
+def copied(body: bytes) -> set[str]:
+    """Give all texts of a page that have a button to copy them."""
+    text = body.decode()
+    ids = re.findall(r'data-copy="([^"]+)"', text)
+    found = [re.search(rf'id="{re.escape(one)}"[^>]*>(.*?)</', text, re.DOTALL) for one in ids]
+    assert None not in found, "a button copies nothing"
+    return {unescape(one[1]) for one in found if one is not None}
+
+
+def test_the_page_comes_before_the_answer() -> None:
+    """Nothing is asked for the page alone; a script, or a browser without one, fetches the rest."""
+    zone = zone_with({})
+    browser = visit_tools(zone)
+    body = browser.open(CHECK).body.decode()
+    assert zone.asked == []
+    whole = WHOLE.replace("&", "&amp;")
+    assert f'data-fill="{whole}"' in body
+    assert f'<noscript><meta http-equiv="refresh" content="0;url={whole}"></noscript>' in body
+
+
+def test_a_good_domain() -> None:
+    """All points, and nothing to mend."""
+    browser = visit_tools(zone_with({}))
+    body = browser.open(WHOLE).body.decode()
+    assert 'aria-label="Score 100 of 100, grade A+"' in body
+    assert "Nothing to mend: every factor has all its points." in words(browser)
+    assert "20 of 20" in words(browser)
+    assert "On none of the 32 lists that answered." in words(browser)
+    assert "10mx1.good.example8.8.4.10, 2001:4860::10" in words(browser)
+    assert "What to do for" not in words(browser)
+
+
+def test_what_to_publish_can_be_copied() -> None:
+    """Each fix that is a record has its name, type and value with a button; gains are named."""
+    browser = visit_tools(zone_with(POOR))
+    answer = browser.open("/domain?domain=Poor.Example.&whole=true")
+    assert {
+        "_dmarc.poor.example",
+        "TXT",
+        "v=DMARC1; p=quarantine; rua=mailto:dmarc@poor.example",
+    } <= copied(answer.body)
+    assert "What to do for 11 more points:" in words(browser)
+    assert "9 of 20" in words(browser)
+
+
+def test_everything_that_is_known() -> None:
+    """The SPF tree with its lookups, the keys, and the mechanisms that cost nothing."""
+    browser = visit_tools(zone_with(POOR))
+    browser.open("/domain?domain=poor.example&whole=true")
+    for text in (
+        "a.poor.example by include:a.poor.examplev=spf1 ip4:192.0.2.0/24 -all",
+        "1 of 10 DNS lookups, 0 of 2 that find nothing.",
+        "MTA-STS: encryption is asked for absent",
+        "DNSSEC: signed answers could not be determined",
+        "Selectors that were tried (",
+    ):
+        assert text in words(browser)
+
+
+def test_what_could_not_be_determined() -> None:
+    """A silent name server makes a factor unknown: neither missing nor a fail."""
+    failing = {"_dmarc.good.example": DnsStatus.TIMEOUT}
+    browser = visit_tools(zone_with({}, failing=failing))
+    body = browser.open(WHOLE).body.decode()
+    dmarc = body[body.index("<h3>DMARC</h3>") : body.index("<h3>MX Records</h3>")]
+    assert '<span class="badge unknown">unknown</span>' in dmarc
+    for level in ("good", "warn", "bad"):
+        assert f'"badge {level}"' not in dmarc
+    assert "Could not be determined, and counted half: DMARC." in words(browser)
+    assert "DMARC: what to do with forgeries could not be determined" in words(browser)
+    assert "Nothing to mend in what could be found out." in words(browser)
+
+
+def test_too_little_for_a_grade() -> None:
+    """Where DNS is down no score is made up."""
+    failing: dict[str | tuple[str, str], DnsStatus] = dict.fromkeys(GOOD, DnsStatus.SERVFAIL)
+    browser = visit_tools(MemoryZone(GOOD, failing=failing))
+    body = browser.open(WHOLE).body.decode()
+    assert 'aria-label="No score"' in body
+    assert "Too much could not be determined to give a grade" in words(browser)
+    assert 'class="letter' not in body
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("domain=https://good.example/", "is a URL; send the domain alone: good.example"),
+        (f"domain={MARKUP.replace('&', '%26')}", "Domain"),
+        ("domain=good.example&selectors=a._domainkey.x", "is a record&#39;s name"),
+        ("domain=good.example&ips=10.0.0.1", "is private: blocklists know public addresses"),
+        ("domain=good.example&ips=8.8.8.1,8.8.8.2,8.8.8.3,8.8.8.4,8.8.8.5", "4 are allowed"),
+    ],
+)
+def test_what_can_not_be_checked(query: str, problem: str) -> None:
+    """The page says what is wrong with what was sent, beside the form as it was filled in."""
+    zone = zone_with({})
+    browser = visit_tools(zone)
+    answer = browser.open(f"/domain?{query}")
+    assert answer.status == 400
+    assert 'id="problem"' in answer.body.decode()
+    assert problem in answer.body.decode()
+    assert "<script>alert" not in answer.body.decode()
+    assert zone.asked == []
+
+
+def test_what_one_knows_of_the_domain() -> None:
+    """Selectors and sending addresses are asked about, however they are set apart."""
+    zone = zone_with({"own._domainkey.good.example": GOOD["default._domainkey.good.example"]})
+    browser = visit_tools(zone)
+    browser.open(f"{WHOLE}&selectors=own,+Other&ips=8.8.8.8")
+    assert "found 2 keys Selectorown" in words(browser)
+    asked = {question.name for question in zone.asked}
+    assert {"other._domainkey.good.example", "8.8.8.8.in-addr.arpa"} <= asked
+
+
+def test_a_result_is_remembered_until_it_is_asked_anew() -> None:
+    """A second look says that it is remembered; the link beside it asks again."""
+    browser = visit_tools(zone_with({}))
+    browser.open(WHOLE)
+    body = browser.open(WHOLE).body.decode()
+    assert "Remembered from" in body
+    assert 'href="/domain?domain=good.example&amp;refresh=true"' in body
+    assert "refresh=true" in browser.open(f"{CHECK}&refresh=true").body.decode()
+    assert "Remembered from" not in browser.open(f"{WHOLE}&refresh=true").body.decode()
+
+
+def test_records_of_others_are_text() -> None:
+    """Markup in whatever DNS says is shown as it was written."""
+    hostile: dict[str, dict[str, list[str]]] = {
+        "good.example": {
+            "TXT": [f"v=spf1 include:{MARKUP} -all"],
+            "MX": ["10 mx1.good.example."],
+        },
+        "_dmarc.good.example": {"TXT": [f"v=DMARC1; p=none; rua=mailto:{MARKUP}"]},
+        "default._domainkey.good.example": {"TXT": [f"v=DKIM1; k={MARKUP}; p=AAAA"]},
+        "_mta-sts.good.example": {"TXT": [f"v=STSv1; id={MARKUP}"]},
+        "_smtp._tls.good.example": {"TXT": [f"v=TLSRPTv1; rua=mailto:{MARKUP}"]},
+    }
+    browser = visit_tools(zone_with(hostile))
+    answer = browser.open(WHOLE)
+    assert answer.status == 200
+    assert "<script>alert" not in answer.body.decode()
+    assert "<script>alert(1)" in words(browser)
+
+
+def test_checks_count_and_looking_does_not() -> None:
+    """An account has as many checks as a key has requests; the page alone is free."""
+    limits = LimitsOptions(requests_per_minute=2)
+    browser = visit_tools(zone_with({}), limits=limits)
+    for _ in range(5):
+        assert browser.open(CHECK).status == 200
+    for _ in range(2):
+        assert browser.open(WHOLE).status == 200
+    refused = browser.open(WHOLE)
+    assert (refused.status, refused.headers["retry-after"]) == (429, "60")
+    assert "limit of 2 requests per minute" in words(browser)
+    other = Browser(browser.house, "192.0.2.77")
+    other.sign_up("bob")
+    assert other.open(WHOLE).status == 200
+
+
+@pytest.mark.parametrize("path", ["/domain", "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"])
+def test_the_tools_are_for_who_is_signed_in(path: str) -> None:
+    """Anybody else is asked to sign in first, and led back."""
+    browser = visit_tools(zone_with({}))
+    stranger = Browser(browser.house, "192.0.2.99")
+    answer = stranger.open(path)
+    assert answer.status == 303
+    assert answer.headers["location"].startswith("/sign-in?next=%2F")
