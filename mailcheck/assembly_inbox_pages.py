@@ -44,7 +44,9 @@ def inbox_pages(
         return [
             *InboxPages(inbox.read, inbox.delete, sample, renderer, facts).pages(),
             *LivePages(inbox.wait, now).pages(),
-            *MessagePages(inbox.read, show, inbox.share, inbox.delete, renderer).pages(),
+            *MessagePages(
+                inbox.read, inbox.authenticate, show, inbox.share, inbox.delete, renderer
+            ).pages(),
             *SharePages(inbox.share, share_test, show, config.inbox.domain, renderer).pages(),
         ]
 

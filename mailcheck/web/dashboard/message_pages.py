@@ -2,10 +2,12 @@
 
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.authenticate_message import AuthenticateMessage
 from mailcheck.operations.delete_messages import DeleteMessages
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.show_message import ShowMessage
+from mailcheck.web.dashboard.authentication_view import list_results
 from mailcheck.web.dashboard.message_frame import frame_reply
 from mailcheck.web.dashboard.message_view import asks_for_remote, view_message
 from mailcheck.web.dashboard.rendering import Renderer, redirect
@@ -22,12 +24,14 @@ class MessagePages:
     def __init__(
         self,
         read: ReadInbox,
+        authenticate: AuthenticateMessage,
         show: ShowMessage,
         share: ShareMessage,
         delete: DeleteMessages,
         renderer: Renderer,
     ) -> None:
         self._read = read
+        self._authenticate = authenticate
         self._show = show
         self._share = share
         self._delete = delete
@@ -53,6 +57,7 @@ class MessagePages:
             visit,
             "message.html",
             here=f"/inbox/messages/{summary.id}",
+            authentication=list_results(await self._authenticate.of(message)),
             share_url=visit.urls.share_url(summary.id, summary.share_token),
             **view.values(),
         )

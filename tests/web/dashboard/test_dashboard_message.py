@@ -226,3 +226,14 @@ def test_safe_html_is_made_once(browser: Browser) -> None:
     }
     assert len(frames) == 1
     assert re.search(rb"<body><p>Hello</p>\s*</body>", frames.pop())
+
+
+def test_who_vouches_for_a_message(browser: Browser) -> None:
+    """SPF, DKIM and DMARC stand beside a mail in words, each with its reason."""
+    message_id = receive(browser.house, sign_up(browser))
+    browser.open(f"/inbox/messages/{message_id}")
+    text = browser.page.text
+    assert "Who vouches for it" in text
+    assert "SPF of example.com" in text
+    assert "DMARC of example.com" in text
+    assert "The mail is not signed." in text
