@@ -1,6 +1,7 @@
 """JSON Schemas of deliverability tests (SPEC.md 2.4 to 2.6, DECISIONS.md section 3)."""
 
 from mailcheck.core.deliverability_tests import State
+from mailcheck.core.domain_names import MAX_INPUT
 from mailcheck.operations.proposed_records import MAX_RECORDS, MAX_VALUE, TYPES
 from mailcheck.wire.schemas import (
     Schema,
@@ -119,7 +120,7 @@ PREFLIGHT_BODY = record(
         "records": array_of(
             record(
                 {
-                    "name": text("domain name"),
+                    "name": {**text("domain name"), "minLength": 1, "maxLength": MAX_INPUT},
                     "type": choice(TYPES),
                     "value": {
                         **text("as in a zone file; the text of a TXT record without quotes"),

@@ -261,7 +261,7 @@ def bad_values(schema: Any) -> Iterator[str]:
     if schema.get("format") == "date-time":
         yield "yesterday"
     if schema.get("pattern"):
-        yield "two words"
+        yield "no\0text"
 
 
 @BY_ID

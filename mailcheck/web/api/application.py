@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
+from urllib.parse import unquote
 
 from klein import Klein
 from twisted.internet.defer import Deferred
@@ -9,7 +10,7 @@ from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from mailcheck.core.accounts import Caller
 from mailcheck.operations.ports import Now
@@ -23,6 +24,7 @@ from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.request_headers import header_values
 from mailcheck.web.request_urls import RequestUrls
 from mailcheck.wire.parameters import parse_query
+from mailcheck.wire.urls import API_PATH
 
 
 class Api:
@@ -41,6 +43,7 @@ class Api:
         self._urls = urls
         self._now = now
         self._klein = Klein()
+        self._fixed = _fixed_paths(routes)
         for route in routes:
             self._add(route)
         self._klein.route(DOCUMENT_PATH, methods=["GET"])(self._describe)
@@ -53,6 +56,8 @@ class Api:
 
     def _add(self, route: Route) -> None:
         def endpoint(request: Request, **path: str) -> Deferred[bytes]:
+            if route.method not in self._fixed.get(_path_of(request), (route.method,)):
+                return self._refuse_path(request, Failure(MethodNotAllowed()))
             # Before the gate takes its time: mail that comes meanwhile is after the request.
             asked_at = self._now()
 
@@ -79,11 +84,15 @@ class Api:
 
     def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no route has; it is counted like any request."""
+        asked, problem = cast(Request, request), failure.value
+        fixed = self._fixed.get(_path_of(asked))
+        if isinstance(problem, MethodNotAllowed) and fixed is not None:
+            problem = MethodNotAllowed(fixed)
 
         async def handle(caller: Caller) -> Reply:
-            return reply_to_wrong_path(cast(Request, request), failure.value)
+            return reply_to_wrong_path(asked, problem)
 
-        return self._serve(cast(Request, request), handle)
+        return self._serve(asked, handle)
 
     def _serve(
         self, request: Request, handle: Callable[[Caller], Awaitable[Reply]]
@@ -98,3 +107,22 @@ class Api:
             return await handle(admission.caller)
 
         return Deferred.fromCoroutine(answer(request, admit))
+
+
+def _fixed_paths(routes: Sequence[Route]) -> dict[str, list[str]]:
+    """Give the methods of each path without variables: one with variables may match it too."""
+    found: dict[str, list[str]] = {}
+    for route in routes:
+        if "<" not in route.path:
+            found.setdefault(route.path, []).append(route.method)
+    return {path: _with_head(methods) for path, methods in found.items()}
+
+
+def _with_head(methods: list[str]) -> list[str]:
+    return [*methods, "HEAD"] if "GET" in methods else methods
+
+
+def _path_of(request: Request) -> str:
+    """Give the path below the base URL, decoded."""
+    path: str = unquote(request.path.decode("ascii", "replace"))
+    return path.removeprefix(API_PATH)

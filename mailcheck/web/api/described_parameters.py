@@ -1,6 +1,7 @@
 """The parameters of the routes, described by the limits that they are read with."""
 
 from mailcheck.core.addresses import DOT_ATOM_PATTERN
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.subaddresses import MAX_TAG
 from mailcheck.web.api.ranges import (
     DEFAULT_PAGE,
@@ -21,9 +22,10 @@ from mailcheck.wire.schemas_inbox import MESSAGE_ID
 EXAMPLE_MESSAGE = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"
 
-_TEXT: Schema = {**text(), "maxLength": MAX_TEXT}
+_TEXT: Schema = {**text(), "maxLength": MAX_TEXT, "pattern": r"^[^\x00]*$"}
+"""A NUL is no text, in no parameter."""
 
-_NAME: Schema = {**text(), "minLength": 1, "maxLength": MAX_TEXT}
+_NAME: Schema = {**_TEXT, "minLength": 1}
 
 
 def _query(name: str, description: str, schema: Schema, example: str | None = None) -> Parameter:
@@ -42,7 +44,8 @@ ADDRESS_TAG = _query("tag", "The +tag of the address; none without it.", TAG.sch
 
 UNIQUE = _query(
     "unique",
-    "true: the service picks a tag that never collides, or puts such an ending behind `tag`.",
+    "true: the service picks a tag that never collides, or puts such an ending behind `tag`, "
+    f"which then has at most {MAX_TAG - SHORT_ID_LENGTH - 1} octets.",
     {**boolean(), "default": False},
 )
 
@@ -67,7 +70,7 @@ AFTER = _query(
     "after",
     "Only mail that arrived after this cursor. Take one before the mail is triggered (from "
     "`GET /inbox/address` or any message) and pass it back unchanged: no clock is involved.",
-    {**text(), "minLength": 1, "maxLength": MAX_TEXT},
+    _NAME,
     "c0",
 )
 

@@ -11,7 +11,7 @@ from mailcheck.web.dashboard.api_view import (
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.replies import Reply
-from mailcheck.wire.urls import API_PAGE_PATH
+from mailcheck.wire.urls import API_PAGE_PATH, API_PATH
 
 
 class ApiPages:
@@ -34,7 +34,7 @@ class ApiPages:
             prose=view_prose(document),
             limits=list_limits(document),
             base_url=visit.urls.base_url,
-            document_url=visit.urls.base_url + DOCUMENT_PATH,
+            document_url=visit.link(API_PATH + DOCUMENT_PATH),
             groups=view_groups(document),
             shared=view_responses(document),
             schemas=view_schemas(document),
