@@ -13,6 +13,7 @@ from mailcheck.core.instants import MINUTE
 from mailcheck.core.messages import ListedMessage, StoredMessage
 from mailcheck.operations.ports import Now
 from mailcheck.operations.wait_for_message import TimedOut, WaitForMessage
+from mailcheck.web.dashboard.pace import Pace, pace_of
 from mailcheck.web.dashboard.visits import Page, Stream, Visit
 from mailcheck.web.request_headers import header_values
 from mailcheck.wire.json_values import JsonObject, dump_json
@@ -47,17 +48,20 @@ class LivePages:
         caller = live_caller(visit.account)
 
         async def run(request: Request) -> None:
-            await self._run(visit, request, caller, wanted)
+            with pace_of(request) as pace:
+                await self._run(visit, request, pace, caller, wanted)
 
         return Stream("text/event-stream; charset=utf-8", run)
 
     async def _run(
-        self, visit: Visit, request: Request, caller: Caller, wanted: MessageFilter
+        self, visit: Visit, request: Request, pace: Pace, caller: Caller, wanted: MessageFilter
     ) -> None:
         request.write(b"retry: %d\n\n" % RETRY)
         ends_at = self._now() + LONGEST_STREAM
         try:
-            while self._now() < ends_at:
+            # For a client that does not read nothing is heaped up: it comes again
+            # with the last event that it has got.
+            while self._now() < ends_at and not pace.is_behind:
                 outcome = await self._wait.wait(caller, wanted, KEEP_ALIVE)
                 if isinstance(outcome, TimedOut):
                     position = outcome.cursor

@@ -114,6 +114,28 @@ def test_a_browser_that_comes_again_misses_nothing(browser: Browser) -> None:
     again.connection.hang_up()
 
 
+def test_nothing_is_heaped_up_for_who_does_not_read(browser: Browser) -> None:
+    """A stream ends when its client falls behind; coming again, the client misses nothing."""
+    account = sign_up(browser)
+    for number in range(5):
+        receive(browser.house, account, mail(f"Mail {number}"))
+    behind = Stream(browser)
+    channel: Any = behind.connection.transport.producer
+    assert not behind.has_ended
+    channel.pauseProducing()  # as a full connection does
+    receive(browser.house, account, mail("Mail 5"))
+    receive(browser.house, account, mail("Mail 6"))
+    assert behind.has_ended
+    assert waits(browser.house) == 0
+    seen = [one["subject"] for one in behind.mails]
+    again = Stream(browser, "", f"Last-Event-ID: {behind.events[-1]['id']}")
+    channel.resumeProducing()
+    seen += [one["subject"] for one in again.mails]
+    assert seen == [f"Mail {number}" for number in range(7)]
+    receive(browser.house, account, mail("Mail 7"))
+    assert again.mails[-1]["subject"] == "Mail 7"
+
+
 def test_a_page_that_is_left_leaves_no_wait(browser: Browser) -> None:
     """When the client goes, its wait goes."""
     sign_up(browser)
