@@ -50,6 +50,10 @@ class Finding:
     record: RecordToPublish | None = None
 
 
+ELSEWHERE = "Send the test from the server that sends your real mail."
+"""What to do where a mail came from a host that can't be judged."""
+
+
 def worst(findings: Iterable[Finding]) -> Finding | None:
     """Give the first of the most severe findings."""
     return min(findings, key=lambda finding: finding.severity.rank, default=None)

@@ -6,7 +6,7 @@ from enum import Enum
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
-from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.core.addresses import parse_address_literal
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 
@@ -102,8 +102,10 @@ def _describe_form(verdict: HeloVerdict) -> Finding | None:
         HeloForm.MALFORMED: "not a domain name",
     }
     problem = problems.get(verdict.form)
-    if problem is None:
-        return None
+    return None if problem is None else _describe_problem(verdict, problem)
+
+
+def _describe_problem(verdict: HeloVerdict, problem: str) -> Finding:
     return Finding(
         "helo.unresolvable",
         Severity.WARNING,
@@ -124,6 +126,8 @@ def _describe_name(
         rdtype = "A" if client_ip.version == 4 else "AAAA"
         record = RecordToPublish(host.name, rdtype, str(client_ip))
     if host.presence is Presence.ABSENT:
+        if is_local_name(host.name):
+            return _describe_problem(verdict, "a name that only your network knows")
         return Finding(
             "helo.unresolvable",
             Severity.WARNING,

@@ -2,9 +2,23 @@
 
 import idna
 
+from mailcheck.core.domain_names import is_special_use
+
 MAX_NAME = 253  # characters without the last dot, RFC 1035 2.3.4
 MAX_LABEL = 63  # RFC 1035 2.3.4
 MAX_INPUT = 1024  # IDNA mapping is not run on more; no name is that long in any script
+
+NEVER_DELEGATED = frozenset(("corp", "home", "intranet", "lan", "localdomain"))
+"""Ends of names that private networks use and that the public DNS does not have."""
+
+
+def is_local_name(name: str) -> bool:
+    """Tell whether nothing can be published at a name: a single word, or one of a private network.
+
+    ``.test`` is for zones that people try things with, so it is not local.
+    """
+    end = name.rpartition(".")[2]
+    return "." not in name or end in NEVER_DELEGATED or (is_special_use(name) and end != "test")
 
 
 def read_mail_domain(text: str) -> str | None:

@@ -11,6 +11,9 @@ GOOD, FAIR = 8.0, 5.0
 _COLOURS = {"pass": GREEN, "warn": YELLOW, "fail": RED}
 _WORTH_SAYING = ("error", "warning")
 
+_NO_MAIL_TELLS = ".spam-rate"
+"""The end of the ids of rules that no single mail can tell anything about."""
+
 Shape = Mapping[str, Any]
 """A report as `mailcheck.wire.deliverability_report` renders it."""
 
@@ -34,10 +37,10 @@ def _lines(report: Shape, painter: Painter) -> Iterator[str]:
         yield _check_line(name, check, painter)
     yield from _findings("what takes points off", report["deductions"], painter)
     others = [one for one in report["findings"] if _is_worth_saying(one)]
-    yield from _findings("good to know, costs nothing", others, painter)
+    yield from _findings("also found, takes nothing off", others, painter)
     yield ""
     for checklist in report["report"]["checklists"]:
-        yield _checklist_line(checklist, painter)
+        yield from _checklist_lines(checklist, painter)
 
 
 def _check_line(name: str, check: Shape, painter: Painter) -> str:
@@ -65,11 +68,20 @@ def _is_worth_saying(one: Shape) -> bool:
     return not one["points"] and one["severity"] in _WORTH_SAYING
 
 
-def _checklist_line(checklist: Shape, painter: Painter) -> str:
-    broken = [rule["text"] for rule in checklist["rules"] if rule["result"] == "not-met"]
-    if not broken:
-        return f"  {painter.paint('meets', GREEN)} the rules of {checklist['name']}"
-    return f"  {painter.paint('breaks', RED)} rules of {checklist['name']}: {'; '.join(broken)}"
+def _checklist_lines(checklist: Shape, painter: Painter) -> Iterator[str]:
+    """Say which rules are not met, and never "meets" of rules that could not be judged."""
+    rules = [rule for rule in checklist["rules"] if not rule["id"].endswith(_NO_MAIL_TELLS)]
+    broken = [rule["text"] for rule in rules if rule["result"] == "not-met"]
+    count = sum(rule["result"] == "undetermined" for rule in rules)
+    rest = f"  ({count} of {len(rules)} rules could not be judged)" if count else ""
+    if broken:
+        word = painter.paint(f"{'misses':<7}", RED)
+    elif count:
+        word = painter.paint(f"{'unknown':<7}", BLUE)
+    else:
+        word = painter.paint(f"{'meets':<7}", GREEN)
+    yield f"  {word} rules of {_clean(checklist['name'])}{rest}"
+    yield from (f"          not so: {text}" for text in broken)
 
 
 def _clean(text: str) -> str:

@@ -53,6 +53,12 @@ class ScoringSettings:
     offers_tls: Callable[[Session], bool]
 
 
+_BY_YOUR_SERVER = (
+    "send the test through the server that sends your real mail: it is that server which signs the"
+    " mail, and whose address receivers judge"
+)
+
+
 class ScoreMail:
     """Scores mails: for the daemon and for the command line alike."""
 
@@ -128,7 +134,7 @@ class ScoreMail:
         )
 
     def _notes(self, origin: Origin, content: ContentOfMail, score: MailScore) -> list[str]:
-        notes = [origin.opening] if origin.opening else []
+        notes = [origin.opening, _BY_YOUR_SERVER] if origin.opening else []
         if score.undetermined:
             names = ", ".join(check.area.value for check in score.undetermined)
             notes.append(f"could not be determined, and nothing was deducted for it: {names}")

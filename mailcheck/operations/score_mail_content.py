@@ -45,8 +45,10 @@ class ContentOfMail:
     async def judge_dmarc(self, run: ScoringRun, spf: SpfOfMail) -> DmarcOfMail:
         """Judge DMARC, when SPF is known as well; hardly ever is anything left to ask."""
         authors = self.reading.facts.author_domains
+        # What comes from a host that can't be judged might have passed from another one.
+        judged = None if run.origin.judged_address is None else spf
         return await run.ask(
-            lambda answers: evaluate_dmarc_of_mail(authors, spf, self.dkim, answers),
+            lambda answers: evaluate_dmarc_of_mail(authors, judged, self.dkim, answers),
             self.answers,
         )
 

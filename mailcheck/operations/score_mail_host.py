@@ -8,6 +8,7 @@ from mailcheck.checks.deliverability.origin import spf_of_unjudged
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.helo import HeloVerdict, evaluate_helo
+from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
@@ -60,7 +61,8 @@ async def _judge_identities(
         spf = evaluate_spf_of_mail(address, helo_name, sender, run.host_name, answers)
         helo = evaluate_helo(helo_name, address, answers)
         identity = spf.mail_from
-        if answers.missing or identity.record is None or identity.result in _SETTLED:
+        name = read_mail_domain(identity.domain) or ""
+        if answers.missing or identity.result in _SETTLED or is_local_name(name):
             return spf, None, helo
         return spf, evaluate_spf(identity.domain, answers), helo
 
@@ -73,9 +75,11 @@ async def _judge_name_and_content(
     """Find the host's name, and pass the mail on with it, as a receiver would."""
     found = None
     if address is not None:
-        helo_name = run.origin.helo_name
+        # To be proposed as the name of the address, where it can be one.
+        host_name = read_mail_domain(run.origin.helo_name) or ""
+        host_name = "" if is_local_name(host_name) else host_name
         found = await run.ask(
-            lambda answers: evaluate_reverse_dns(address, answers, host_name=helo_name)
+            lambda answers: evaluate_reverse_dns(address, answers, host_name=host_name)
         )
     names = found.validated_names if found is not None else ()
     filtered = with_trace_fields(run.mail.raw_message, _trace_facts(run, names))

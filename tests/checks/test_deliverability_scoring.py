@@ -124,10 +124,10 @@ def test_nothing_passes() -> None:
     )
     assert score.tenths == 50
     assert ids(score) == [
+        "authentication.nothing-passes",
         "spf.result-none",
         "dkim.unsigned",
         "dmarc.no-record",
-        "authentication.nothing-passes",
     ]
 
 

@@ -166,7 +166,19 @@ def test_what_is_printed() -> None:
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
     assert "fail    -1.0 dmarc" in text
     assert "_dmarc.sender.example  TXT  v=DMARC1" in text
-    assert "breaks rules of Google" in text
+    assert "misses  rules of Google, from 5,000 mails a day on\n          not so: The From" in text
+    assert "meets   rules of Google, every sender\n" in text
+
+
+def test_rules_that_could_not_be_judged_are_not_met() -> None:
+    """Where DNS is silent no receiver's rules are said to be met, and none to be missed."""
+    names = ["sender.example", "_dmarc.sender.example", RSA.key_name]
+    report = score(zone_with(failing=dict.fromkeys(names, DnsStatus.TIMEOUT)))
+    lines = describe_report(render_report(report), PLAIN)
+    rules = [line for line in lines if " rules of " in line]
+    assert len(rules) == 4
+    assert all(line.startswith("  unknown rules of ") for line in rules)
+    assert "  (2 of 6 rules could not be judged)" in rules[0]
 
 
 def test_mails_can_not_steer_the_terminal() -> None:

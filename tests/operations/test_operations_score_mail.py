@@ -129,7 +129,7 @@ def test_dmarc_fails(policy: str, fault: str, tenths: int) -> None:
         }
     )
     report = score(zone, mail(signer=OTHER, envelope_sender="bounce@provider.example"))
-    assert faults(report) == [("dkim.unaligned", 5), (fault, tenths)]
+    assert faults(report) == [(fault, tenths), ("dkim.unaligned", 5)]
 
 
 def test_nothing_authenticated() -> None:

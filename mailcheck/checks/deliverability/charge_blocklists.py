@@ -7,6 +7,7 @@ from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.deliverability.weights import MAX_LISTINGS, cost_of_listing
 from mailcheck.checks.dnsbl.findings import describe_listings
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason
+from mailcheck.checks.findings import ELSEWHERE
 
 _ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
 
@@ -36,7 +37,7 @@ def _without_address() -> ChargedFinding:
         "blacklist.no-address",
         "The mail came from an address that is not reachable from the Internet, so no blocklist"
         " was asked about it.",
-        "Send the test from the server that sends your real mail.",
+        ELSEWHERE,
     )
 
 

@@ -1,10 +1,12 @@
 """What the content filter's points cost."""
 
+import re
 from decimal import ROUND_HALF_UP, Decimal
 
 from mailcheck.checks.deliverability.charging import GRAVE, unknown
 from mailcheck.checks.deliverability.content_filter import (
     FilterOutcome,
+    FilterRule,
     FilterUnavailable,
     FilterVerdict,
 )
@@ -14,6 +16,11 @@ from mailcheck.checks.findings import Finding, Severity
 
 MAX_NAMED = 5
 """Rules that are named in a sentence."""
+
+MAX_DESCRIBED = 3
+"""Rules whose descriptions are repeated."""
+
+_KIND = re.compile(r"\A(?:[A-Z]{3,8}: )+", re.ASCII)
 
 
 def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
@@ -30,7 +37,7 @@ def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
         severity,
         f"{outcome.engine} gives the content {outcome.counted_points:.1f} points (mail is spam at"
         f" {outcome.threshold:.1f}): {_rules(outcome)}.",
-        "Change what the named rules found; each says in its description what it looks for.",
+        f"Change what they found: {_descriptions(outcome)}.",
     )
     return (ChargedFinding(Area.SPAMASSASSIN, finding, tenths),)
 
@@ -41,12 +48,19 @@ def cost_of_points(points: float) -> int:
     return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
 
 
+def _against(verdict: FilterVerdict) -> list[FilterRule]:
+    found = (rule for rule in verdict.rules if rule.counts and rule.points > 0)
+    return sorted(found, key=lambda rule: -rule.points)
+
+
+def _descriptions(verdict: FilterVerdict) -> str:
+    """Give what the heaviest rules say of themselves, without the kind of text they look at."""
+    texts = [_KIND.sub("", rule.description) or rule.name for rule in _against(verdict)]
+    return "; ".join(text.rstrip(".") for text in texts[:MAX_DESCRIBED])
+
+
 def _rules(verdict: FilterVerdict) -> str:
-    against = sorted(
-        (rule for rule in verdict.rules if rule.counts and rule.points > 0),
-        key=lambda rule: -rule.points,
-    )
-    names = [f"{rule.name} ({rule.points:.1f})" for rule in against]
+    names = [f"{rule.name} ({rule.points:.1f})" for rule in _against(verdict)]
     if len(names) > MAX_NAMED:
         names = [*names[:MAX_NAMED], f"and {len(names) - MAX_NAMED} more"]
     return ", ".join(names)

@@ -9,20 +9,25 @@ from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.spf.mail_verdicts import SpfOfMail
 
+_STRICTER = ("dmarc.policy-none", "dmarc.testing")
+"""Findings that advise a stricter policy."""
+
 
 def charge_dmarc(
     dmarc: DmarcOfMail, spf: SpfOfMail, dkim: DkimOfMail
 ) -> tuple[ChargedFinding, ...]:
     """Charge the result for the author domain (RFC 9989).
 
-    What there is to say about a record that applies follows, at no cost.
+    What there is to say about a record that applies follows, at no cost; while
+    own mail fails, nobody is told to ask for more.
     """
     finding = describe_dmarc_of_mail(dmarc, spf, dkim)
     charged = () if finding is None else (charge_known(Area.DMARC, finding),)
     if dmarc.verdict is None or dmarc.result not in (AuthResult.PASS, AuthResult.FAIL):
         return charged
-    known = [f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED]
-    return (*charged, *(remark(Area.DMARC, one) for one in known))
+    left_out = _STRICTER if dmarc.result is AuthResult.FAIL else ()
+    known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
+    return (*charged, *(remark(Area.DMARC, one) for one in known if one.id not in left_out))
 
 
 def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFinding, ...]:
@@ -35,7 +40,6 @@ def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFind
             "authentication.nothing-passes",
             "Neither SPF nor DKIM passes, so nothing shows that the mail comes from where it says;"
             " Gmail refuses such mail.",
-            "Publish an SPF record for the sending host and sign with DKIM; one of the two ends"
-            " this, both are better.",
+            "Make SPF or DKIM pass: one of the two ends this, both are better.",
         ),
     )

@@ -3,6 +3,7 @@
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import charge_known, remark, unknown
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.findings import ELSEWHERE
 from mailcheck.checks.helo import HeloVerdict
 from mailcheck.checks.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
@@ -18,9 +19,8 @@ def charge_spf(spf: SpfOfMail, record: SpfVerdict | None) -> tuple[ChargedFindin
     identity = spf.mail_from
     if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
         # DNS is not to blame: nobody could tell.
-        meaning = f"SPF could not be determined: {identity.explanation}"
-        fix = "Send the test from the server that sends your real mail."
-        return (unknown(Area.SPF, "spf.undetermined", meaning, fix),)
+        meaning = f"SPF could not be determined. {identity.explanation}"
+        return (unknown(Area.SPF, "spf.undetermined", meaning, ELSEWHERE),)
     of_sender, of_helo = describe_spf_of_mail(spf, record), describe_spf_of_helo(spf)
     return (
         *(() if of_sender is None else (charge_known(Area.SPF, of_sender),)),

@@ -52,7 +52,8 @@ def judge_origin(client_ip: str, helo_name: str, *, allow_private: bool) -> Orig
 def spf_of_unjudged(origin: Origin, sender_domain: str) -> SpfOfMail:
     """Make the result for an address that no SPF record can know: undetermined."""
     why = (
-        f"the mail came from {origin.client_ip or 'nowhere'}, an address that is {origin.problem}."
+        f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address that"
+        " receivers never see."
     )
 
     def identity(which: SpfIdentity, domain: str) -> SpfOfIdentity:

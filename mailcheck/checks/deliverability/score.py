@@ -31,8 +31,9 @@ class MailScore:
 
     @property
     def deductions(self) -> tuple[ChargedFinding, ...]:
-        """Give what takes points off."""
-        return tuple(one for one in self.charged if one.tenths)
+        """Give what takes points off, the most first."""
+        found = (one for one in self.charged if one.tenths)
+        return tuple(sorted(found, key=lambda one: -one.tenths))
 
     @property
     def undetermined(self) -> tuple[CheckSummary, ...]:
@@ -62,13 +63,15 @@ def _charge(evidence: MailEvidence) -> Iterator[ChargedFinding]:
 def _summarize(
     evidence: MailEvidence, charged: tuple[ChargedFinding, ...]
 ) -> Iterator[CheckSummary]:
-    spf, dmarc = evidence.spf.mail_from, evidence.dmarc
+    spf, dmarc = evidence.spf, evidence.dmarc
     rows, outcome = evidence.listings, evidence.content_filter
-    yield summarize(Area.SPF, spf.result.value, spf.explanation, charged)
-    dkim = say.result_of_dkim(evidence.dkim)
-    yield summarize(Area.DKIM, dkim, say.describe_dkim(evidence.dkim), charged)
+    word = spf.mail_from.result.value
+    yield summarize(Area.SPF, word, say.describe_spf(spf, charged), charged)
+    word = say.result_of_dkim(evidence.dkim, dmarc.author_domain)
+    detail = say.describe_dkim(evidence.dkim, dmarc.author_domain)
+    yield summarize(Area.DKIM, word, detail, charged)
     yield summarize(Area.DMARC, dmarc.result.value, dmarc.explanation, charged)
-    listed = say.result_of_blocklists(rows, charged)
+    listed = say.result_of_blocklists(charged)
     yield summarize(Area.BLACKLIST, listed, say.describe_blocklists(rows), charged)
     word = say.result_of_content_filter(outcome)
     yield summarize(Area.SPAMASSASSIN, word, say.describe_content_filter(outcome), charged)

@@ -7,12 +7,23 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import GRAVE, total
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
 from mailcheck.checks.deliverability.report import Area, ChargedFinding, CheckStatus
+from mailcheck.checks.deliverability.weights import COSTS
+from mailcheck.checks.dkim.mail_findings import find_telling
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, count
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.spf.mail_verdicts import SpfOfMail
 
 UNKNOWN = "unknown"
 """The result of blocklists and content filter where they could not be determined."""
+
+_MATCHED = {
+    AuthResult.PASS: "passes",
+    AuthResult.FAIL: "says fail",
+    AuthResult.SOFTFAIL: "says softfail",
+    AuthResult.NEUTRAL: "says neutral",
+}
+"""The results that a term of the record, or its end, has brought about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,57 +79,79 @@ def _status(tenths: int, *, is_determined: bool) -> CheckStatus:
     return CheckStatus.WARN if tenths or not is_determined else CheckStatus.PASS
 
 
-def result_of_dkim(dkim: DkimOfMail) -> str:
-    """Give one word for all signatures: the best of them."""
+def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
+    """Say how SPF came to its result, and what else its check has found about the host."""
+    identity = spf.mail_from
+    words = identity.explanation
+    if identity.result in _MATCHED:
+        first = words if words.startswith('"') else words[:1].lower() + words[1:]
+        words = f"SPF {_MATCHED[identity.result]}: {first}"
+    others = [
+        COSTS[one.finding.id].when
+        for one in charged
+        if one.area is Area.SPF and one.tenths and not one.finding.id.startswith("spf.")
+    ]
+    return " ".join([words, *(f"{when[:1].upper()}{when[1:]}." for when in others)])
+
+
+def result_of_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
+    """Give one word for all signatures: of a valid one, else of the one that tells most."""
     if dkim.passing:
         return AuthResult.PASS.value
     if not dkim.is_determined:
         return AuthResult.TEMPERROR.value
-    return next((one.result.value for one in dkim.signatures), AuthResult.NONE.value)
+    telling = find_telling(dkim, author_domain)
+    return AuthResult.NONE.value if telling is None else telling.result.value
 
 
-def describe_dkim(dkim: DkimOfMail) -> str:
+def describe_dkim(dkim: DkimOfMail, author_domain: str | None) -> str:
     """Say how many signatures there are and whose are valid."""
-    count_of_all = len(dkim.signatures)
-    if not count_of_all:
+    count_of_all, telling = len(dkim.signatures), find_telling(dkim, author_domain)
+    if telling is None:
         return "The mail has no DKIM signature."
     signatures = "1 signature" if count_of_all == 1 else f"{count_of_all} signatures"
     rest = f" {dkim.unchecked} more were not looked at." if dkim.unchecked else ""
     if not dkim.passing:
-        return f"The mail has {signatures}; {dkim.signatures[0].explanation}{rest}"
+        if not dkim.is_determined:
+            telling = next(one for one in dkim.signatures if not one.result.is_determined)
+        return f"The mail has {signatures}. {telling.explanation}{rest}"
     valid = ", ".join(
         dict.fromkeys(f"{s.header.signing_domain} ({s.header.selector})" for s in dkim.passing)
     )
     return f"The mail has {signatures}; valid: {valid}.{rest}"
 
 
-def result_of_blocklists(listings: Sequence[Listing], charged: Iterable[ChargedFinding]) -> str:
-    """Give one word for all lists."""
-    if count(listings, ListingStatus.LISTED):
+def result_of_blocklists(charged: Iterable[ChargedFinding]) -> str:
+    """Give one word for all lists; a listing that takes nothing off is no fail."""
+    found = [one for one in charged if one.area is Area.BLACKLIST]
+    if total(found):
         return AuthResult.FAIL.value
-    is_open = any(one.area is Area.BLACKLIST and _leaves_open(one) for one in charged)
-    return UNKNOWN if is_open else AuthResult.PASS.value
+    return UNKNOWN if any(map(_leaves_open, found)) else AuthResult.PASS.value
 
 
 def describe_blocklists(listings: Sequence[Listing]) -> str:
     """Say how many lists answered, and which have the mail."""
     listed = sorted((row for row in listings if row.is_listed), key=lambda row: -row.weight)
     answered = len(listed) + count(listings, ListingStatus.CLEAN)
-    unknown = count(listings, ListingStatus.UNKNOWN)
-    rest = f" Nothing is known of {unknown}." if unknown else ""
+    unasked = sum(row.unknown_reason is UnknownReason.NO_TARGET for row in listings)
+    silent = count(listings, ListingStatus.UNKNOWN) - unasked
+    rest = f" Nothing is known of {silent}." if silent else ""
+    rest += " None was asked about the address." if unasked else ""
+    what = "The domains are on" if unasked else "On"
     if not answered:
         return f"No list answered.{rest}"
     if not listed:
-        return f"On none of the {answered} lists that answered.{rest}"
+        return f"{what} none of the {answered} lists that answered.{rest}"
     names = ", ".join(row.blocklist.name for row in listed)
-    return f"On {len(listed)} of the {answered} lists that answered: {names}.{rest}"
+    return f"{what} {len(listed)} of the {answered} lists that answered: {names}.{rest}"
 
 
 def result_of_content_filter(outcome: FilterOutcome) -> str:
-    """Give one word for the content filter."""
+    """Give one word for the content filter: by the points that count, as they are charged."""
     if isinstance(outcome, FilterUnavailable):
         return UNKNOWN
-    return AuthResult.FAIL.value if outcome.is_spam else AuthResult.PASS.value
+    is_spam = outcome.counted_points >= outcome.threshold
+    return AuthResult.FAIL.value if is_spam else AuthResult.PASS.value
 
 
 def describe_content_filter(outcome: FilterOutcome) -> str:
@@ -126,8 +159,9 @@ def describe_content_filter(outcome: FilterOutcome) -> str:
     if isinstance(outcome, FilterUnavailable):
         return outcome.reason
     counted = outcome.counted_points
-    rest = f", of which {counted:.1f} count here" if counted != outcome.points else ""
-    rest += f"; {outcome.left_out} octets of attachments were left out" if outcome.left_out else ""
+    part = f", of which {counted:.1f} count here" if counted != outcome.points else ""
+    rest = f"; {outcome.left_out} octets of attachments were left out" if outcome.left_out else ""
     return (
-        f"{outcome.engine}: {outcome.points:.1f} points, spam from {outcome.threshold:.1f}{rest}."
+        f"{outcome.engine}: {outcome.points:.1f} points{part}; spam from"
+        f" {outcome.threshold:.1f}{rest}."
     )

@@ -33,7 +33,7 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
             Area.SPF, 5, "SPF says neutral", "the domain says nothing about the sending host"
         ),
         "spf.result-none": Cost(
-            Area.SPF, 10, "no SPF record", "Google, Yahoo and Microsoft ask every sender for one"
+            Area.SPF, 10, "no SPF record", "Google, Yahoo and Microsoft ask bulk senders for one"
         ),
         "spf.result-softfail": Cost(
             Area.SPF, 10, "SPF says softfail", "receivers treat the mail with suspicion"
@@ -69,13 +69,16 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
             "DMARC does not count it",
         ),
         "dkim.unsigned": Cost(
-            Area.DKIM, 10, "no DKIM signature", "Yahoo, Microsoft and Google want one of bulk mail"
+            Area.DKIM,
+            10,
+            "no DKIM signature",
+            "Google, Yahoo and Microsoft ask bulk senders for one",
         ),
         "dkim.invalid": Cost(
             Area.DKIM,
             15,
             "no signature is valid",
-            "the mail looks as if it had been altered on its way",
+            "it counts as unsigned, and looks altered or forged",
         ),
         "dmarc.no-record": Cost(
             Area.DMARC, 10, "no DMARC record", "Google, Yahoo and Microsoft refuse bulk mail then"

@@ -103,7 +103,7 @@ def _testing(key: DkimKey) -> Finding:
     return Finding(
         "dkim.testing",
         Severity.WARNING,
-        f"The DKIM key at {key.record_name} is marked as a test (t=y), so receivers treat mail"
+        f"The DKIM key at {key.record_name} is marked as a test (t=y): receivers may treat mail"
         " signed with it as unsigned.",
         "Remove t=y.",
         RecordToPublish(

@@ -1,6 +1,7 @@
 """The words for what is wrong with the signatures of a mail."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mailcheck.checks.dkim.findings import describe
 from mailcheck.checks.dkim.key_record import GOOD_RSA_BITS
@@ -8,6 +9,9 @@ from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault, Sign
 from mailcheck.checks.dkim.verdicts import DkimKey
 from mailcheck.checks.dkim.verify_rules import describe_duration
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.core.domain_names import is_within
+
+_AGAIN = "Check the test again in a minute."
 
 _SIGNER = "your mail server, or the provider that sends for you,"
 
@@ -89,6 +93,59 @@ def describe_signature(signature: SignatureOfMail, *, has_passing: bool) -> Iter
         yield _describe_fault(signature, signature.fault, has_passing=has_passing)
 
 
+def find_telling(dkim: DkimOfMail, author_domain: str | None) -> SignatureOfMail | None:
+    """Give the signature to look at where none is valid: the author's own, else the topmost."""
+    author = author_domain or ""
+    own = (one for one in dkim.signatures if _are_related(one.header.signing_domain, author))
+    return next(own, next(iter(dkim.signatures), None))
+
+
+def describe_invalid(dkim: DkimOfMail, author_domain: str | None) -> Finding:
+    """Say why no signature is valid, and how to mend the one that would help most."""
+    count = len(dkim.signatures)
+    what = (
+        "The only signature is not valid."
+        if count == 1
+        else f"None of the {count} signatures is valid."
+    )
+    finding = Finding("dkim.invalid", Severity.ERROR, what, "")
+    telling = find_telling(dkim, author_domain)
+    if telling is None or telling.fault is None:
+        return finding
+    known = _describe_fault(telling, telling.fault, has_passing=False)
+    return replace(finding, meaning=f"{what} {known.meaning}", fix=known.fix)
+
+
+def describe_unaligned(dkim: DkimOfMail, author_domain: str) -> Finding:
+    """Say that the signatures that are valid are not those of the author."""
+    signers = ", ".join(dict.fromkeys(one.header.signing_domain for one in dkim.passing))
+    return Finding(
+        "dkim.unaligned",
+        Severity.WARNING,
+        f"The valid signature is that of {signers}, not of {author_domain}, the domain in From:"
+        " DMARC does not count it.",
+        f"Have the mail signed with a key of {author_domain} (d={author_domain}).",
+    )
+
+
+def describe_undetermined(dkim: DkimOfMail, author_domain: str | None) -> Finding:
+    """Say that no signature is known to be valid, or whether one is the author's."""
+    meaning = (
+        f"A signature is valid, but whether it belongs to {author_domain} could not be determined."
+    )
+    if dkim.passing:
+        meaning_id = "dkim.alignment-undetermined"
+    else:
+        meaning_id = "dkim.undetermined"
+        silent = [one for one in dkim.signatures if not one.result.is_determined]
+        meaning = " ".join(dict.fromkeys(one.explanation for one in silent))
+    return Finding(meaning_id, Severity.UNDETERMINED, meaning, _AGAIN)
+
+
+def _are_related(one: str, other: str) -> bool:
+    return is_within(one, other) or is_within(other, one)
+
+
 def _describe(dkim: DkimOfMail) -> Iterator[Finding]:
     if not dkim.signatures:
         yield _unsigned()
@@ -110,7 +167,7 @@ def _unsigned() -> Finding:
         "dkim.unsigned",
         Severity.ERROR,
         "The mail has no DKIM signature, so receivers can't tell that it comes from your domain"
-        " unaltered; Google, Yahoo and Microsoft ask for one.",
+        " unaltered; Google, Yahoo and Microsoft ask bulk senders for one.",
         "Switch DKIM signing on in your mail server or at your mail provider, and publish the"
         " record that it shows.",
     )

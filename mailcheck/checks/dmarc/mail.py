@@ -38,8 +38,7 @@ def evaluate_dmarc_of_mail(
     is missing, the walks that their identifiers may need are asked for too.
 
     :param author_domains: the domains of all mailboxes of all From fields, as written.
-    :param spf: nothing when it was not judged, so that it may have passed.
-    :param dkim: likewise.
+    :param spf: nothing when it was not judged, so that it may have passed; so ``dkim``.
     """
     authors = list(dict.fromkeys(read_mail_domain(text) or text for text in author_domains))
     author = read_mail_domain(authors[0]) if len(authors) == 1 else None
@@ -53,7 +52,8 @@ def evaluate_dmarc_of_mail(
         foresee_walks(author, evidence.identifiers(), answers)
     of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
     result = _judge(verdict, of_spf, of_dkim)
-    aligned = (of_spf.is_aligned, of_dkim.is_aligned)
+    aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
+    alignment = (of_spf.is_aligned, of_dkim.is_aligned)
     return DmarcOfMail(
         author_domain=author,
         result=result,
@@ -62,8 +62,8 @@ def evaluate_dmarc_of_mail(
         organizational_domain=verdict.organizational_domain,
         is_spf_aligned=of_spf.is_aligned,
         is_dkim_aligned=of_dkim.is_aligned,
-        aligned_signatures=tuple(i for i, one in of_signatures.items() if one.is_aligned),
-        explanation=explain_result(result, verdict, spf, dkim, *aligned),
+        aligned_signatures=aligned,
+        explanation=explain_result(result, verdict, spf, _only(dkim, aligned), *alignment),
         silent_names=_silent_names(result, verdict, (of_spf, of_dkim)),
     )
 
@@ -111,6 +111,13 @@ class _Evidence:
         if result is AuthResult.TEMPERROR and alignment.is_aligned:
             return Alignment(None)
         return alignment
+
+
+def _only(dkim: DkimOfMail | None, indexes: Sequence[int]) -> DkimOfMail | None:
+    """Leave the signatures that align, where there are any: those decide."""
+    if dkim is None or not indexes:
+        return dkim
+    return DkimOfMail(tuple(one for one in dkim.signatures if one.header.index in indexes))
 
 
 def _best(alignments: Iterable[Alignment]) -> Alignment:

@@ -15,7 +15,7 @@ MAX_NAMED = 3  # of several domains
 def explain_author(authors: Sequence[str]) -> str:
     """Say why there is no author domain (RFC 9989 5.3.1)."""
     if not authors:
-        return "The mail has no From address."
+        return "The mail has no From address with a full domain name."
     if len(authors) > 1:
         return (
             f"The mail has authors of {len(authors)} domains ({_list(authors)}), so no policy is"
@@ -60,7 +60,8 @@ def _explain_spf(verdict: DmarcVerdict, spf: SpfOfMail | None, is_aligned: bool 
     if result is not AuthResult.PASS:
         return f"SPF does not pass for {domain}" if domain else "SPF does not pass"
     is_strict = verdict.record is not None and verdict.record.has_strict_spf
-    return f"SPF passes for {domain}, {_relate(verdict, is_aligned, is_strict, 'aspf')}"
+    relation = _relate(verdict, [domain], is_aligned, is_strict, "aspf")
+    return f"SPF passes for {domain}, {relation}"
 
 
 def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bool | None) -> str:
@@ -71,17 +72,25 @@ def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bo
     if not dkim.passing:
         is_known = dkim.is_determined
         return "no DKIM signature is valid" if is_known else "DKIM could not be determined"
-    domains = _list([one.header.signing_domain for one in dkim.passing])
+    signers = [one.header.signing_domain for one in dkim.passing]
     is_strict = verdict.record is not None and verdict.record.has_strict_dkim
-    relation = _relate(verdict, is_aligned, is_strict, "adkim")
-    return f"the mail is validly signed by {domains}, {relation}"
+    relation = _relate(verdict, signers, is_aligned, is_strict, "adkim")
+    return f"the mail is validly signed by {_list(signers)}, {relation}"
 
 
-def _relate(verdict: DmarcVerdict, is_aligned: bool | None, is_strict: bool, tag: str) -> str:
-    """Say how the domain just named stands to that of the author."""
+def _relate(
+    verdict: DmarcVerdict,
+    domains: Sequence[str],
+    is_aligned: bool | None,
+    is_strict: bool,
+    tag: str,
+) -> str:
+    """Say how the domains just named stand to that of the author."""
     author = verdict.domain
     if is_aligned is None:
         return f"and whether that belongs to {author} could not be determined"
+    if is_aligned and set(domains) == {author}:
+        return "the domain in From"
     if is_aligned:
         return f"which belongs to {author}"
     if is_strict:

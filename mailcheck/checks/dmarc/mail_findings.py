@@ -6,14 +6,19 @@ from mailcheck.checks.dmarc.findings import absent, change_tags
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dmarc.tree_walk import PREFIX
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, worst
+from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity, worst
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.mail_verdicts import SpfOfMail
 from mailcheck.core.domain_names import is_within
 
+_AGAIN = (
+    "Check the test again in a minute; if it stays, the name servers of that domain or"
+    " the resolver of this service don't answer."
+)
+
 _REQUESTS = {
-    Policy.NONE: "asks for nothing to be done about it (p=none)",
+    Policy.NONE: "asks for nothing to be done about it (none)",
     Policy.QUARANTINE: "asks receivers to put such mail aside (quarantine)",
     Policy.REJECT: "asks receivers to refuse such mail (reject)",
 }
@@ -29,22 +34,36 @@ def describe_dmarc_of_mail(
         return Finding(
             "dmarc.no-author",
             Severity.ERROR,
-            f"DMARC can't be applied: {dmarc.explanation}",
+            f"DMARC can't be applied. {dmarc.explanation}",
             "Send with exactly one From field that names one address of your domain.",
         )
     if dmarc.result is AuthResult.TEMPERROR:
         return Finding(
             "dmarc.undetermined",
             Severity.UNDETERMINED,
-            f"DMARC could not be determined: {dmarc.explanation}",
-            "Check the test again in a minute; if it stays, the name servers of that domain or"
-            " the resolver of this service don't answer.",
+            f"DMARC could not be determined. {dmarc.explanation}",
+            _AGAIN if _is_dns_silent(dmarc, spf, dkim) else ELSEWHERE,
         )
     return _without_record(dmarc) if dmarc.result is AuthResult.NONE else _failing(dmarc, spf, dkim)
 
 
+def _is_dns_silent(dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None) -> bool:
+    """Tell whether an answer is missing; else the sending host is one that can't be judged."""
+    is_dkim_open = dkim is not None and not dkim.is_determined
+    return bool(dmarc.silent_names or is_dkim_open or (spf and spf.mail_from.silent_names))
+
+
 def _without_record(dmarc: DmarcOfMail) -> Finding:
     """Say why no record applies, as the check of the domain does."""
+    author = dmarc.author_domain or ""
+    if is_local_name(author):
+        return Finding(
+            "dmarc.no-record",
+            Severity.ERROR,
+            f"The From address is at {author}, a name that only your network knows, so no receiver"
+            " can check the author; many refuse such mail.",
+            "Send from an address of a domain of your own.",
+        )
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
     if known is None:
         known = absent(dmarc.organizational_domain or dmarc.author_domain or "")

@@ -93,7 +93,7 @@ def _judge_sizes(facts: MailFacts) -> Iterator[ChargedFinding]:
         yield warning(
             _CONTENT,
             "content.long-lines",
-            f"{count_of(facts.long_lines, 'line')} longer than 998 octets, the longest"
+            f"The mail has {count_of(facts.long_lines, 'line')} over 998 octets, the longest"
             f" {facts.longest_line}; servers on the way break or refuse them, and a broken line"
             " breaks the DKIM signature.",
             "Encode the parts as quoted-printable or base64.",

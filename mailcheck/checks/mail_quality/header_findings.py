@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.mail_domains import is_local_name
 from mailcheck.checks.mail_quality.author_findings import judge_author
 from mailcheck.checks.mail_quality.facts import MailFacts
 from mailcheck.checks.mail_quality.subject_findings import judge_subject
 from mailcheck.checks.mail_quality.wording import enumerate_some, note, quote, warning
-from mailcheck.core.domain_names import is_special_use
 from mailcheck.core.instants import DAY, HOUR, Instant
 
 FUTURE = 2 * HOUR
@@ -71,9 +71,7 @@ def _judge_message_id(facts: MailFacts) -> Iterator[ChargedFinding]:
     elif not found.is_well_formed:
         meaning = f"The Message-ID is malformed ({quote(found.text)}); filters mark that."
         yield warning(_HEADERS, "headers.message-id-malformed", meaning, fix)
-    elif not found.domain.startswith("[") and (
-        "." not in found.domain or is_special_use(found.domain)
-    ):
+    elif not found.domain.startswith("[") and is_local_name(found.domain):
         meaning = f"The Message-ID ends in {quote(found.domain)}, a name only your network knows."
         yield note(_HEADERS, "headers.message-id-local", meaning, fix)
 

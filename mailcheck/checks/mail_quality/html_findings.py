@@ -54,8 +54,8 @@ def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
         yield note(
             _CONTENT,
             "content.images-without-alt",
-            f"{count_of(html.images_without_alt, 'picture')} of {html.image_count} without a text"
-            " in its place, so people who don't load pictures or can't see them miss it.",
+            f"Pictures without a text in their place: {html.images_without_alt} of"
+            f" {html.image_count}; people who don't load pictures or can't see them miss those.",
             'Give every picture an alt text, and alt="" to those that only decorate.',
         )
     letters_needed = max(FEW_LETTERS, html.image_count * LETTERS_PER_IMAGE)
@@ -75,16 +75,16 @@ def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
         yield note(
             _CONTENT,
             "content.insecure-images",
-            f"{count_of(html.insecure_images, 'picture')} loaded over http, which some programs"
-            " don't show.",
+            f"The HTML loads {count_of(html.insecure_images, 'picture')} over http; some programs"
+            " don't show what does not come over https.",
             "Serve pictures over https.",
         )
     if html.inline_data_images:
         yield note(
             _CONTENT,
             "content.data-images",
-            f"{count_of(html.inline_data_images, 'picture')} written into the HTML (data:), which"
-            " Gmail and Outlook don't show.",
+            f"The HTML has {count_of(html.inline_data_images, 'picture')} written into it (data:);"
+            " Gmail and Outlook don't show those.",
             "Attach pictures with a Content-ID, or serve them over https.",
         )
 

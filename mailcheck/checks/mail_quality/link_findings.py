@@ -91,7 +91,7 @@ def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:
         yield warning(
             _LINKS,
             "links.script",
-            f"{count_of(links.script_links, 'link')} would run a script (javascript:); mail"
+            f"The mail has {count_of(links.script_links, 'link')} to a script (javascript:); mail"
             " programs remove such links and filters distrust them.",
             "Link to a web page.",
         )
@@ -99,6 +99,7 @@ def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:
         yield note(
             _LINKS,
             "links.relative",
-            f"{count_of(links.relative, 'link')} without a host, which lead nowhere in a mail.",
+            f"The mail has {count_of(links.relative, 'link')} without a host; those lead nowhere in"
+            " a mail.",
             "Write whole addresses: https://your.domain/page.",
         )

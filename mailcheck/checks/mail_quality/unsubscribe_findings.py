@@ -29,7 +29,7 @@ class OneClick(Enum):
     NO_HTTPS = "no https address in List-Unsubscribe"
     NO_POST = "no List-Unsubscribe-Post field"
     WRONG_POST = "another text than List-Unsubscribe=One-Click in List-Unsubscribe-Post"
-    REPEATED = "the fields stand in it several times"
+    REPEATED = "one of the two fields several times"
     NOT_SIGNED = "no valid DKIM signature that covers both fields"
 
 
@@ -84,7 +84,8 @@ _FIXES = {
     OneClick.WRONG_POST: f"Write exactly: List-Unsubscribe-Post: {ONE_CLICK}.",
     OneClick.REPEATED: "Leave one List-Unsubscribe and one List-Unsubscribe-Post field.",
     OneClick.NOT_SIGNED: (
-        "Sign the mail with DKIM, and let h= name list-unsubscribe and list-unsubscribe-post."
+        "Let DKIM sign both fields: add list-unsubscribe and list-unsubscribe-post to the header"
+        " fields that your signer covers (h=)."
     ),
 }
 
@@ -107,8 +108,8 @@ def judge_unsubscribe(
             warning(
                 _UNSUBSCRIBE,
                 "unsubscribe.no-one-click",
-                "The mail looks like one of many and can't be unsubscribed from with one click:"
-                f" {one_click.value}. Google and Yahoo ask bulk senders for it.",
+                "The mail looks like one of many and can't be unsubscribed from with one click: it"
+                f" has {one_click.value}. Google and Yahoo ask bulk senders for it.",
                 _FIXES[one_click],
             )
         )

@@ -1,8 +1,10 @@
 """What to do about the SPF result of a mail."""
 
+from dataclasses import replace
+
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined, worst
-from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
 from mailcheck.checks.spf.parse import VERSION, is_spf_record
 from mailcheck.checks.spf.proposal import propose_new_record, propose_record
@@ -11,7 +13,7 @@ from mailcheck.core.network_addresses import IpAddress
 
 _ALLOW = (
     "If {ip} is a host of yours or of a service that sends for you, let it send: publish this"
-    " record. If not, somebody else sent the mail."
+    " record. If not, the mail was forwarded or somebody else sent it: leave the record as it is."
 )
 
 _MEANINGS = {
@@ -52,16 +54,21 @@ def describe_spf_of_mail(
     if identity.result is AuthResult.TEMPERROR:
         return undetermined("spf", identity.silent_names or (identity.domain,))
     name = read_mail_domain(identity.domain)
-    if name is None or "." not in name:
+    if identity.result is AuthResult.NONE and (name is None or is_local_name(name)):
         return _without_name(verdict)
     if identity.result is AuthResult.PERMERROR:
         return _broken(verdict, domain_verdict)
+    ignored = _find_ignored(domain_verdict) if identity.result is AuthResult.NONE else None
+    if ignored is not None:
+        return _let_client_in(replace(ignored, id="spf.result-none"), verdict)
     meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
+    if identity.result is not AuthResult.NONE:
+        meaning = f"{meaning} {identity.explanation}"
     value = propose_for_address(identity, verdict.client_ip, domain_verdict)
     return Finding(
         f"spf.result-{identity.result.value}",
         Severity.WARNING if identity.result is AuthResult.NEUTRAL else Severity.ERROR,
-        f"{meaning} {identity.explanation}",
+        meaning,
         _ALLOW.format(ip=verdict.client_ip),
         RecordToPublish(identity.domain, "TXT", value),
     )
@@ -100,12 +107,18 @@ def propose_for_address(
     texts = known or ((identity.record,) if identity.record is not None else ())
     tree = domain_verdict.tree if domain_verdict is not None else None
     text = propose_record(texts, tree) if texts else propose_new_record()
-    terms = text.split(" ")[1:]
     name = identity.mechanism.lstrip("+-~?").lower()
+    return _let_in(text, address, is_kept_out=name not in ("", "all"))
+
+
+def _let_in(text: str, address: IpAddress, *, is_kept_out: bool = False) -> str:
+    """Add an address to a record that does not name it."""
+    terms = text.split(" ")[1:]
     ends = [n for n, term in enumerate(terms) if _is_end(term)]
-    is_kept_out = name not in ("", "all")
     place = 0 if is_kept_out else min(ends, default=len(terms))
-    terms.insert(place, f"ip{address.version}:{address}")
+    added = f"ip{address.version}:{address}"
+    if added not in terms:
+        terms.insert(place, added)
     return " ".join([VERSION, *terms])
 
 
@@ -114,17 +127,24 @@ def _is_end(term: str) -> bool:
 
 
 def _without_name(verdict: SpfOfMail) -> Finding:
-    where = "HELO" if verdict.is_by_helo else "the envelope sender"
+    where = "HELO and the envelope sender" if verdict.is_by_helo else "the envelope sender"
+    identity = verdict.mail_from
+    reason = identity.explanation
+    if read_mail_domain(identity.domain) is not None:
+        reason = f"{identity.domain} is a name that only your network knows."
     return Finding(
         "spf.result-none",
         Severity.ERROR,
-        f"{verdict.mail_from.explanation} Receivers can't tell whether the host may send the mail.",
+        f"{reason} Receivers can't tell whether the host may send the mail.",
         f"Use a full domain name in {where}, one of your own, and publish an SPF record for it.",
     )
 
 
 def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None) -> Finding:
-    """Say what is wrong with the record: with the fix of the domain's check if it found one."""
+    """Say what is wrong with the record: with the fix of the domain's check if it found one.
+
+    A record that is proposed also names the client: mended alone, it might keep the mail out.
+    """
     identity = verdict.mail_from
     meaning = _MEANINGS[AuthResult.PERMERROR].format(domain=identity.domain)
     found = domain_verdict.findings if domain_verdict is not None else ()
@@ -137,6 +157,24 @@ def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None) -> Finding:
         mended = propose_record([identity.record], None)
         if mended != identity.record:
             record = RecordToPublish(identity.domain, "TXT", mended)
-    return Finding(
-        "spf.result-permerror", Severity.ERROR, f"{meaning} {identity.explanation}", fix, record
-    )
+    meaning = f"{meaning} {identity.explanation}"
+    finding = Finding("spf.result-permerror", Severity.ERROR, meaning, fix, record)
+    return _let_client_in(finding, verdict)
+
+
+def _find_ignored(domain_verdict: SpfVerdict | None) -> Finding | None:
+    """Give what the domain's check says of a record that is there, but that no receiver sees."""
+    found = domain_verdict.findings if domain_verdict is not None else ()
+    return next((one for one in found if one.id in ("spf.unreadable", "spf.misplaced")), None)
+
+
+def _let_client_in(finding: Finding, verdict: SpfOfMail) -> Finding:
+    """Put the client into the record that is proposed, and say so."""
+    record, address = finding.record, verdict.client_ip
+    if record is None or (record.name, record.rdtype) != (verdict.mail_from.domain, "TXT"):
+        return finding
+    value = _let_in(record.value, address)
+    if value == record.value:
+        return finding
+    fix = f"{finding.fix} This record also lets {address} send, if that is a host of yours."
+    return replace(finding, fix=fix, record=replace(record, value=value))
