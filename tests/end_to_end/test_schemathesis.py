@@ -1,0 +1,147 @@
+"""Schemathesis tries every operation of the API as its description says, and finds nothing.
+
+Examples, edge cases of each parameter, made-up requests and sequences by the
+links, valid and invalid, with and without a key, against a real daemon whose
+DNS is a name server on loopback. `schemathesis.toml` says what is checked.
+"""
+
+import contextlib
+import json
+import os
+import smtplib
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from tests.browser.tool_world import ToolWorld, running_tool_world
+from tests.operations.scored_mails import MAIL
+from tests.spec.description import load_document
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+
+SEED = os.environ.get("MAILCHECK_SCHEMATHESIS_SEED", "6")
+"""The same requests each time, so that a failure is one of the code; other seeds may be tried."""
+
+EXAMPLES = 10
+"""Made-up requests for each operation, beside the edge cases."""
+
+DEADLINE = 300.0  # seconds; it takes about 60
+
+MESSAGES = 40
+BETWEEN_MAILS = 0.2  # seconds
+
+WITH_ATTACHMENT = (
+    b"From: Ann Example <ann@good.test>\r\nSubject: Minutes\r\nMIME-Version: 1.0\r\n"
+    b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
+    b"--b\r\nContent-Type: text/html\r\n\r\n<p>Your code is 482913</p>\r\n"
+    b"--b\r\nContent-Type: text/plain\r\nContent-Disposition: attachment; filename=a.txt\r\n\r\n"
+    b"minutes\r\n--b--\r\n"
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[ToolWorld]:
+    """Run a daemon that believes its clients about their addresses."""
+    with running_tool_world(tmp_path, web_trusted_proxies=["127.0.0.1/32"]) as world:
+        yield world
+
+
+@contextlib.contextmanager
+def mail_coming_in(world: ToolWorld) -> Iterator[None]:
+    """Let mail come in as long as the context lasts: some of the requests delete all there is."""
+    address, is_over = world.daemon.address("live"), Event()
+
+    def send() -> None:
+        while not is_over.wait(BETWEEN_MAILS):
+            with contextlib.suppress(OSError, smtplib.SMTPException):
+                world.send(address, WITH_ATTACHMENT)
+
+    sender = Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        sender.join()
+
+
+def known_values(world: ToolWorld) -> Mapping[str, Any]:
+    """Put messages and a completed test into the daemon; gives what parameters may be."""
+    daemon = world.daemon
+    test = daemon.ask("POST", "/test/generate").answer().json
+    world.send(test["email"], MAIL)
+    while daemon.get(f"/test/{test['testId']}").json["status"] != "completed":
+        time.sleep(0.1)
+    for number in range(MESSAGES):
+        world.send(daemon.address(f"t{number % 5}"), WITH_ATTACHMENT)
+    messages = daemon.get("/inbox/messages", limit=MESSAGES).json["messages"]
+    return {
+        "query": {
+            "domain": ["good.test", "poor.test"],
+            "query": ["good.test", "127.0.0.2", "8.8.4.10"],
+            "selector": ["default", "s1"],
+            "ip": ["8.8.4.10"],
+            "after": ["c0", "c1"],
+            "since": ["2026-01-01T00:00:00Z"],
+            "to": [messages[0]["to"], ""],
+        },
+        "path": {
+            "id": [message["id"] for message in messages],
+            "testId": [test["testId"]],
+            "attachmentId": ["1", "2"],
+        },
+    }
+
+
+def run_schemathesis(world: ToolWorld, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run it against the description that the daemon serves."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "MAILCHECK_KEY": world.daemon.key,
+        "MAILCHECK_KNOWN": json.dumps(known_values(world)),
+        "MAILCHECK_ANSWERS": str(folder / "answers"),
+    }
+    return subprocess.run(
+        [
+            str(Path(sys.executable).with_name("st")),
+            "--config-file",
+            str(FOLDER / "schemathesis.toml"),
+            "run",
+            f"http://127.0.0.1:{world.daemon.http_port}/api/v1/openapi.json",
+            "--checks=all",
+            f"--max-examples={EXAMPLES}",
+            f"--seed={SEED}",
+            "--generation-database=none",
+            "--no-color",
+        ],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+@pytest.mark.end_to_end
+def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path) -> None:
+    """No answer breaks the description; every operation was answered well at least once."""
+    with mail_coming_in(world):
+        done = run_schemathesis(world, tmp_path)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    answers = Counter((tmp_path / "answers").read_text().splitlines())
+    for path, methods in load_document()["paths"].items():
+        for method in methods if path != "/openapi.json" else ():  # what it reads it leaves out
+            assert answers[f"{method.upper()} {path} 200"], (method, path)
+    for refused in ("GET /inbox/wait 400", "GET /inbox/wait 408", "GET /test/{testId} 404"):
+        assert answers[refused], refused
+    assert answers.total() > 800
