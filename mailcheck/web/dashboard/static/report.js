@@ -70,6 +70,7 @@ if (lists) {
     end();
   });
   window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pageshow", (event) => event.persisted && progress.isConnected && location.reload());
 }
 
 // Deliverability tests: from the address to the report.
