@@ -182,7 +182,6 @@ class Assembly:
         shown = inbox_pages(
             self.config,
             self.inbox,
-            self.tests.operations.share,
             self.receiver,
             self._content_store,
             self._lanes.content,

@@ -9,7 +9,6 @@ from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.operations.ports import ContentStore, Lane, Now
 from mailcheck.operations.receive_mail import ReceiveMail
 from mailcheck.operations.send_sample import SendSample
-from mailcheck.operations.share_test import ShareTest
 from mailcheck.operations.show_message import ShowMessage
 from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.dashboard.inbox_pages import InboxFacts, InboxPages
@@ -23,7 +22,6 @@ from mailcheck.web.dashboard.visits import Page
 def inbox_pages(
     config: Config,
     inbox: InboxOperations,
-    share_test: ShareTest,
     receiver: ReceiveMail,
     content_store: ContentStore,
     lane: Lane,
@@ -47,7 +45,7 @@ def inbox_pages(
             *MessagePages(
                 inbox.read, inbox.authenticate, show, inbox.share, inbox.delete, renderer
             ).pages(),
-            *SharePages(inbox.share, share_test, show, config.inbox.domain, renderer).pages(),
+            *SharePages(inbox.share, show, renderer).pages(),
         ]
 
     return make

@@ -14,8 +14,6 @@ from mailcheck.core.identifiers import SHORT_ID_LENGTH, DeliverabilityTestId, Me
 
 _ID_BYTES = 16
 
-_SECRET_LENGTH = 26  # 128 bits in base32
-
 
 def format_share_token(message_id: MessageId, secret: str) -> str:
     """Write the token that stands at the end of a share link: ``<message><secret>``, base32."""
@@ -43,11 +41,6 @@ def format_test_share_token(test_id: DeliverabilityTestId, secret: str) -> str:
     That of a message is longer, and each names what it leads to: none leads to both.
     """
     return test_id + secret
-
-
-def is_test_share_token(token: str) -> bool:
-    """Tell whether a token has the form of one of a deliverability test, by its length."""
-    return len(token) == SHORT_ID_LENGTH + _SECRET_LENGTH
 
 
 def parse_test_share_token(token: str) -> tuple[DeliverabilityTestId, str]:

@@ -1,8 +1,6 @@
-"""Mail and reports that somebody shared: pages for people, JSON for programs; without a login."""
+"""Mail that somebody shared: a page for people, JSON for programs; no login for either."""
 
-from mailcheck.core.share_links import is_test_share_token
 from mailcheck.operations.share_message import ShareMessage
-from mailcheck.operations.share_test import ShareTest
 from mailcheck.operations.show_message import ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
 from mailcheck.web.dashboard.message_frame import frame_reply
@@ -11,7 +9,6 @@ from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.downloads import download_reply
 from mailcheck.web.replies import Reply, json_reply
-from mailcheck.wire.deliverability_tests import render_tested
 from mailcheck.wire.messages import render_message
 
 BASE = "/share/<token>"
@@ -22,17 +19,8 @@ UNLISTED = {"X-Robots-Tag": "noindex, nofollow", "Vary": "Accept"}
 class SharePages:
     """The pages of a share link; each of them asks whether the link is still good."""
 
-    def __init__(
-        self,
-        share: ShareMessage,
-        share_test: ShareTest,
-        show: ShowMessage,
-        domain: str,
-        renderer: Renderer,
-    ) -> None:
+    def __init__(self, share: ShareMessage, show: ShowMessage, renderer: Renderer) -> None:
         self._share = share
-        self._share_test = share_test
-        self._domain = domain
         self._show = show
         self._renderer = renderer
 
@@ -46,8 +34,6 @@ class SharePages:
 
     async def page(self, visit: Visit) -> Reply:
         """GET /share/{token}?view=html|text|headers&remote=true."""
-        if is_test_share_token(visit.path["token"]):
-            return await self._report(visit)
         message = await self._share.open(visit.path["token"])
         if not prefers_html(visit.request):
             return json_reply(render_message(message, visit.urls), headers=UNLISTED)
@@ -59,11 +45,6 @@ class SharePages:
             here=f"/share/{visit.path['token']}",
             **view.values(),
         )
-
-    async def _report(self, visit: Visit) -> Reply:
-        """GET /share/{token} of a deliverability test."""
-        found = await self._share_test.open(visit.path["token"])
-        return json_reply(render_tested(found, self._domain, visit.urls), headers=UNLISTED)
 
     async def frame(self, visit: Visit) -> Reply:
         """GET /share/{token}/frame?remote=true."""
