@@ -6,10 +6,7 @@ scored.send(test_id)                 # the perfect mail; it is judged at once
 scored.house.get(f"/test/{test_id}").json["score"]   # 10.0
 """
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Account
@@ -87,11 +84,3 @@ class ScoredHouse:
         run(self.house.assembly.tests.runner.stop())
         self.house.assembly.tests.feeds.close()
         self.house.close()
-
-
-@pytest.fixture
-def scored() -> Iterator[ScoredHouse]:
-    """A house over the zone of a perfect sender."""
-    scored = ScoredHouse()
-    yield scored
-    scored.close()
