@@ -14,6 +14,7 @@ from mailcheck.operations.ask import MAX_QUESTIONS
 from mailcheck.operations.blocklists_of_mail import MAX_NAMES
 from mailcheck.operations.preflight import MAX_AT_ONCE, MAX_OF_ACCOUNT
 from mailcheck.operations.proposed_records import MAX_RECORDS
+from mailcheck.wire.deliverability_report import store_report
 from tests.fakes.mail_signer import MAIL, RSA
 from tests.house import Pending, run
 from tests.operations.scored_mails import received, score, scorer
@@ -105,6 +106,27 @@ def test_questions_of_one_mail(author: bytes, sign: Callable[[bytes], bytes]) ->
     assert MAX_QUESTIONS / 2 < len(asked) <= MAX_QUESTIONS + LIST_QUESTIONS
     own = [question for question in asked if question.name.endswith("attack.example")]
     assert len(own) <= MAX_QUESTIONS
+
+
+PARTS = b'--b\r\nContent-Type: application/x; name="%s"\r\n\r\nx\r\n' % (b"n" * 200)
+
+LONG: dict[str, bytes] = {
+    "everything": hostile_mail(),
+    "links": MAIL + b"".join(b"http://h%d.example/%s\r\n" % (n, b"x" * 900) for n in range(2_000)),
+    "parts": b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + PARTS * 5_000,
+    "fields": b"X-%s: y\r\n" % (b"n" * 500) * 3_000 + MAIL,
+    "one field": b"Subject: " + b"=?utf-8?q?=00?= " * 100_000 + b"\r\n" + MAIL,
+    "octets": bytes(range(256)) * 8_000,
+}
+
+
+@pytest.mark.parametrize("raw_message", LONG.values(), ids=LONG)
+def test_the_size_of_a_report(raw_message: bytes) -> None:
+    """What is kept of a mail's test for a week is bounded, whatever the mail holds."""
+    transcript = tuple(f"C: RCPT TO:<{number}@x.example>" for number in range(500))
+    mail = received(raw_message, helo_name="h" * 500, transcript=transcript)
+    report = run(scorer(Amplifier()).score(mail))
+    assert len(store_report(report).document) < 300_000
 
 
 @pytest.fixture
