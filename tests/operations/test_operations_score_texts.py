@@ -198,6 +198,7 @@ def test_the_signature_to_mend_is_the_authors() -> None:
     assert "not the one that sender.example signed" in fault.meaning
     assert "not the one that sender.example signed" in check(report, Area.DKIM).detail
     assert "provider.example" in finding(report, "dkim.no-key").meaning
+    assert "dkim.body-changed" not in [one.finding.id for one in report.score.charged]
 
 
 def test_only_signatures_that_count_are_named_as_the_authors() -> None:
