@@ -48,12 +48,9 @@ class DocumentWriter:
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
 
-    def write(self, operations: Iterable[Described], base_url: str, page: str) -> JsonObject:
-        """Write the document; ``page`` is where people read it."""
+    def write_head(self, base_url: str, page: str) -> JsonObject:
+        """Write what differs by where the service is reached; ``page`` is where people read it."""
         frame = self._frame
-        paths: dict[str, dict[str, JsonValue]] = {}
-        for one in operations:
-            paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one.operation)
         return {
             "openapi": OPENAPI_VERSION,
             "info": {
@@ -64,6 +61,15 @@ class DocumentWriter:
             "jsonSchemaDialect": DIALECT,
             "servers": [{"url": base_url}],
             "externalDocs": {"url": page, "description": "the same, to read"},
+        }
+
+    def write_rest(self, operations: Iterable[Described]) -> JsonObject:
+        """Write what is the same for everybody; both together are the document."""
+        frame = self._frame
+        paths: dict[str, dict[str, JsonValue]] = {}
+        for one in operations:
+            paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one.operation)
+        return {
             "security": SECURITY,
             "tags": [{"name": name, "description": text} for name, text in frame.tags.items()],
             "paths": paths,

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 
 from twisted.web.server import Request
@@ -90,10 +91,7 @@ class ApiDescription:
     """Describes the routes that it is given, and itself."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._operations = [
-            *(route.described for route in routes),
-            Described("GET", DOCUMENT_PATH, DESCRIPTION),
-        ]
+        self._routes = routes
         self._writer = DocumentWriter(
             Frame(
                 title="mailcheck",
@@ -133,8 +131,17 @@ class ApiDescription:
             self._written[urls] = self._write(urls)
         return self._written[urls]
 
+    @cached_property
+    def _rest(self) -> tuple[JsonObject, bytes]:
+        """Give what all documents have in common, and how its text goes on behind their heads."""
+        described = [route.described for route in self._routes]
+        described.append(Described("GET", DOCUMENT_PATH, DESCRIPTION))
+        rest = self._writer.write_rest(described)
+        return rest, dump_json(rest)[1:]
+
     def _write(self, urls: PublicUrls) -> _Written:
-        document = self._writer.write(self._operations, urls.base_url, urls.api_page_url)
-        body = dump_json(document)
+        head = self._writer.write_head(urls.base_url, urls.api_page_url)
+        rest, text = self._rest
+        body = dump_json(head)[:-1] + b"," + text
         tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"'
-        return _Written(document, body, gzip.compress(body, 6, mtime=0), tag)
+        return _Written({**head, **rest}, body, gzip.compress(body, 6, mtime=0), tag)

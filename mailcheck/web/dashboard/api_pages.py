@@ -1,6 +1,11 @@
 """The REST API as a page to read, rendered from the very document that programs get."""
 
-from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
+from collections.abc import Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
 from mailcheck.web.dashboard.api_view import (
     list_limits,
     view_groups,
@@ -11,7 +16,7 @@ from mailcheck.web.dashboard.api_view import (
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.replies import Reply
-from mailcheck.wire.urls import API_PAGE_PATH, API_PATH
+from mailcheck.wire.urls import API_PAGE_PATH, API_PATH, PublicUrls
 
 
 class ApiPages:
@@ -20,6 +25,7 @@ class ApiPages:
     def __init__(self, description: ApiDescription, renderer: Renderer) -> None:
         self._description = description
         self._renderer = renderer
+        self._calls: dict[PublicUrls, Markup] = {}
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -32,10 +38,21 @@ class ApiPages:
             visit,
             "api.html",
             prose=view_prose(document),
-            limits=list_limits(document),
             base_url=visit.urls.base_url,
             document_url=visit.link(API_PATH + DOCUMENT_PATH),
-            groups=view_groups(document),
-            shared=view_responses(document),
-            schemas=view_schemas(document),
+            calls=self._shown(visit.urls, document),
         )
+
+    def _shown(self, urls: PublicUrls, document: Mapping[str, Any]) -> Markup:
+        """Render the calls; it takes a while, and they are the same for every visitor."""
+        if urls not in self._calls:
+            if len(self._calls) >= MAX_KEPT:
+                self._calls.clear()
+            self._calls[urls] = self._renderer.part(
+                "api_calls.html",
+                groups=view_groups(document),
+                shared=view_responses(document),
+                schemas=view_schemas(document),
+                limits=list_limits(document),
+            )
+        return self._calls[urls]

@@ -47,6 +47,10 @@ class Renderer:
         self._templates.filters["moment"] = write_moment
         self._templates.filters["thousands"] = "{:,}".format
 
+    def part(self, template: str, **values: Any) -> Markup:
+        """Render a part of a page that is the same for every visitor."""
+        return Markup(self._templates.get_template(template).render(**values))  # noqa: S704
+
     def page(
         self,
         visit: Visit,
