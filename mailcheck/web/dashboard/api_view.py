@@ -74,7 +74,7 @@ class SchemaView:
     """A type with a name."""
 
     name: str
-    description: str
+    description: Markup
     rows: list[Row]
 
 
@@ -119,7 +119,7 @@ def view_responses(document: Mapping[str, Any]) -> list[tuple[str, AnswerRow]]:
 def view_schemas(document: Mapping[str, Any]) -> list[SchemaView]:
     """List the named types, by name."""
     return [
-        SchemaView(name, schema.get("description", ""), list(list_fields(schema)))
+        SchemaView(name, code_words(schema.get("description", "")), list(list_fields(schema)))
         for name, schema in sorted(document["components"]["schemas"].items())
     ]
 
