@@ -56,8 +56,9 @@ class ScoreMessage:
         forget_at = Instant(now + self._retention)
         if not await self._store.add_of_message(test, message_id, forget_at):
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
-        self._when_waiting()
+        # Read before anybody begins with it: what is given back is in processing.
         found = await self._store.find(account_id, test_id, now)
+        self._when_waiting()
         if found is None:
             raise not_found()
         return found.test
