@@ -32,7 +32,7 @@ from twisted.internet.task import LoopingCall, deferLater, react
 from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
-from mailcheck.assembly import Assembly, daemon_lanes
+from mailcheck.assembly.daemon import Assembly, daemon_lanes
 from mailcheck.config import load_config
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly import Assembly, Lanes
+from mailcheck.assembly.daemon import Assembly, Lanes
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config_options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota

@@ -32,7 +32,7 @@ import dns.rrset
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater, react
 
-from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.registration import RegistrationVerdict

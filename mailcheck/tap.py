@@ -7,7 +7,7 @@ from pathlib import Path
 from twisted.application.service import IService
 from twisted.python import usage
 
-from mailcheck.assembly import Assembly, daemon_lanes
+from mailcheck.assembly.daemon import Assembly, daemon_lanes
 from mailcheck.config import ConfigError, load_config
 from mailcheck.core.random_pool import RandomPool
 from mailcheck.daemon.file_limit import raise_file_limit

@@ -12,8 +12,8 @@ from treq.testing import StubTreq
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly import Assembly, Lanes
-from mailcheck.assembly_checks import Resolvers
+from mailcheck.assembly.checks import Resolvers
+from mailcheck.assembly.daemon import Assembly, Lanes
 from mailcheck.config_options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox

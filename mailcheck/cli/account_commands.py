@@ -5,7 +5,7 @@ import shlex
 from functools import partial
 from typing import Any
 
-from mailcheck.assembly import Assembly
+from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.commands import EXIT_FINE, Console
 from mailcheck.cli.dashboard_commands import add_dashboard_commands
 from mailcheck.core.accounts import Account, ApiKey

@@ -11,8 +11,8 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly_probes import Probes
+from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.probes import Probes
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import (
     Painter,

@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly import Assembly, Lanes
+from mailcheck.assembly.daemon import Assembly, Lanes
 from mailcheck.config_options import Config
 from mailcheck.lanes.direct import DirectLane
 

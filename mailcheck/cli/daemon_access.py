@@ -4,11 +4,11 @@ import argparse
 import os
 from pathlib import Path
 
+from mailcheck.assembly.deployment import public_url
 from mailcheck.cli.commands import EXIT_PROBLEM, EXIT_USAGE, Console
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 from mailcheck.config import ConfigError
 from mailcheck.daemon.first_start import KEY_FILE
-from mailcheck.deployment import public_url
 
 
 def add_daemon_options(parser: argparse.ArgumentParser) -> None:

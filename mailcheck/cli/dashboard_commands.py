@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from mailcheck.assembly import Assembly
+from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.commands import EXIT_FINE, Console
 from mailcheck.core.identifiers import new_password
 from mailcheck.operations.invitations import INVITATION_DAYS

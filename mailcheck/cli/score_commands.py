@@ -10,9 +10,9 @@ from typing import Any
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import react
 
-from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly_probes import Probes
-from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
+from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly import Assembly
+from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.commands import Console
 from mailcheck.config import load_config
 from tests.cli.command_line import Mailcheck

@@ -13,7 +13,7 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, gatherResults
 from twisted.internet.task import Clock
 
-from mailcheck.assembly_filter import assemble_filter
+from mailcheck.assembly.content_filter import assemble_filter
 from mailcheck.checks.deliverability.content_filter import (
     FilterProblem,
     FilterUnavailable,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant

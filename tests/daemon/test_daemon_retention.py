@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import InboxOptions
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, instant_of

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.internet.task import Clock
 
-from mailcheck.assembly_checks import ChecksAssembly, Resolvers
+from mailcheck.assembly.checks import ChecksAssembly, Resolvers
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.deliverability_tests import ReceivedMail

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import LimitsOptions
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import (

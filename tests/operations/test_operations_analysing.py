@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly_deliverability import HOLDER
+from mailcheck.assembly.deliverability import HOLDER
 from mailcheck.cluster.local import LocalDeliverabilityWakeUps
 from mailcheck.core.deliverability_tests import (
     MAX_ATTEMPTS,

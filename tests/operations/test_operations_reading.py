@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred, fail
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AttachmentNotFound,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import Config, InboxOptions, StorageOptions
 from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import (

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
-from mailcheck.assembly import Lanes
-from mailcheck.assembly_deliverability import HOLDER
+from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.deliverability import HOLDER
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.deliverability_tests import (
     MAX_PENDING,

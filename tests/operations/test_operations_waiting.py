@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (

@@ -6,7 +6,7 @@ from typing import Any
 from treq.testing import StubTreq
 from twisted.internet.defer import Deferred, succeed
 
-from mailcheck.assembly_checks import ChecksAssembly, Resolvers
+from mailcheck.assembly.checks import ChecksAssembly, Resolvers
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.registration import RegistrationVerdict
 from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe

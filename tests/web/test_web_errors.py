@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.web.errors import reply_to_failure

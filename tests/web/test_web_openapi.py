@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly_skins import Rooms, Skins
+from mailcheck.assembly.skins import Rooms, Skins
 from mailcheck.config_options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.web.api.calls import Call, Route

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import WebOptions
 from mailcheck.lanes.direct import DirectLane
 from tests.house import House, config_in_memory

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import WebOptions
 from mailcheck.core.identifiers import MessageId
 from mailcheck.lanes.direct import DirectLane

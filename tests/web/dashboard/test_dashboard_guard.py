@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import WebOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.lanes.direct import DirectLane

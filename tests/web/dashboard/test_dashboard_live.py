@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import LimitsOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.lanes.direct import DirectLane

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.config_options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.lanes.direct import DirectLane

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.assembly import Lanes
+from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.lanes.direct import DirectLane
 from tests.house import House, config_in_memory, run

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mailcheck.assembly_checks import ChecksAssembly
-from mailcheck.assembly_filter import FilterAssembly, assemble_filter
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.content_filter import FilterAssembly, assemble_filter
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config_options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport

@@ -7,16 +7,17 @@ from typing import Any, TextIO
 
 from twisted.application.service import MultiService
 
-from mailcheck.assembly_checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly_dashboard import DashboardAssembly
-from mailcheck.assembly_deliverability import DeliverabilityAssembly
-from mailcheck.assembly_inbox_pages import inbox_pages
-from mailcheck.assembly_lanes import Lanes as Lanes
-from mailcheck.assembly_lanes import daemon_lanes as daemon_lanes
-from mailcheck.assembly_probes import Probes
-from mailcheck.assembly_scoring import ScoringAssembly, scoring_settings
-from mailcheck.assembly_skins import Rooms, Skins
-from mailcheck.assembly_tool_pages import tool_pages
+from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.dashboard import DashboardAssembly
+from mailcheck.assembly.deliverability import DeliverabilityAssembly
+from mailcheck.assembly.deployment import database_path, public_url, receive_settings, tls_policy
+from mailcheck.assembly.inbox_pages import inbox_pages
+from mailcheck.assembly.lanes import Lanes as Lanes
+from mailcheck.assembly.lanes import daemon_lanes as daemon_lanes
+from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
+from mailcheck.assembly.skins import Rooms, Skins
+from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -34,7 +35,6 @@ from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
-from mailcheck.deployment import database_path, public_url, receive_settings, tls_policy
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.authenticate_message import AuthenticateMessage
 from mailcheck.operations.contents import Contents

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mailcheck.assembly_checks import ChecksAssembly
-from mailcheck.assembly_deliverability import DeliverabilityAssembly
-from mailcheck.assembly_lanes import Lanes
-from mailcheck.assembly_scoring import ScoringAssembly
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.deliverability import DeliverabilityAssembly
+from mailcheck.assembly.lanes import Lanes
+from mailcheck.assembly.scoring import ScoringAssembly
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.ports import Now

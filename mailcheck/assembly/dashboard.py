@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from typing import Any
 
+from mailcheck.assembly.deployment import mail_server, submission_server
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.deployment import mail_server, submission_server
 from mailcheck.operations.attempts import Attempts
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter

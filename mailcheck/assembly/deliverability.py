@@ -4,6 +4,7 @@ from typing import Any
 
 from twisted.application.service import Service
 
+from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.cluster.local import LocalDeliverabilityWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
@@ -12,7 +13,6 @@ from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.daemon.analysis_service import AnalysisService
 from mailcheck.daemon.deliverability_retention import INTERVAL, DeliverabilityRetention
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.deployment import own_domains, public_url
 from mailcheck.operations.deliverability import DeliverabilityOperations
 from mailcheck.operations.deliverability_feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability_ports import Analyse

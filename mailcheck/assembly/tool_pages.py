@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from mailcheck.assembly_skins import Rooms
+from mailcheck.assembly.deployment import mail_server
+from mailcheck.assembly.skins import Rooms
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.deployment import mail_server
 from mailcheck.operations.check_budget import CheckBudget
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.operations.ports import Now
