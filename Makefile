@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+JOBS ?= auto
+
 HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
@@ -36,7 +38,7 @@ test: $(VENV)/installed-test
 	@bash scripts/install-mcp-clients
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/coverage erase
-	$(BIN)/pytest --quiet --cov=mailcheck --cov-branch --cov-report=
+	$(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --cov=mailcheck --cov-branch --cov-report=
 	$(BIN)/coverage report
 
 $(VENV)/installed-test: $(VENV)/installed
