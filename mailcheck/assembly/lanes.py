@@ -1,10 +1,12 @@
 """Where blocking work runs: in processes and threads of the daemon, at once for a command."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.deliverability.reading import read_mail_for_score
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.lanes.process import ProcessLane
 from mailcheck.lanes.threads import ThreadLane
@@ -22,6 +24,8 @@ LONGEST_READING = 20.0
 """Seconds for one step of reading a mail: the worst that 25 MiB were made to take is two of them,
 on a machine that has nothing else to do."""
 
+WARM_UP_AFTER = 2.0
+"""Seconds after the start: until then the processor belongs to the daemon, which is to be ready."""
 
 FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
 """A mail that is taken apart before there is any: the first real one would wait for 0.4 s."""
@@ -53,10 +57,12 @@ def daemon_lanes(reactor: Any) -> Lanes:
     return Lanes(
         ProcessLane(reactor, "writer"),
         ThreadLane(reactor, "reader", READER_THREADS),
-        WarmedLane(
-            WatchedLane(ProcessLane(reactor, "content"), reactor, LONGEST_READING),
-            partial(derive_content, FIRST_MAIL),
-        ),
+        _reading_lane(reactor, "content", partial(derive_content, FIRST_MAIL)),
         ThreadLane(reactor, "passwords", PASSWORD_THREADS),
-        WatchedLane(ProcessLane(reactor, "analysis"), reactor, LONGEST_READING),
+        _reading_lane(reactor, "analysis", partial(read_mail_for_score, FIRST_MAIL)),
     )
+
+
+def _reading_lane(reactor: Any, name: str, first_call: Callable[[], object]) -> Lane:
+    watched = WatchedLane(ProcessLane(reactor, name), reactor, LONGEST_READING)
+    return WarmedLane(watched, first_call, reactor, WARM_UP_AFTER)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ProcessDone, ProcessExitedAlready
 from twisted.internet.interfaces import IReactorProcess
 from twisted.internet.protocol import ProcessProtocol
@@ -63,7 +63,7 @@ class ProcessLane:
     def stop(self) -> Deferred[None]:
         """Let the child finish what it has, and end; fires when it has ended."""
         self._is_stopped = True
-        return self._living_child().finish()
+        return succeed(None) if self._child is None else self._child.finish()
 
     def kill(self) -> None:
         """End the child at once: the calls under way fail, and the next one gets a new child."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -13,26 +14,39 @@ Result = TypeVar("Result")
 
 
 class WarmedLane:
-    """Runs one call as soon as the lane has started; what comes of it is not asked."""
+    """Starts with the first call it gets, or by itself some seconds after its start.
+
+    The processor belongs to the daemon until that is ready. Then one call is
+    run; what comes of it is not asked.
+    """
 
     _log = Logger()
 
-    def __init__(self, lane: Lane, first_call: Callable[[], object]) -> None:
+    def __init__(
+        self, lane: Lane, first_call: Callable[[], object], clock: IReactorTime, seconds: float
+    ) -> None:
         self._lane = lane
         self._first_call = first_call
+        self._clock = clock
+        self._seconds = seconds
+        self._timer: IDelayedCall | None = None
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call in the lane."""
         return self._lane.run(call)
 
     def start(self) -> None:
-        """Start the lane, and have it run the first call."""
-        self._lane.start()
-        self._lane.run(self._first_call).addErrback(self._log_failure)
+        """Have the lane run the first call in a while."""
+        self._timer = self._clock.callLater(self._seconds, self._warm_up)
 
     def stop(self) -> Deferred[None] | None:
         """Stop the lane."""
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
         return self._lane.stop()
+
+    def _warm_up(self) -> None:
+        self._lane.run(self._first_call).addErrback(self._log_failure)
 
     def _log_failure(self, failure: Failure) -> None:
         # Whatever is wrong will be met again by the first real call, and told to who made it.

@@ -95,6 +95,17 @@ async def test_a_stopped_lane_takes_no_calls() -> None:
         os.kill(child, 0)
 
 
+@pytest_twisted.ensureDeferred
+async def test_a_lane_that_was_never_used_is_stopped_at_once() -> None:
+    """No child is started only to be ended."""
+    from twisted.internet import reactor
+
+    lane = ProcessLane(reactor, "test")
+    await lane.stop()
+    with pytest.raises(StoreUnavailable):
+        await lane.run(os.getpid)
+
+
 def test_every_expected_failure_survives_the_way_between_processes() -> None:
     """Its class, its sentence and its facts are the same on the other side."""
     failure = InvalidParameter("timeout", "timeout is seconds")
