@@ -104,16 +104,12 @@ def _command(check: Check) -> Callable[[argparse.Namespace, Console], int]:
         if options.json:
             console.say(json.dumps(result.shape, indent=2, ensure_ascii=False))
         else:
-            painter = Painter(is_coloured=_is_coloured(console))
+            painter = Painter(is_coloured=console.is_coloured)
             for line in result.describe(painter):
                 console.say(line)
         return result.status
 
     return run
-
-
-def _is_coloured(console: Console) -> bool:
-    return console.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
 
 
 def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> Result:

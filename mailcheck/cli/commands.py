@@ -35,6 +35,11 @@ class Console:
         """Print a line for people only: not part of the result."""
         print(text, file=self.errors)
 
+    @property
+    def is_coloured(self) -> bool:
+        """Tell whether the one who reads the result can see colours, and wants to."""
+        return self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
+
     def with_store(self, work: Callable[[Assembly], Coroutine[Any, Any, Result]]) -> Result:
         """Open the daemon's store beside it, do the work, and close the store.
 

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 from typing import Any
 from urllib.parse import quote
 
@@ -14,7 +13,7 @@ from mailcheck.cli.commands import (
     Console,
 )
 from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
-from mailcheck.cli.score_commands import EXIT_STATUSES, FAIL_UNDER, judge_report
+from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.cli.waiting_line import WaitingLine
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
@@ -46,14 +45,7 @@ def add_deliverability_commands(groups: Any) -> None:
         metavar="SECONDS",
         help="give up after so long (an hour, as long as the address takes mail)",
     )
-    parser.add_argument("--json", action="store_true", help="print the test as the API gives it")
-    parser.add_argument(
-        "--fail-under",
-        type=float,
-        default=FAIL_UNDER,
-        metavar="SCORE",
-        help=f"what counts as a problem ({FAIL_UNDER:g})",
-    )
+    add_report_options(parser)
     parser.set_defaults(command=run_deliverability)
 
 
@@ -126,8 +118,7 @@ def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
         console.say(json.dumps(found, indent=2, ensure_ascii=False))
     if found["status"] == "completed":
         if not options.json:
-            is_coloured = console.output.isatty() and not os.environ.get("NO_COLOR")
-            for line in describe_report(found, Painter(is_coloured=is_coloured)):
+            for line in describe_report(found, Painter(is_coloured=console.is_coloured)):
                 console.say(line)
             console.say(f"\nthe whole report: {found['shareUrl']}")
         return judge_report(found, options.fail_under)

@@ -66,6 +66,12 @@ def add_score_commands(groups: Any) -> None:
         metavar='"NAME TYPE VALUE"',
         help="judge as if this DNS record were published; may be repeated",
     )
+    add_report_options(parser)
+    parser.set_defaults(command=_score)
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a report is printed and judged."""
     parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
     parser.add_argument(
         "--fail-under",
@@ -74,7 +80,6 @@ def add_score_commands(groups: Any) -> None:
         metavar="SCORE",
         help=f"what counts as a problem ({FAIL_UNDER:g})",
     )
-    parser.set_defaults(command=_score)
 
 
 def _score(options: argparse.Namespace, console: Console) -> int:
@@ -91,8 +96,7 @@ def _score(options: argparse.Namespace, console: Console) -> int:
         assumed = {**shape, "assumed": dict(found.assumed)}
         console.say(json.dumps(assumed, indent=2, ensure_ascii=False))
     else:
-        is_coloured = console.output.isatty() and not os.environ.get("NO_COLOR")
-        for line in describe_report(shape, Painter(is_coloured=is_coloured)):
+        for line in describe_report(shape, Painter(is_coloured=console.is_coloured)):
             console.say(line)
     return judge_report(shape, options.fail_under)
 
