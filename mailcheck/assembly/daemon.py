@@ -89,14 +89,13 @@ class Assembly:
         self.urls = PublicUrls(public_url(config))
         self._build_storage()
         self._build_accounts()
+        self.scoring = ScoringAssembly(
+            config, scoring_settings(config), reactor, lanes.analysis, lambda: self.checks
+        )
         self._build_operations()
         resolvers = open_resolvers(config, reactor, random_bytes)
         outside = Probes(config, reactor, resolvers.plain)
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
-        self.scoring = ScoringAssembly(
-            config, scoring_settings(config), reactor, lanes.analysis, lambda: self.checks
-        )
-        self.tests.analyse = self.scoring.analyse
 
     def _build_storage(self) -> None:
         inbox = self.config.inbox
@@ -142,7 +141,9 @@ class Assembly:
         self.derivation = Derivation(contents, self._content_store, self._reactor)
         loader = MessageLoader(store, contents, now)
         slots = WaitSlots(config.limits.waits_per_key)
-        self.tests = DeliverabilityAssembly(config, self.engine, slots, self._reactor, random_bytes)
+        self.tests = DeliverabilityAssembly(
+            config, self.engine, slots, self.scoring.analyse, self._reactor, random_bytes
+        )
         self.inbox = InboxOperations(
             read=ReadInbox(store, self._content_store, contents, loader, self._lanes.content, now),
             wait=WaitForMessage(store, self.feeds, loader, slots, self._reactor),

@@ -7,7 +7,6 @@ from twisted.application.service import Service
 from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.cluster.local import LocalDeliverabilityWakeUps
 from mailcheck.config_options import Config
-from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.daemon.analysis_service import AnalysisService
@@ -32,18 +31,10 @@ HOLDER = "daemon"
 """Whose leases are: with an embedded database there is one daemon, before and after a restart."""
 
 
-async def analyse_nothing(mail: ReceivedMail) -> StoredReport:
-    """Stand in until an analysis is set.
-
-    :raises NotImplementedError: always.
-    """
-    raise NotImplementedError("no analysis was set")
-
-
 class DeliverabilityAssembly:
     """Everything of deliverability tests, built once.
 
-    ``analyse`` is set before the services start: it needs what is built later.
+    ``analyse`` is what a mail is judged with.
     """
 
     def __init__(
@@ -51,6 +42,7 @@ class DeliverabilityAssembly:
         config: Config,
         engine: Engine,
         slots: WaitSlots,
+        analyse: Analyse,
         reactor: Any,
         random_bytes: RandomBytes,
     ) -> None:
@@ -60,7 +52,7 @@ class DeliverabilityAssembly:
         retention = config.tests.retention_days * DAY
         self._now = now
         self._reactor = reactor
-        self.analyse: Analyse = analyse_nothing
+        self.analyse = analyse
         self.store = SqlDeliverabilityStore(engine)
         self.feeds = DeliverabilityFeeds()
         self.wake_ups = LocalDeliverabilityWakeUps()
