@@ -30,6 +30,14 @@ class Shown:
     secret: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _NewPassword:
+    """A password, and what is stored of it as soon as it is hashed."""
+
+    secret: str
+    written: Deferred[str]
+
+
 class Starter(Protocol):
     """The part of a reactor that says when it runs."""
 
@@ -66,6 +74,7 @@ class FirstStart(Service):
         self._random_bytes = random_bytes
         self._preset_key = preset_key
         self._state_directory = state_directory
+        self._password_path = state_directory / PASSWORD_FILE
         self._domain = domain
         self._first_steps = first_steps
         self._starter = starter
@@ -80,11 +89,12 @@ class FirstStart(Service):
         return Deferred.fromCoroutine(self._prepare()).addErrback(self._log_failure)
 
     async def _prepare(self) -> None:
+        made = None if self._password_path.exists() else self._make_password()
         accounts = await self._accounts.accounts()
         account = accounts[0] if accounts else await self._accounts.add(ACCOUNT_NAME)
         key_path = self._state_directory / KEY_FILE
         secret = await self._ensure_key(account, key_path)
-        password = await self._ensure_password(account)
+        password = await self._ensure_password(account, made)
         address = join_subaddress(account.mailbox_name, "", self._domain)
         if not self._output.isatty():
             secret, password = None, replace(password, secret=None)
@@ -106,17 +116,23 @@ class FirstStart(Service):
         _write_secret(key_path, issued.secret)
         return issued.secret
 
-    async def _ensure_password(self, account: Account) -> Shown:
+    async def _ensure_password(self, account: Account, made: _NewPassword | None) -> Shown:
         """Give the first account a password where it has none; it lies in a file of mode 0600."""
-        path = self._state_directory / PASSWORD_FILE
+        path = self._password_path
         if not await self._sign_in.has_password(account):
-            password = new_password(self._random_bytes)
-            _write_secret(path, password)
-            await self._sign_in.set_password(account, password)
-            return Shown(path, password)
+            made = made or self._make_password()
+            _write_secret(path, made.secret)
+            await self._sign_in.set_hash(account, await made.written)
+            return Shown(path, made.secret)
         kept = path.read_text().strip() if path.exists() else ""
         is_kept = bool(kept) and await self._sign_in.is_password(account, kept)
         return Shown(path if is_kept else None, None)
+
+    def _make_password(self) -> _NewPassword:
+        """Begin to hash a password: that takes a while, in which the store is made."""
+        secret = new_password(self._random_bytes)
+        hashing = self._sign_in.hash_password(secret, ACCOUNT_NAME)
+        return _NewPassword(secret, Deferred.fromCoroutine(hashing))
 
     def _log_failure(self, failure: Failure) -> None:
         self._log.failure("the first account could not be made", failure)
