@@ -35,12 +35,15 @@ from mailcheck.checks.mail_domains import read_mail_domain
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from mailcheck.checks.spf.mail_verdicts import SpfOfMail
 from mailcheck.core.errors import MessageNotFound
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import ContentStore, Lane
+from mailcheck.operations.recent import Recent
 from mailcheck.operations.score_mail import ScoringSettings
 from mailcheck.operations.sharing_calls import SharedCalls
 
@@ -52,6 +55,19 @@ LEAST_TIME = 0.1
 
 RECENT = 500
 """Deliveries whose results are kept; a program looks at its mail right after it came."""
+
+BRIEFLY = 15 * SECOND
+"""What could not be found out is believed for so long: a name server that is down keeps the
+first reader waiting, not each who looks at the message meanwhile."""
+
+AT_ONCE = 8
+"""Mails being authenticated at a time, as analyses of tests: each is held in memory."""
+
+OF_ACCOUNT = 4
+"""Of those one account may have so many."""
+
+WAITING = 200
+"""Mails that may wait for their turn, as long as it leaves them their least time."""
 
 LARGE_HEADER = 65_536
 """Octets from which on a header is read away from the reactor."""
@@ -78,7 +94,9 @@ class _Run:
 
 
 class AuthenticateMessage:
-    """Authenticates messages that are read; results are kept by delivery, undetermined ones not.
+    """Authenticates messages that are read; results are kept by delivery.
+
+    Those that something was missing for are kept `BRIEFLY`, then it is tried again.
 
     :param resolver: gives the resolver; asked for each mail.
     """
@@ -99,21 +117,25 @@ class AuthenticateMessage:
         self._settings = settings
         self._clock = clock
         self._recent: OrderedDict[DeliveryId, Authentication] = OrderedDict()
+        self._undetermined: Recent[DeliveryId, Authentication] = Recent(RECENT, BRIEFLY)
+        self._places: Places[AccountId] = Places(
+            clock, at_once=AT_ONCE, of_one=OF_ACCOUNT, waiting=WAITING
+        )
         self._wanted: dict[DeliveryId, StoredMessage] = {}
         self._judging: SharedCalls[DeliveryId, Authentication] = SharedCalls(self._judge)
 
     async def of(self, message: StoredMessage) -> Authentication:
         """Give the results for a message, within two seconds.
 
+        Where too many others are asked for, they are undetermined.
         Of a mail that came from a private address and has no signature nothing
         is asked.
 
         :raises MessageNotFound: it has been deleted meanwhile.
         """
         key = message.summary.delivery_id
-        known = self._recent.get(key)
+        known = self._remembered(key)
         if known is not None:
-            self._recent.move_to_end(key)
             return known
         origin = self._origin(message)
         if origin.judged_address is None and not _count_signatures(message):
@@ -125,6 +147,13 @@ class AuthenticateMessage:
         session, allow_private = message.session, self._settings.allow_private
         return judge_origin(session.client_ip, session.helo_name, allow_private=allow_private)
 
+    def _remembered(self, key: DeliveryId) -> Authentication | None:
+        known = self._recent.get(key)
+        if known is not None:
+            self._recent.move_to_end(key)
+            return known
+        return self._undetermined.get(key, instant_of(self._clock.seconds()))
+
     def _keep(self, key: DeliveryId, found: Authentication) -> Authentication:
         self._recent[key] = found
         if len(self._recent) > RECENT:
@@ -133,19 +162,40 @@ class AuthenticateMessage:
 
     async def _judge(self, key: DeliveryId) -> Authentication:
         message = self._wanted.pop(key)
+        owner = message.summary.account_id
         budget = QuestionBudget.starting_now(self._clock, DEADLINE)
+        try:
+            await self._places.take(owner, DEADLINE - LEAST_TIME)
+        except NoPlace:
+            return self._in_vain(message)
+        try:
+            found, is_settled = await self._judge_within(message, budget)
+        finally:
+            self._places.give_back(owner)
+        if is_settled:
+            return self._keep(key, found)
+        self._undetermined.put(key, found, instant_of(self._clock.seconds()))
+        return found
+
+    async def _judge_within(
+        self, message: StoredMessage, budget: QuestionBudget
+    ) -> tuple[Authentication, bool]:
+        """Give the results, and whether they are settled."""
+        key = message.summary.delivery_id
         raw_message = await self._content_store.raw_message(key)
         if raw_message is None:
             raise MessageNotFound("there is no such message: never there, deleted, or expired")
         run = _Run(message, raw_message, self._origin(message), budget)
         try:
-            found = await self._authenticate(run)
+            return await self._authenticate(run), run.is_settled
         except Exception:
             # A fault of ours here must not keep anybody from reading the message.
             self._log.failure("delivery {delivery} could not be authenticated", delivery=key)
-            signatures = _count_signatures(message)
-            return authenticate_in_vain(run.origin, spf_in_vain(run.origin), signatures)
-        return self._keep(key, found) if run.is_settled else found
+            return self._in_vain(message), False
+
+    def _in_vain(self, message: StoredMessage) -> Authentication:
+        origin = self._origin(message)
+        return authenticate_in_vain(origin, spf_in_vain(origin), _count_signatures(message))
 
     async def _authenticate(self, run: _Run) -> Authentication:
         spf, content = await run_all(self._judge_spf(run), self._judge_content(run))

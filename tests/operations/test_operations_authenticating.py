@@ -14,9 +14,16 @@ from mailcheck.core.content import HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import MessageSummary, StoredMessage
-from mailcheck.operations.authenticate_message import RECENT, AuthenticateMessage
+from mailcheck.operations.authenticate_message import (
+    AT_ONCE,
+    BRIEFLY,
+    OF_ACCOUNT,
+    RECENT,
+    WAITING,
+    AuthenticateMessage,
+)
 from mailcheck.operations.score_mail import ScoringSettings
 from tests.fakes.mail_signer import ED25519, RSA
 from tests.fakes.memory_zone import MemoryZone
@@ -58,7 +65,7 @@ class Desk:
         )
 
     def message(
-        self, raw_message: bytes = SIGNED, number: int = 1, **changes: Any
+        self, raw_message: bytes = SIGNED, number: int = 1, account: str = "a", **changes: Any
     ) -> StoredMessage:
         """Store a message."""
         mail = received(raw_message=raw_message, **changes)
@@ -68,7 +75,7 @@ class Desk:
         names = [line.partition(":")[0] for line in header.split("\r\n") if line[:1].strip()]
         summary = MessageSummary(
             id=MessageId("m"),
-            account_id=AccountId("a"),
+            account_id=AccountId(account),
             delivery_id=delivery,
             position=Position(1),
             recipient="dev-a@mailcheck.example",
@@ -96,6 +103,10 @@ class Desk:
             results[0].raiseException()
         found: Authentication = results[0]
         return found
+
+    def forget_doubts(self) -> None:
+        """Let the time pass for which undetermined results are kept."""
+        self.clock.advance(BRIEFLY / SECOND)
 
 
 def words(found: Authentication) -> tuple[str, list[str], str]:
@@ -157,6 +168,7 @@ def test_it_is_asked_once() -> None:
     assert first.called
     assert second.called
     desk.zone.silent.clear()
+    desk.forget_doubts()
     known = desk.of(message)
     assert words(known) == ("pass", ["pass"], "pass")
     assert len(desk.zone.asked) > asked
@@ -165,8 +177,8 @@ def test_it_is_asked_once() -> None:
     assert len(desk.zone.asked) == asked
 
 
-def test_what_does_not_answer_is_not_known_and_not_kept() -> None:
-    """After two seconds what is not known is temperror; the next reader asks again."""
+def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
+    """After two seconds what is not known is temperror, at once for who reads it soon after."""
     desk = Desk(zone_with(silent=["sender.example", RSA.key_name]))
     message = desk.message()
     waiting = desk.ask(message)
@@ -177,7 +189,12 @@ def test_what_does_not_answer_is_not_known_and_not_kept() -> None:
     desk.clock.advance(0.2)
     (found,) = results
     assert words(found) == ("temperror", ["temperror"], "temperror")
+    reads, asked = desk.mails.reads, len(desk.zone.asked)
+    desk.clock.advance(BRIEFLY / SECOND - 0.5)
+    assert desk.of(message) is found
+    assert (desk.mails.reads, len(desk.zone.asked)) == (reads, asked)
     desk.zone.silent.clear()
+    desk.clock.advance(0.5)
     assert words(desk.of(message)) == ("pass", ["pass"], "pass")
     assert not desk.clock.getDelayedCalls()
 
@@ -194,12 +211,13 @@ def test_nobody_waits_for_a_name_that_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("status", [DnsStatus.SERVFAIL, DnsStatus.REFUSED, DnsStatus.TIMEOUT])
-def test_a_failure_of_dns_is_not_kept(status: DnsStatus) -> None:
-    """Nor is what DNS refused to tell."""
+def test_a_failure_of_dns_is_kept_briefly(status: DnsStatus) -> None:
+    """What DNS refused to tell is asked again after a while."""
     desk = Desk(zone_with(failing={("_dmarc.sender.example", "TXT"): status}))
     message = desk.message()
     assert words(desk.of(message)) == ("pass", ["pass"], "temperror")
     desk.zone.failing.clear()
+    desk.forget_doubts()
     assert words(desk.of(message)) == ("pass", ["pass"], "pass")
 
 
@@ -214,6 +232,7 @@ def test_work_that_takes_too_long() -> None:
     (found,) = results
     assert words(found) == ("pass", ["temperror"], "pass")
     desk.lane.catch_up()
+    desk.forget_doubts()
     assert words(desk.of(message)) == ("pass", ["pass"], "pass")
 
 
@@ -227,6 +246,7 @@ def test_a_large_header_is_read_elsewhere() -> None:
     desk.clock.advance(2)
     assert words(results[0]) == ("pass", ["temperror"], "temperror")
     desk.lane.catch_up()
+    desk.forget_doubts()
     assert words(desk.of(desk.message(raw))) == ("pass", ["pass"], "pass")
 
 
@@ -246,6 +266,7 @@ def test_a_fault_of_ours_hides_no_message(logged_failures: list[LogEvent]) -> No
     assert words(desk.of(desk.message())) == ("temperror", ["temperror"], "temperror")
     assert len(logged_failures) == 1
     desk.lane.fault = None
+    desk.forget_doubts()
     assert words(desk.of(desk.message())) == ("pass", ["pass"], "pass")
 
 
@@ -272,3 +293,58 @@ def test_any_bytes(raw: bytes) -> None:
     desk = Desk()
     found = desk.of(desk.message(raw))
     assert found.dmarc.result in AuthResult
+
+
+def test_few_are_authenticated_at_a_time() -> None:
+    """Who has many mails looked at holds few in memory and keeps places free for the others."""
+    desk = Desk(zone_with(silent=["sender.example"]))
+    mine = [desk.ask(desk.message(number=number)) for number in range(50)]
+    assert desk.mails.reads == OF_ACCOUNT
+    for number in range(50, 90):
+        desk.ask(desk.message(number=number, account=f"b{number}"))
+    assert desk.mails.reads == AT_ONCE
+    desk.clock.advance(2)
+    assert all(one.called for one in mine)
+    assert not desk.clock.getDelayedCalls()
+
+
+def test_a_place_goes_to_the_next_one() -> None:
+    """What waits for its turn is judged as soon as it has one."""
+    desk = Desk()
+    desk.lane.is_slow = True
+    asked = [desk.ask(desk.message(number=number)) for number in range(3 * OF_ACCOUNT)]
+    desk.clock.advance(1)
+    while not all(one.called for one in asked):
+        before = sum(one.called for one in asked)
+        desk.lane.is_slow = True
+        desk.lane.catch_up()
+        assert sum(one.called for one in asked) > before
+    results: list[Any] = []
+    for one in asked:
+        one.addBoth(results.append)
+    assert {words(found)[2] for found in results} == {"pass"}
+
+
+def test_without_a_place_nothing_is_known_and_nothing_kept() -> None:
+    """Without a turn in time the results are undetermined; the next reader asks anew."""
+    desk = Desk(zone_with(silent=["sender.example"]))
+    for number in range(OF_ACCOUNT):
+        desk.ask(desk.message(number=number))
+    late = desk.message(number=99)
+    results: list[Any] = []
+    desk.ask(late).addBoth(results.append)
+    desk.clock.advance(1.95)
+    assert words(results[0]) == ("temperror", ["temperror"], "temperror")
+    assert desk.mails.reads == OF_ACCOUNT
+    desk.zone.silent.clear()
+    desk.clock.advance(0.1)
+    assert words(desk.of(late)) == ("pass", ["pass"], "pass")
+
+
+def test_few_wait_for_a_place() -> None:
+    """Where hundreds wait already nobody else has to: the results are undetermined at once."""
+    desk = Desk(zone_with(silent=["sender.example"]))
+    for number in range(OF_ACCOUNT + WAITING):
+        desk.ask(desk.message(number=number))
+    found = desk.of(desk.message(number=-1))
+    assert words(found) == ("temperror", ["temperror"], "temperror")

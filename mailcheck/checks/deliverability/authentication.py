@@ -10,7 +10,7 @@ from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, Sig
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
 
-TOO_SLOW = "It could not be determined in time; read the message again."
+TOO_SLOW = "It could not be determined in time; read the message again in a moment."
 
 
 @dataclass(frozen=True, slots=True)

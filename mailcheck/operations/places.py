@@ -1,0 +1,67 @@
+"""Places for work that only so much of may be under way; who finds none waits for a turn."""
+
+from collections import Counter, deque
+from typing import Generic, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+Owner = TypeVar("Owner")
+
+
+class NoPlace(Exception):
+    """No place was free in time, or too many wait for one already."""
+
+
+class Places(Generic[Owner]):
+    """Gives ``at_once`` places in the order in which they were asked for.
+
+    :param of_one: places that one owner may have; what more he asks for waits, and those
+        behind it go first.
+    :param waiting: how many may wait.
+    """
+
+    def __init__(self, clock: IReactorTime, *, at_once: int, of_one: int, waiting: int) -> None:
+        self._clock = clock
+        self._at_once = at_once
+        self._of_one = of_one
+        self._waiting = waiting
+        self._taken: Counter[Owner] = Counter()
+        self._queue: deque[tuple[Owner, Deferred[None]]] = deque()
+
+    async def take(self, owner: Owner, patience: float) -> None:
+        """Take a place, within ``patience`` seconds; the caller must `give_back`.
+
+        :raises NoPlace: there is none.
+        """
+        if self._may_take(owner):
+            self._taken[owner] += 1
+            return
+        if len(self._queue) >= self._waiting or patience <= 0:
+            raise NoPlace
+        turn: Deferred[None] = Deferred()
+        self._queue.append((owner, turn))
+        try:
+            await turn.addTimeout(patience, self._clock)
+        except DeferredTimeout:
+            raise NoPlace from None
+        finally:
+            if (owner, turn) in self._queue:
+                self._queue.remove((owner, turn))
+
+    def give_back(self, owner: Owner) -> None:
+        """Give a place back; it goes straight to the first one in the queue who may have it."""
+        self._taken[owner] -= 1
+        if not self._taken[owner]:
+            del self._taken[owner]
+        for waiting in self._queue:
+            next_owner, turn = waiting
+            if self._may_take(next_owner):
+                self._queue.remove(waiting)
+                self._taken[next_owner] += 1
+                turn.callback(None)
+                return
+
+    def _may_take(self, owner: Owner) -> bool:
+        return self._taken.total() < self._at_once and self._taken[owner] < self._of_one

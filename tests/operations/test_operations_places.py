@@ -1,0 +1,127 @@
+"""Places: so many at once, so many for one owner, a turn for those who wait."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+
+from mailcheck.operations.places import NoPlace, Places
+
+
+class Room:
+    """Places, and who has one."""
+
+    def __init__(self, *, at_once: int = 2, of_one: int = 2, waiting: int = 10) -> None:
+        self.clock = Clock()
+        self.places: Places[str] = Places(
+            self.clock, at_once=at_once, of_one=of_one, waiting=waiting
+        )
+        self.inside: list[str] = []
+        self.turned_away: list[str] = []
+
+    def come(self, owner: str, patience: float = 1.0) -> Deferred[None]:
+        """Ask for a place."""
+        taking = Deferred.fromCoroutine(self.places.take(owner, patience))
+        return taking.addCallbacks(
+            lambda _: self.inside.append(owner), self._turn_away, errbackArgs=(owner,)
+        )
+
+    def go(self, owner: str) -> None:
+        """Give a place back."""
+        self.inside.remove(owner)
+        self.places.give_back(owner)
+
+    def _turn_away(self, failure: Failure, owner: str) -> None:
+        failure.trap(NoPlace, CancelledError)
+        self.turned_away.append(owner)
+
+
+def test_the_first_who_waits_is_the_next() -> None:
+    """A place that is given back goes to who has waited for longest."""
+    room = Room()
+    for owner in "abcd":
+        room.come(owner)
+    assert room.inside == ["a", "b"]
+    room.go("a")
+    assert room.inside == ["b", "c"]
+    room.go("c")
+    assert room.inside == ["b", "d"]
+    room.go("b")
+    room.go("d")
+    assert not room.clock.getDelayedCalls()
+
+
+def test_who_has_his_share_is_passed_by() -> None:
+    """Who has as many places as one may have waits, and holds up nobody behind him."""
+    room = Room(at_once=3, of_one=2)
+    for owner in "aaab":
+        room.come(owner)
+    assert room.inside == ["a", "a", "b"]
+    room.come("c")
+    room.go("b")
+    assert room.inside == ["a", "a", "c"]
+    room.go("a")
+    assert room.inside == ["a", "c", "a"]
+
+
+def test_patience_ends() -> None:
+    """Who waits for longer than he wants gets none, and takes none later."""
+    room = Room(at_once=1)
+    room.come("a")
+    room.come("b", patience=1.0)
+    room.come("c", patience=3.0)
+    room.clock.advance(1)
+    assert room.turned_away == ["b"]
+    room.go("a")
+    assert room.inside == ["c"]
+
+
+@pytest.mark.parametrize("patience", [0.0, -1.0])
+def test_without_patience(patience: float) -> None:
+    """Who can't wait gets a free place or none."""
+    room = Room(at_once=1)
+    room.come("a", patience)
+    room.come("b", patience)
+    assert (room.inside, room.turned_away) == (["a"], ["b"])
+
+
+def test_few_wait() -> None:
+    """Who comes when the queue is full is told at once."""
+    room = Room(at_once=1, waiting=1)
+    for owner in "abc":
+        room.come(owner)
+    assert (room.inside, room.turned_away) == (["a"], ["c"])
+
+
+def test_who_goes_while_he_waits() -> None:
+    """A wait that is cancelled leaves the queue."""
+    room = Room(at_once=1)
+    room.come("a")
+    room.come("b").cancel()
+    room.come("c")
+    room.go("a")
+    assert (room.inside, room.turned_away) == (["c"], ["b"])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
+def test_bounds_hold_and_no_place_is_lost(steps: list[tuple[str, bool]]) -> None:
+    """Whatever the order, no bound is passed, and nobody waits for a place that is free."""
+    room = Room(at_once=3, of_one=2, waiting=5)
+    waiting: Counter[str] = Counter()
+    for owner, is_coming in steps:
+        if is_coming:
+            room.come(owner)
+            waiting[owner] += 1
+        elif owner in room.inside:
+            room.go(owner)
+            waiting[owner] -= 1
+        inside = Counter(room.inside)
+        outside = waiting - inside - Counter(room.turned_away)
+        assert inside.total() <= 3
+        assert max(inside.values(), default=0) <= 2
+        if inside.total() < 3:
+            assert all(inside[one] == 2 for one in outside)
