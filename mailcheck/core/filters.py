@@ -15,7 +15,8 @@ class MessageFilter:
     ``tag`` and ``recipient`` are compared whole and without case, ``author``
     (name and address), ``subject`` and ``text`` by containing, without case.
     ``since`` includes its own moment, ``after`` excludes its own position,
-    ``up_to`` includes it.
+    ``up_to`` includes it. For a wait it counts whether ``after`` was given at
+    all: the start of the inbox is something else than nothing.
     """
 
     tag: str | None = None
@@ -24,8 +25,13 @@ class MessageFilter:
     subject: str | None = None
     text: str | None = None
     since: Instant | None = None
-    after: Position = START
+    after: Position | None = None
     up_to: Position | None = None
+
+    @property
+    def start(self) -> Position:
+        """Give the position that all messages asked for come after."""
+        return START if self.after is None else self.after
 
     def mismatches(self, message: MessageSummary) -> list[str]:
         """Say in words why a message does not match; empty when it does.
@@ -41,7 +47,7 @@ class MessageFilter:
             reasons.append(f"its author is {message.header.author_text!r}")
         if self.subject is not None and self.subject.casefold() not in message.header.subject_key:
             reasons.append(f"its subject is {message.header.subject!r}")
-        if message.position <= self.after:
+        if message.position <= self.start:
             reasons.append("it had arrived before the cursor given as after")
         if self.up_to is not None and message.position > self.up_to:
             reasons.append("it has arrived since")

@@ -34,8 +34,7 @@ class DeleteMessages:
         """
         inbox = await self._store.find_account_inbox(account_id)
         newest = START if inbox is None else inbox.last_position
-        if wanted.after > START:
-            require_reached(wanted.after, newest)
+        require_reached(wanted.start, newest)
         # What comes in while a large inbox is emptied is not meant.
         wanted = replace(wanted, up_to=newest)
         now = self._now()

@@ -67,7 +67,7 @@ class ReadInbox:
         """
         offset = (page - 1) * limit
         found = await self._store.page(account_id, wanted, self._now(), limit, offset)
-        require_reached(wanted.after, found.last_position)
+        require_reached(wanted.start, found.last_position)
         messages = []
         for summary, extracted in found.entries:
             if extracted is None:

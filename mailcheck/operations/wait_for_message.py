@@ -6,7 +6,7 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.cursors import START, Position, format_cursor, require_reached
+from mailcheck.core.cursors import Position, format_cursor, require_reached
 from mailcheck.core.errors import (
     MessageNotFound,
     ShuttingDown,
@@ -40,16 +40,31 @@ class Seen:
 class TimedOut:
     """Nothing that matches came in time.
 
-    ``waited`` is in seconds. ``missed`` is a message that would have matched
+    ``gave_since``: the caller chose ``since``, so that repeating it would miss
+    again. ``waited`` is in seconds. ``missed`` is a message that would have matched
     had the wait begun earlier; ``missed_by`` milliseconds before the request.
     """
 
     cursor: Position
+    gave_since: bool
     waited: float
     seen: tuple[Seen, ...]
     rejected: tuple[Refusal, ...]
     missed: MessageSummary | None
     missed_by: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A wait as it was asked for; seconds of the clock, and seconds."""
+
+    began: float
+    timeout: float
+    gave_since: bool
+
+    @property
+    def ends_at(self) -> float:
+        return self.began + self.timeout
 
 
 class WaitForMessage:
@@ -70,9 +85,12 @@ class WaitForMessage:
         self._clock = clock
 
     async def wait(
-        self, caller: Caller, wanted: MessageFilter, timeout: float
+        self, caller: Caller, wanted: MessageFilter, timeout: float, asked_at: Instant
     ) -> StoredMessage | TimedOut:
         """Give the oldest message that matches, at once or as soon as it arrives.
+
+        Where ``wanted`` has neither ``since`` nor ``after``, only what is
+        received from ``asked_at`` on counts (SPEC.md section 4).
 
         ``timeout`` is in seconds. A broadcast: every wait that matches gets
         the message, nothing is consumed. Cancelling it leaves no trace.
@@ -81,11 +99,13 @@ class WaitForMessage:
         :raises TooManyWaits: the key holds as many waits as it may.
         :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
         """
-        began = self._clock.seconds()
+        request = _Request(self._clock.seconds(), timeout, wanted.since is not None)
+        if wanted.since is None and wanted.after is None:
+            wanted = replace(wanted, since=asked_at)
         with self._slots.taken_by(caller):
             waiter = self._join(caller, wanted)
             try:
-                return await self._find_or_wait(waiter, began, timeout)
+                return await self._find_or_wait(waiter, request)
             finally:
                 self._feeds.leave(waiter)
 
@@ -95,26 +115,24 @@ class WaitForMessage:
         except ShuttingDown as failure:
             raise _interrupted(failure, wanted.after or None) from failure
 
-    async def _find_or_wait(
-        self, waiter: Waiter, began: float, timeout: float
-    ) -> StoredMessage | TimedOut:
+    async def _find_or_wait(self, waiter: Waiter, request: _Request) -> StoredMessage | TimedOut:
         position: Position | None = waiter.wanted.after or None
         try:
             while True:
                 matches, last_position = await self._look(waiter)
-                require_reached(waiter.wanted.after, last_position)
+                require_reached(waiter.wanted.start, last_position)
                 position = position or last_position
                 if not matches:
                     if not self._feeds.has_looked(waiter, last_position):
                         continue
-                    message = await self._next_match(waiter, began + timeout)
+                    message = await self._next_match(waiter, request.ends_at)
                     # The last look and the cursor it ends with are one snapshot:
                     # who goes on from the cursor misses nothing.
                     matches, last_position = (
                         ((message,), last_position) if message else await self._look(waiter)
                     )
                 if not matches:
-                    return await self._explain(waiter, began, last_position)
+                    return await self._explain(waiter, request, last_position)
                 try:
                     return await self._loader.load(waiter.account_id, matches[0].id)
                 except MessageNotFound:
@@ -132,22 +150,24 @@ class WaitForMessage:
         except DeferredTimeout:
             return None
 
-    async def _explain(self, waiter: Waiter, began: float, cursor: Position) -> TimedOut:
+    async def _explain(self, waiter: Waiter, request: _Request, cursor: Position) -> TimedOut:
         wanted = waiter.wanted
-        since = Instant(instant_of(began) - LOOK_BACK)
+        began = instant_of(request.began)
+        since = Instant(began - LOOK_BACK)
         newest = await self._store.newest(waiter.account_id, since, self._now(), SEEN_LIMIT)
         # What came in after the last look is for those who go on from the cursor.
         messages = [message for message in newest if message.position <= cursor]
         rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
-        any_time = replace(wanted, since=None, after=START)
+        any_time = replace(wanted, since=None, after=None)
         missed = next((message for message in messages if any_time.matches(message)), None)
         return TimedOut(
             cursor=cursor,
-            waited=round(self._clock.seconds() - began, 3),
+            gave_since=request.gave_since,
+            waited=round(self._clock.seconds() - request.began, 3),
             seen=tuple(Seen(message, tuple(wanted.mismatches(message))) for message in messages),
             rejected=tuple(rejected),
             missed=missed,
-            missed_by=instant_of(began) - missed.received_at if missed else 0,
+            missed_by=began - missed.received_at if missed else 0,
         )
 
     def _now(self) -> Instant:

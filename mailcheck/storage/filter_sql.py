@@ -1,5 +1,7 @@
 """A `MessageFilter` as SQL; the same rule as `MessageFilter.mismatches`, in the store."""
 
+from dataclasses import replace
+
 from mailcheck.core.cursors import START
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
@@ -40,8 +42,8 @@ def filter_sql(
         also("message.tag_key = ?", fold_tag(wanted.tag))
     if wanted.recipient is not None:
         also("message.recipient_key = ?", wanted.recipient.casefold())
-    if wanted.after > START:
-        also("message.position > ?", wanted.after)
+    if wanted.start > START:
+        also("message.position > ?", wanted.start)
     if wanted.up_to is not None:
         also("message.position <= ?", wanted.up_to)
     if wanted.since is not None:
@@ -57,7 +59,7 @@ def filter_sql(
 
 def is_counted_by_tag(wanted: MessageFilter) -> bool:
     """Tell whether the counters of the inbox and its tags can answer "how many"."""
-    return wanted == MessageFilter(tag=wanted.tag)
+    return replace(wanted, after=wanted.after or None) == MessageFilter(tag=wanted.tag)
 
 
 def _containing(text: str) -> str:

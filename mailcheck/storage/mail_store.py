@@ -73,7 +73,7 @@ class SqlMailStore:
                 "SELECT last_position FROM inbox WHERE account_id = ?", (account_id,)
             )
             last_position = START if row is None else Position(row[0])
-            if wanted.after >= last_position:
+            if wanted.start >= last_position:
                 return (), last_position
             condition, values = filter_sql(account_id, wanted, now)
             rows = transaction.rows(

@@ -73,13 +73,10 @@ def render_share(message: StoredMessage, urls: PublicUrls) -> JsonObject:
     }
 
 
-def render_timed_out(outcome: TimedOut, *, gave_since: bool) -> JsonObject:
-    """Render a wait in vain, with what did arrive and how to go on.
-
-    ``gave_since``: the caller chose ``since``, so that repeating it would miss again.
-    """
+def render_timed_out(outcome: TimedOut) -> JsonObject:
+    """Render a wait in vain, with what did arrive and how to go on."""
     return {
-        "error": _explain(outcome, gave_since),
+        "error": _explain(outcome),
         "cursor": format_cursor(outcome.cursor),
         "waited": outcome.waited,
         "seen": [render_seen_message(seen.message, seen.reasons) for seen in outcome.seen],
@@ -87,11 +84,11 @@ def render_timed_out(outcome: TimedOut, *, gave_since: bool) -> JsonObject:
     }
 
 
-def _explain(outcome: TimedOut, gave_since: bool) -> str:
+def _explain(outcome: TimedOut) -> str:
     if outcome.missed is not None:
         before = format_cursor(Position(outcome.missed.position - 1))
         side = "before this request" if outcome.missed_by >= 0 else "after this request began"
-        without = " and without since" if gave_since else ""
+        without = " and without since" if outcome.gave_since else ""
         return (
             f"a matching message arrived {abs(outcome.missed_by) / 1000:.1f} s {side}: "
             f"repeat with after={before}{without}"

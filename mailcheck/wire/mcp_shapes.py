@@ -49,9 +49,9 @@ def render_arrival(
     }
 
 
-def render_wait_in_vain(outcome: TimedOut, fence: Fence, *, gave_since: bool) -> JsonObject:
+def render_wait_in_vain(outcome: TimedOut, fence: Fence) -> JsonObject:
     """Render a wait in vain: data, not a failure."""
-    shape = render_timed_out(outcome, gave_since=gave_since)
+    shape = render_timed_out(outcome)
     return {
         "untrusted": render_fence(fence),
         "timedOut": True,

@@ -29,9 +29,9 @@ def describe_arrival(
     return [ours, _fenced_message(message, view, fence)]
 
 
-def describe_wait_in_vain(outcome: TimedOut, fence: Fence, *, gave_since: bool) -> list[str]:
+def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
     """Describe a wait in vain, and how to go on."""
-    hint = render_timed_out(outcome, gave_since=gave_since)["error"]
+    hint = render_timed_out(outcome)["error"]
     ours = f"Timed out after {outcome.waited:.1f} s: {hint}."
     if outcome.missed is None:
         ours += f" To go on waiting pass after={format_cursor(outcome.cursor)}."

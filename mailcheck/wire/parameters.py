@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import unquote_to_bytes
 
 from mailcheck.core.addresses import parse_mailbox
-from mailcheck.core.cursors import START, Position, parse_cursor
+from mailcheck.core.cursors import Position, parse_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, parse_instant
@@ -95,11 +95,11 @@ class Query:
                 f"you sent {_shown(text)}",
             ) from None
 
-    def cursor(self) -> Position:
-        """Give the cursor of ``after``; the start of the inbox where there is none."""
+    def cursor(self) -> Position | None:
+        """Give the cursor of ``after``."""
         text = self.text("after")
         if text is None:
-            return START
+            return None
         try:
             return parse_cursor(text)
         except ValueError:

@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.accounts import Caller, RequestLimits
-from mailcheck.core.cursors import Position
+from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import (
     ExpectedFailure,
     InvalidParameter,
@@ -55,9 +55,9 @@ class WaitingRoom(House):
     def wait(
         self, wanted: MessageFilter = ANY, timeout: float = 30, key: str = "key"
     ) -> "Deferred[StoredMessage | TimedOut]":
-        """Begin a wait."""
+        """Begin a wait, which is asked for right now."""
         return Deferred.fromCoroutine(
-            self.assembly.inbox.wait.wait(self.caller(key), wanted, timeout)
+            self.assembly.inbox.wait.wait(self.caller(key), wanted, timeout, self.assembly.now())
         )
 
     def send(self, tag: str = "", subject: str = "Welcome") -> None:
@@ -337,6 +337,32 @@ class TestTheEnd:
         outcome = in_vain(waiting)
         assert outcome.missed is not None
         assert (outcome.missed.position, outcome.missed_by) == (2, 4_000)
+
+    def test_from_then_on(self, room: WaitingRoom) -> None:
+        """Without since and after only mail from the moment of asking on counts."""
+        room.send(subject="before")
+        room.clock.advance(0.001)
+        waiting = room.wait(timeout=1)
+        room.clock.advance(1)
+        outcome = in_vain(waiting)
+        assert [seen.reasons for seen in outcome.seen] == [("it arrived 0.0 s before since",)]
+        room.send(subject="after")
+        assert found(room.wait()).summary.header.subject == "after"
+
+    def test_from_the_start(self, room: WaitingRoom) -> None:
+        """The cursor before all mail is a cursor: what had come before the wait counts."""
+        room.send(subject="before")
+        room.clock.advance(1)
+        outcome = found(room.wait(MessageFilter(after=START)))
+        assert outcome.summary.header.subject == "before"
+
+    def test_who_chose_since(self, room: WaitingRoom) -> None:
+        """A wait in vain tells whether the caller chose since; the default is not his choice."""
+        now = instant_of(room.clock.seconds())
+        filters = (ANY, MessageFilter(after=Position(1)), MessageFilter(since=now))
+        waits = [room.wait(wanted, timeout=1) for wanted in filters]
+        room.clock.advance(1)
+        assert [in_vain(one).gave_since for one in waits] == [False, False, True]
 
     def test_cancelled_while_parked(self, room: WaitingRoom) -> None:
         """A client that goes away while it waits leaves no wait and no call behind."""

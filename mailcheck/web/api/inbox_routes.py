@@ -109,12 +109,9 @@ class InboxRoutes:
         """GET /inbox/wait."""
         wanted = replace(call.query.message_filter(), text=None)
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        gave_since = wanted.since is not None
-        if not gave_since and call.query.text("after") is None:
-            wanted = replace(wanted, since=call.asked_at)
-        outcome = await self._wait.wait(call.caller, wanted, timeout)
+        outcome = await self._wait.wait(call.caller, wanted, timeout, call.asked_at)
         if isinstance(outcome, TimedOut):
-            return json_reply(render_timed_out(outcome, gave_since=gave_since), 408)
+            return json_reply(render_timed_out(outcome), 408)
         return self._message_reply(outcome, call.urls)
 
     async def messages(self, call: Call) -> Reply:

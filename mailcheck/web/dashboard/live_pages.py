@@ -5,7 +5,7 @@ from dataclasses import replace
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Account, Caller, RequestLimits
-from mailcheck.core.cursors import Position, format_cursor, parse_cursor
+from mailcheck.core.cursors import START, Position, format_cursor, parse_cursor
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import KeyId
@@ -62,7 +62,7 @@ class LivePages:
             # For a client that does not read nothing is heaped up: it comes again
             # with the last event that it has got.
             while self._now() < ends_at and not pace.is_behind:
-                outcome = await self._wait.wait(caller, wanted, KEEP_ALIVE)
+                outcome = await self._wait.wait(caller, wanted, KEEP_ALIVE, self._now())
                 if isinstance(outcome, TimedOut):
                     position = outcome.cursor
                     request.write(b"id: %s\n: nothing new\n\n" % _cursor(position))
@@ -81,10 +81,13 @@ def live_caller(account: Account) -> Caller:
 
 
 def _last_seen(visit: Visit) -> Position:
-    """Give the cursor to go on from; a browser that comes again says the last one it has seen."""
+    """Give the cursor to go on from, at first the start of the inbox.
+
+    A browser that comes again says the last one it has seen.
+    """
     last = "".join(header_values(visit.request, b"Last-Event-ID"))
     if not last:
-        return visit.query.cursor()
+        return visit.query.cursor() or START
     try:
         return parse_cursor(last)
     except ValueError:

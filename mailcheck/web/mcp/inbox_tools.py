@@ -1,7 +1,5 @@
 """The seven tools of the developer inbox (SPEC.md section 4, DECISIONS.md section 5)."""
 
-from dataclasses import replace
-
 from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.authenticate_message import DEADLINE
@@ -146,18 +144,15 @@ class InboxTools:
 
     async def wait_for_message(self, call: ToolCall) -> ToolResult:
         """Wait for a message that matches."""
-        wanted = replace(call.arguments.message_filter(), text=None)
+        wanted = call.arguments.message_filter()
         asked = call.arguments.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         timeout = min(asked, ANSWERED_BY)
-        gave_since = wanted.since is not None
-        if not gave_since and call.arguments.text("after") is None:
-            wanted = replace(wanted, since=call.asked_at)
         call.expect(timeout, "waiting for a matching message")
-        outcome = await self._wait.wait(call.caller, wanted, timeout)
+        outcome = await self._wait.wait(call.caller, wanted, timeout, call.asked_at)
         if isinstance(outcome, TimedOut):
             return ToolResult(
-                render_wait_in_vain(outcome, call.fence, gave_since=gave_since),
-                describe_wait_in_vain(outcome, call.fence, gave_since=gave_since),
+                render_wait_in_vain(outcome, call.fence),
+                describe_wait_in_vain(outcome, call.fence),
             )
         view = await self._views.of(outcome)
         waited = max(0, self._now() - call.asked_at) / SECOND
