@@ -8,6 +8,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import Position, format_cursor, require_reached
 from mailcheck.core.errors import (
+    InvalidParameter,
     MessageNotFound,
     ShuttingDown,
     StoreUnavailable,
@@ -95,10 +96,15 @@ class WaitForMessage:
         ``timeout`` is in seconds. A broadcast: every wait that matches gets
         the message, nothing is consumed. Cancelling it leaves no trace.
 
-        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        :raises InvalidParameter: ``after`` is a cursor of another inbox, or a text is
+            searched: texts are taken out of mails some time after they came.
         :raises TooManyWaits: the key holds as many waits as it may.
         :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
         """
+        if wanted.text is not None:
+            raise InvalidParameter(
+                "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
+            )
         request = _Request(self._clock.seconds(), timeout, wanted.since is not None)
         if wanted.since is None and wanted.after is None:
             wanted = replace(wanted, since=asked_at)

@@ -1,6 +1,6 @@
 """The routes of the developer inbox (SPEC.md section 4, DECISIONS.md section 4)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from mailcheck.checks.deliverability.authentication import Authentication
@@ -107,7 +107,7 @@ class InboxRoutes:
 
     async def wait(self, call: Call) -> Reply:
         """GET /inbox/wait."""
-        wanted = replace(call.query.message_filter(), text=None)
+        wanted = call.query.message_filter()
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         outcome = await self._wait.wait(call.caller, wanted, timeout, call.asked_at)
         if isinstance(outcome, TimedOut):

@@ -109,6 +109,15 @@ def test_mail_counts_from_when_the_request_came_in(agent: Agent, house: House) -
     assert found["message"]["subject"] == "New"
 
 
+def test_a_text_is_not_waited_for(agent: Agent) -> None:
+    """An agent that tries to wait for a text is told what it can wait for instead."""
+    result = agent.call("wait_for_message", {"q": "code"}).result
+    assert result["isError"] is True
+    text = result["content"][0]["text"]
+    assert "'q'" in text
+    assert "subject" in text
+
+
 def test_every_wait_is_answered_before_clients_give_up(agent: Agent, house: House) -> None:
     """A wait of 60 s answers by 55 s, says how long it waited, and can be gone on with."""
     reply = agent.call("wait_for_message", {"timeout": 60})
