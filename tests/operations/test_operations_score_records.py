@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.defer import CancelledError
 
 from mailcheck.checks.deliverability.proposed_zone import BadRecord, build_zone
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.checks.dns_records import ip_addresses, mx_records, txt_values
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.overriding_resolver import OverridingResolver
+from mailcheck.operations.overriding_resolver import MAX_WALKED, OverridingResolver
 from mailcheck.operations.proposed_records import MAX_RECORDS, check_records, parse_record
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of
@@ -71,6 +72,113 @@ def test_a_published_cname_leads_to_a_proposed_record() -> None:
     """What is proposed for the end of an alias is seen at the alias."""
     found = ask("alias.example.com", "A", ("target.example.com", "A", "8.8.4.9"))
     assert [str(address) for address in ip_addresses(found)] == ["8.8.4.9"]
+
+
+CHAIN = {
+    "one.example.com": {"CNAME": ["two.example.com."]},
+    "two.example.com": {"CNAME": ["three.other.example."]},
+    "three.other.example": {"CNAME": ["four.other.example."]},
+    "four.other.example": {"TXT": ["published"]},
+    "*.wild.example.com": {"CNAME": ["one.example.com."]},
+    "broken.example.com": {"CNAME": ["dead.other.example."]},
+    "round.example.com": {"CNAME": ["about.example.com."]},
+    "about.example.com": {"CNAME": ["round.example.com."]},
+}
+
+
+class Chained:
+    """A zone with a chain of CNAMEs, and records laid over it."""
+
+    def __init__(self, *records: tuple[str, str, str], **faults: Any) -> None:
+        self.zone = MemoryZone(CHAIN, **faults)
+        proposed = [RecordToPublish(*record) for record in records]
+        self.resolver = OverridingResolver(self.zone, proposed)
+
+    def ask(self, name: str, rdtype: str = "TXT") -> Any:
+        """Ask."""
+        return result_of(self.resolver.lookup(DnsQuestion(name, rdtype)))
+
+    def read(self, name: str) -> tuple[tuple[str, ...], str]:
+        """Give the texts at a name, and where they stand."""
+        found = self.ask(name)
+        return txt_values(found), found.canonical_name
+
+
+@pytest.mark.parametrize("name", ["two.example.com", "three.other.example", "four.other.example"])
+@pytest.mark.parametrize("asked", ["one.example.com", "any.wild.example.com"])
+def test_a_proposed_record_is_seen_wherever_it_stands_in_a_chain(name: str, asked: str) -> None:
+    """A record for a name that published CNAMEs only pass through ends the chain there."""
+    elsewhere = ("elsewhere.example.com", "TXT", "not on the way")
+    assert Chained((name, "TXT", "proposed")).read(asked) == (("proposed",), name)
+    assert Chained((name, "TXT", "proposed"), elsewhere).read(asked) == (("proposed",), name)
+    assert Chained(elsewhere).read(asked) == (("published",), "four.other.example")
+
+
+def test_the_first_proposed_record_of_a_chain_counts() -> None:
+    """What stands behind it is not reached; a proposed CNAME leads on from where it stands."""
+    records = [(name, "TXT", name[:5]) for name in ("four.other.example", "two.example.com")]
+    assert Chained(*records).read("one.example.com") == (("two.e",), "two.example.com")
+    away = ("two.example.com", "CNAME", "four.other.example.")
+    found = Chained(away, records[0]).read("one.example.com")
+    assert found == (("four.",), "four.other.example")
+
+
+def test_other_types_in_the_middle_of_a_chain_change_nothing() -> None:
+    """A proposed record of another type is not what was asked for."""
+    chained = Chained(("two.example.com", "A", "8.8.4.1"))
+    assert chained.read("one.example.com") == (("published",), "four.other.example")
+    assert chained.zone.asked_pairs == [("one.example.com", "TXT")]
+
+
+def test_a_proposed_record_mends_a_broken_chain() -> None:
+    """A loop, or a name behind that does not answer, matters no more once the chain ends before."""
+    loose = ("elsewhere.example.com", "TXT", "x")
+    mended = Chained(("about.example.com", "TXT", "proposed"), loose)
+    assert mended.read("round.example.com") == (("proposed",), "about.example.com")
+    assert Chained(loose).ask("round.example.com").status is DnsStatus.SERVFAIL
+
+
+@pytest.mark.parametrize("status", [DnsStatus.TIMEOUT, DnsStatus.REFUSED, DnsStatus.SERVFAIL])
+def test_a_chain_that_is_unknown_stays_unknown(status: DnsStatus) -> None:
+    """Where it can't be found out whether a proposed record is on the way nothing is known."""
+    chained = Chained(
+        ("three.other.example", "TXT", "proposed"), failing={("two.example.com", "CNAME"): status}
+    )
+    assert chained.ask("one.example.com").status is status
+
+
+def test_no_more_is_asked_than_can_matter() -> None:
+    """A chain is looked at link by link where a record may stand on the way, and only then."""
+    end = Chained(("four.other.example", "TXT", "proposed"))
+    end.ask("one.example.com")
+    assert end.zone.asked_pairs == [("one.example.com", "TXT")]
+    middle = Chained(("two.example.com", "TXT", "proposed"))
+    middle.ask("one.example.com")
+    middle.ask("four.other.example")
+    assert middle.zone.asked_pairs == [
+        ("one.example.com", "TXT"),
+        ("one.example.com", "CNAME"),
+        ("four.other.example", "TXT"),
+    ]
+
+
+def test_a_mail_made_of_chains_has_few_of_them_looked_at() -> None:
+    """However many chains a mail names, what is asked beside its questions is bounded."""
+    chained = Chained(("elsewhere.example.com", "TXT", "x"))
+    statuses = [chained.ask(f"n{number}.wild.example.com").status for number in range(200)]
+    assert len(chained.zone.asked) == len(statuses) + MAX_WALKED
+    assert (statuses[0], statuses[-1]) == (DnsStatus.FOUND, DnsStatus.SERVFAIL)
+
+
+def test_a_question_that_is_given_up() -> None:
+    """Cancelling gives up what is asked behind."""
+    chained = Chained(("two.example.com", "TXT", "x"), silent=["one.example.com"])
+    asking = chained.resolver.lookup(DnsQuestion("one.example.com", "TXT"))
+    failures: list[Any] = []
+    asking.addErrback(failures.append)
+    asking.cancel()
+    assert [failure.type for failure in failures] == [CancelledError]
+    assert chained.zone.unanswered == []
 
 
 def test_a_loop_of_proposed_cnames_ends() -> None:
