@@ -6,9 +6,11 @@ from typing import Any
 
 from mailcheck.assembly.deployment import mail_server, submission_server
 from mailcheck.config_options import Config
+from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.attempts import Attempts
 from mailcheck.operations.authenticate import Authenticator
+from mailcheck.operations.check_budget import CheckBudget
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.operations.dashboard_sessions import DashboardSessions
 from mailcheck.operations.invitations import Invitations
@@ -32,6 +34,12 @@ from mailcheck.web.dashboard.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.request_urls import RequestUrls
+
+
+def check_budget(config: Config, meter: RequestMeter) -> CheckBudget:
+    """Give the budget of the checks that accounts start on the pages."""
+    limits = config.limits
+    return CheckBudget(meter, RequestLimits(limits.requests_per_minute, limits.requests_per_day))
 
 
 class DashboardAssembly:
@@ -101,7 +109,7 @@ class DashboardAssembly:
                 ),
                 renderer,
             ).pages(),
-            *KeyPages(keys, renderer).pages(),
+            *KeyPages(keys, check_budget(self._config, self._meter), renderer).pages(),
         ]
         for make_pages in more:
             pages += make_pages(renderer)

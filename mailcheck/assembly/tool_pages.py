@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 
+from mailcheck.assembly.dashboard import check_budget
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.skins import Rooms
 from mailcheck.config_options import Config
-from mailcheck.core.accounts import RequestLimits
-from mailcheck.operations.check_budget import CheckBudget
 from mailcheck.operations.count_requests import RequestMeter
 from mailcheck.operations.ports import Now
 from mailcheck.web.dashboard.blocklist_pages import BlocklistPages
@@ -27,8 +26,7 @@ def tool_pages(
 
     They are to come before the pages of shared messages (`ReportPages.pages`).
     """
-    limits = config.limits
-    budget = CheckBudget(meter, RequestLimits(limits.requests_per_minute, limits.requests_per_day))
+    budget = check_budget(config, meter)
     rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
     checks, operations = rooms.checks, rooms.tests.operations
     domain = config.inbox.domain

@@ -2,7 +2,7 @@
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.count_requests import RequestMeter
+from mailcheck.operations.count_requests import LimitUse, RequestMeter
 
 
 class CheckBudget:
@@ -20,6 +20,15 @@ class CheckBudget:
 
         :raises LimitExceeded: says which limit is reached, and when it is free again.
         """
-        usage = await self._meter.count(f"account {account_id}", self._limits)
+        usage = await self._meter.count(_subject(account_id), self._limits)
         if usage.exhausted is not None:
             raise self._meter.refusal(usage, self._limits)
+
+    async def look(self, account_id: AccountId) -> LimitUse:
+        """Say what is used; looking counts nothing."""
+        usage = await self._meter.look(_subject(account_id), self._limits)
+        return LimitUse(self._limits, usage)
+
+
+def _subject(account_id: AccountId) -> str:
+    return f"account {account_id}"

@@ -1,5 +1,7 @@
 """Counts a request against its limits and says what is left (SPEC.md section 8)."""
 
+from dataclasses import dataclass
+
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import RequestLimits
@@ -15,6 +17,24 @@ _NOTHING = RequestLimits(per_minute=0, per_day=0)
 def key_subject(key_id: KeyId) -> str:
     """Name a key as the one whose requests are counted."""
     return f"key {key_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """Limits, and what is used of them."""
+
+    limits: RequestLimits
+    usage: Usage
+
+    @property
+    def used_this_minute(self) -> int:
+        """Count the requests of this clock minute."""
+        return self.limits.per_minute - self.usage.remaining
+
+    @property
+    def used_today(self) -> int:
+        """Count the requests of this UTC day."""
+        return self.limits.per_day - self.usage.daily_remaining
 
 
 class RequestMeter:

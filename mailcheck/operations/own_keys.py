@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-from mailcheck.core.accounts import Account, ApiKey, RequestLimits
+from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.errors import InvalidParameter, KeyNotFound, TooManyKeys
 from mailcheck.core.instants import Instant
-from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.authenticate import Authenticator
-from mailcheck.operations.count_requests import RequestMeter, key_subject
+from mailcheck.operations.count_requests import LimitUse, RequestMeter, key_subject
 from mailcheck.operations.keep_accounts import IssuedKey, KeepAccounts
 
 MAX_KEYS = 20
@@ -18,23 +17,11 @@ MAX_KEY_NAME = 60
 
 
 @dataclass(frozen=True, slots=True)
-class KeyUse:
+class KeyUse(LimitUse):
     """A key, its limits, and what it has used of them in this minute and today."""
 
     key: ApiKey
-    limits: RequestLimits
-    usage: Usage
     last_used_at: Instant | None
-
-    @property
-    def used_this_minute(self) -> int:
-        """Count the requests of this clock minute."""
-        return self.limits.per_minute - self.usage.remaining
-
-    @property
-    def used_today(self) -> int:
-        """Count the requests of this UTC day."""
-        return self.limits.per_day - self.usage.daily_remaining
 
 
 class OwnKeys:
@@ -80,4 +67,4 @@ class OwnKeys:
     async def _use_of(self, key: ApiKey) -> KeyUse:
         limits = self._authenticator.limits_of(key)
         usage = await self._meter.look(key_subject(key.id), limits)
-        return KeyUse(key, limits, usage, self._authenticator.last_use(key))
+        return KeyUse(limits, usage, key, self._authenticator.last_use(key))

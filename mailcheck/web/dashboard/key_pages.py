@@ -1,6 +1,7 @@
-"""API keys: created, shown once, looked at, revoked."""
+"""API keys: created, shown once, looked at, revoked; and what is used of all limits."""
 
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.check_budget import CheckBudget
 from mailcheck.operations.own_keys import MAX_KEY_NAME, OwnKeys
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import write_snippets
@@ -12,8 +13,9 @@ from mailcheck.web.replies import Reply
 class KeyPages:
     """The pages of one's own keys."""
 
-    def __init__(self, keys: OwnKeys, renderer: Renderer) -> None:
+    def __init__(self, keys: OwnKeys, checks: CheckBudget, renderer: Renderer) -> None:
         self._keys = keys
+        self._checks = checks
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
@@ -49,6 +51,7 @@ class KeyPages:
             "keys.html",
             status=200 if failure is None else status_of(failure),
             keys=await self._keys.valid(visit.account),
+            checks=await self._checks.look(visit.account.id),
             name=name,
             longest=MAX_KEY_NAME,
             problem=None if failure is None else str(failure),

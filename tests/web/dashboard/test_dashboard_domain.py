@@ -188,6 +188,31 @@ def test_checks_count_and_looking_does_not() -> None:
     assert other.open(WHOLE).status == 200
 
 
+def test_what_is_left_for_checks() -> None:
+    """The checks of this minute and day stand beside both limits, apart from those of the keys."""
+    browser = visit_tools(zone_with({}), limits=LimitsOptions(requests_per_day=2_000))
+    browser.open("/keys")
+    assert "0 of 2,000 checks today" in words(browser)
+    browser.submit("/keys", name="CI")
+    for _ in range(3):
+        browser.open(WHOLE)
+    for _ in range(2):
+        body = browser.open("/keys").body.decode()
+        assert "3 of 2,000 checks today" in words(browser)
+        assert "3 of 60 checks this minute" in words(browser)
+        assert "0 of 2,000 today" in words(browser)
+    assert '<progress max="60" value="3" aria-label="Checks this minute">' in body
+    assert '<progress max="60" value="0" aria-label="Requests this minute">' in body
+    other = Browser(browser.house, "192.0.2.77")
+    other.sign_up("bob")
+    other.open("/keys")
+    assert "0 of 2,000 checks today" in words(other)
+    browser.house.pass_time(60)
+    browser.open("/keys")
+    assert "3 of 2,000 checks today" in words(browser)
+    assert "0 of 60 checks this minute" in words(browser)
+
+
 @pytest.mark.parametrize("path", ["/domain", "/blocklists", "/tests", "/tests/aaaaaaaaaaaaa"])
 def test_the_tools_are_for_who_is_signed_in(path: str) -> None:
     """Anybody else is asked to sign in first, and led back."""
