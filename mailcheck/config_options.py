@@ -109,6 +109,18 @@ class WebOptions:
         "Networks whose X-Forwarded-For and X-Forwarded-Proto are believed. With the latter and "
         "no public_url, links begin with that scheme and the Host that was asked for.",
     )
+    max_connections: int = option(
+        10_000,
+        "Connections at a time, of all clients; at most half of the files that the process may "
+        "open. Beyond it the one idle longest is closed; where none is idle, new ones get 503.",
+        lowest=1,
+    )
+    max_connections_per_address: int = option(
+        1_000,
+        "Connections at a time of one public client address (IPv6: its /64). Trusted proxies and "
+        "private addresses are exempt.",
+        lowest=1,
+    )
 
 
 @dataclass(frozen=True, slots=True)

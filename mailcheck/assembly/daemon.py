@@ -10,7 +10,14 @@ from twisted.application.service import MultiService
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.dashboard import DashboardAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
-from mailcheck.assembly.deployment import database_path, public_url, receive_settings, tls_policy
+from mailcheck.assembly.deployment import (
+    connection_limits,
+    database_path,
+    public_url,
+    receive_settings,
+    smtp_settings,
+    tls_policy,
+)
 from mailcheck.assembly.inbox_pages import inbox_pages
 from mailcheck.assembly.lanes import Lanes as Lanes
 from mailcheck.assembly.lanes import daemon_lanes as daemon_lanes
@@ -50,8 +57,7 @@ from mailcheck.operations.share_message import ShareMessage
 from mailcheck.operations.wait_for_message import WaitForMessage
 from mailcheck.operations.wait_slots import WaitSlots
 from mailcheck.smtp.factory import MailFactory
-from mailcheck.smtp.limits import Limits
-from mailcheck.smtp.settings import AuthWithoutTls, SmtpSettings, TlsPolicy
+from mailcheck.smtp.settings import TlsPolicy
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
@@ -193,7 +199,15 @@ class Assembly:
         dashboard = self.dashboard.resource(
             urls, self.authenticator, self.inbox, tools, shown, skins.pages
         )
-        return build_site(api.resource(), mcp, pages.resource(), dashboard, self._reactor)
+        return build_site(
+            api.resource(),
+            mcp,
+            pages.resource(),
+            dashboard,
+            connection_limits(self.config),
+            addresses,
+            self._reactor,
+        )
 
     async def is_ready(self) -> bool:
         """Tell whether the store answers."""
@@ -205,22 +219,7 @@ class Assembly:
 
     def mail_factory(self, tls_for: TlsPolicy, *, is_submission: bool) -> MailFactory:
         """Build the factory for SMTP connections of one port."""
-        smtp = self.config.smtp
-        settings = SmtpSettings(
-            host_name=smtp.host_name or self.config.inbox.domain,
-            limits=Limits(
-                message_size=smtp.max_message_size,
-                recipients=smtp.max_recipients,
-                connections=smtp.max_connections,
-                connections_per_address=smtp.max_connections_per_address,
-                idle=smtp.idle_timeout,
-            ),
-            is_submission=is_submission,
-            tls_for=tls_for,
-            auth_without_tls=AuthWithoutTls(smtp.auth_without_tls),
-            proxy_protocol_from=tuple(ip_network(text) for text in smtp.proxy_protocol_from),
-            xclient_from=tuple(ip_network(text) for text in smtp.xclient_from),
-        )
+        settings = smtp_settings(self.config, tls_for, is_submission=is_submission)
         return MailFactory(self.receiver, settings, self._reactor)
 
     def services(self, output: TextIO) -> MultiService:

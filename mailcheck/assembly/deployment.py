@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -9,9 +10,18 @@ from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.daemon.file_limit import half_of_files
 from mailcheck.operations.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
-from mailcheck.smtp.settings import TlsPolicy, offer_to_all, offer_to_public
+from mailcheck.smtp.limits import Limits
+from mailcheck.smtp.settings import (
+    AuthWithoutTls,
+    SmtpSettings,
+    TlsPolicy,
+    offer_to_all,
+    offer_to_public,
+)
+from mailcheck.web.connections import ConnectionLimits
 
 
 def database_path(config: Config) -> str:
@@ -49,6 +59,33 @@ def _reachable(config: Config, addresses: Sequence[str]) -> str:
     own, public = urlsplit(listen.url), urlsplit(public_url(config))
     is_everywhere = listen.host in ("0.0.0.0", "::")  # noqa: S104
     return f"{public.hostname if is_everywhere else own.hostname}:{own.port}"
+
+
+def connection_limits(config: Config) -> ConnectionLimits:
+    """Give how many HTTP connections there may be, here and now."""
+    web = config.web
+    in_all = int(min(web.max_connections, half_of_files()))
+    return ConnectionLimits(in_all, web.max_connections_per_address)
+
+
+def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) -> SmtpSettings:
+    """Give what the receiver of one port keeps to."""
+    smtp = config.smtp
+    return SmtpSettings(
+        host_name=smtp.host_name or config.inbox.domain,
+        limits=Limits(
+            message_size=smtp.max_message_size,
+            recipients=smtp.max_recipients,
+            connections=smtp.max_connections,
+            connections_per_address=smtp.max_connections_per_address,
+            idle=smtp.idle_timeout,
+        ),
+        is_submission=is_submission,
+        tls_for=tls_for,
+        auth_without_tls=AuthWithoutTls(smtp.auth_without_tls),
+        proxy_protocol_from=tuple(ip_network(text) for text in smtp.proxy_protocol_from),
+        xclient_from=tuple(ip_network(text) for text in smtp.xclient_from),
+    )
 
 
 def tls_policy(config: Config, now: Instant) -> TlsPolicy:

@@ -4,12 +4,14 @@ The tables are the IANA special-purpose registries (RFC 6890), written out
 because what `ipaddress` calls private changes between releases of Python.
 """
 
+from functools import lru_cache
 from ipaddress import (
     IPv4Address,
     IPv4Network,
     IPv6Address,
     IPv6Network,
     ip_address,
+    ip_network,
 )
 
 IpAddress = IPv4Address | IPv6Address
@@ -59,6 +61,20 @@ _SPECIAL_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
     )
 )
 
+_LOCAL_NETWORKS: tuple[IPv4Network | IPv6Network, ...] = tuple(
+    ip_network(network)
+    for network in (
+        "127.0.0.0/8",  # loopback, RFC 1122 3.2.1.3
+        "10.0.0.0/8",  # private, RFC 1918
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "169.254.0.0/16",  # link-local, RFC 3927
+        "::1/128",  # loopback, RFC 4291 2.5.3
+        "fc00::/7",  # private, RFC 4193
+        "fe80::/10",  # link-local, RFC 4291 2.5.6
+    )
+)
+
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052 2.1
 _COMPATIBLE = IPv6Network("::/96")  # RFC 4291 2.5.5.1
 _ISATAP_IDENTIFIERS = (0x00005EFE, 0x02005EFE)  # RFC 5214 6.1
@@ -73,6 +89,13 @@ def parse_ip_address(text: str) -> IpAddress | None:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+@lru_cache(maxsize=1024)
+def is_local_client(client_ip: str) -> bool:
+    """Tell whether a client is on this machine or in its private network."""
+    address = parse_ip_address(client_ip)
+    return address is None or any(address in network for network in _LOCAL_NETWORKS)
 
 
 def embedded_ipv4(address: IPv6Address) -> IPv4Address | None:

@@ -1,11 +1,11 @@
 """What trusted proxies say of a request (RFC 7239's older siblings): X-Forwarded-For and -Proto."""
 
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network
 
 from twisted.web.server import Request
 
-from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.core.network_addresses import IpAddress, is_local_client, parse_ip_address
 from mailcheck.web.request_headers import header_values
 
 Network = IPv4Network | IPv6Network
@@ -41,8 +41,23 @@ class ClientAddresses:
         scheme = next(reversed(_listed(request, b"X-Forwarded-Proto")), "").lower()
         return scheme if scheme in SCHEMES else None
 
+    def is_shared(self, host: str) -> bool:
+        """Tell whether many clients may come from a peer's address.
+
+        A trusted proxy, this machine, a private network: all of a CI farm may be behind it.
+        """
+        return is_local_client(host) or self._is_trusted(parse_ip_address(host))
+
     def _is_trusted(self, peer: IpAddress | None) -> bool:
         return peer is not None and any(peer in network for network in self._trusted_proxies)
+
+
+def budget_address(client_ip: str) -> str:
+    """Give the address whose budget a client uses: an IPv6 host owns a whole /64 of them."""
+    address = parse_ip_address(client_ip)
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((address.packed, 64), strict=False))
+    return client_ip
 
 
 def _peer(request: Request) -> str:

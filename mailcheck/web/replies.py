@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from twisted.web.server import Request
 
+from mailcheck.web.paced_requests import PacedRequest
 from mailcheck.wire.json_values import JsonValue, dump_json
 
 COMMON_HEADERS = {
@@ -14,6 +15,10 @@ COMMON_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }
+
+
+UNREAD_RETRY = 5
+"""Seconds after which an answer that there was no room for is worth asking for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,12 @@ def error_reply(status: int, error: str, headers: Mapping[str, str] | None = Non
 
 
 def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
-    """Set status and headers of a request, and give the body to send."""
+    """Set status and headers of a request, and give the body to send.
+
+    It is 503 instead where too much that was sent earlier has not been read.
+    """
+    if isinstance(request, PacedRequest) and not request.has_room_for(reply.body):
+        reply = _unread_reply()
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders
     for headers in (COMMON_HEADERS, reply.headers, more_headers):
@@ -48,3 +58,11 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     set_header("Content-Type", [reply.content_type])
     set_header("Content-Length", [str(len(reply.body))])
     return reply.body
+
+
+def _unread_reply() -> Reply:
+    return error_reply(
+        503,
+        "too much is on its way to you, or to all clients: read it first, then try again",
+        {"Retry-After": str(UNREAD_RETRY)},
+    )

@@ -1,18 +1,30 @@
 """The HTTP site: the API below its versioned path, the endpoint for agents, the dashboard."""
 
-from twisted.internet.interfaces import IReactorTime
+import math
+from functools import partial
+from typing import Any
+
+from twisted.internet.interfaces import IAddress, IReactorTime
+from twisted.internet.protocol import Protocol
+from twisted.logger import Logger
 from twisted.web.http import Request as HttpRequest
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
-from mailcheck.web.request_bodies import BoundedRequest
+from mailcheck.web.client_addresses import LOCAL_PEER, ClientAddresses
+from mailcheck.web.connection import IDLE_TIMEOUT, WebConnection
+from mailcheck.web.connections import ConnectionLimits, Connections
+from mailcheck.web.paced_requests import PacedRequest
+from mailcheck.web.sending import AnswerRoom
+from mailcheck.web.turned_away import AT_ONCE, TurnedAway
 from mailcheck.wire.urls import API_PATH, MCP_PATH
-
-IDLE_TIMEOUT = 75
-"""Seconds until a connection that sends nothing is closed; a parked wait is not idle."""
 
 OPEN_PAGES = (b"healthz", b"readyz", b"clients")
 """First segments of what programs ask for without a key."""
+
+
+MINUTE = 60
+"""Seconds between two lines in the log that say the same."""
 
 
 class _Root(Resource):
@@ -48,11 +60,69 @@ def _as_utf8(segment: bytes) -> bytes:
     return segment.decode("utf-8", "replace").encode("utf-8")
 
 
-class _QuietSite(Site):
-    """A site without an access log: its lines would hold share tokens."""
+class BoundedSite(Site):
+    """Makes connections, only so many, of requests whose answers are paced.
+
+    It has no access log: its lines would hold share tokens.
+    """
+
+    displayTracebacks = False  # noqa: N815
+    _log = Logger()
+
+    def __init__(
+        self,
+        root: IResource,
+        limits: ConnectionLimits,
+        addresses: ClientAddresses,
+        clock: IReactorTime,
+    ) -> None:
+        self.room = AnswerRoom()
+        self.connections = Connections(limits, addresses.is_shared)
+        super().__init__(
+            root,
+            requestFactory=partial(PacedRequest, self.room, addresses),
+            # No form is read here; a broken one would be answered past the gate.
+            parsePOSTFormSubmission=False,
+            timeout=IDLE_TIMEOUT,
+            reactor=clock,
+        )
+        self._clock = clock
+        self._turned_away = 0
+        self._warned_at = -math.inf
+
+    def protocol(self) -> Any:
+        """Make what Twisted would make, but for HTTP/2, which has none of the bounds."""
+        return WebConnection(self.connections)
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:
+        """Make a connection; or what turns its client away; or nothing: it is hung up on."""
+        connection = super().buildProtocol(addr)
+        if self.connections.admit(connection, getattr(addr, "host", None) or LOCAL_PEER):
+            return connection
+        return self._turn_away()
+
+    def acceptableProtocols(self) -> list[bytes]:  # noqa: N802
+        """Name what is spoken, for endpoints with TLS."""
+        return [b"http/1.1"]
 
     def log(self, request: HttpRequest) -> None:
         """Write nothing."""
+
+    def _turn_away(self) -> Protocol | None:
+        self._warn()
+        if self._turned_away >= AT_ONCE:
+            return None
+        self._turned_away += 1
+        return TurnedAway(self._clock, self._forget_turned_away)
+
+    def _forget_turned_away(self) -> None:
+        self._turned_away -= 1
+
+    def _warn(self) -> None:
+        now = self._clock.seconds()
+        if now - self._warned_at >= MINUTE:
+            self._warned_at, count = now, len(self.connections)
+            self._log.warn("HTTP clients are turned away: {count} are connected", count=count)
 
 
 def build_site(
@@ -60,16 +130,9 @@ def build_site(
     mcp: IResource,
     pages: IResource,
     dashboard: IResource,
+    limits: ConnectionLimits,
+    addresses: ClientAddresses,
     clock: IReactorTime,
 ) -> Site:
     """Build the factory for HTTP connections."""
-    site = _QuietSite(
-        _Root(api, mcp, pages, dashboard),
-        requestFactory=BoundedRequest,
-        # No form is read here; a broken one would be answered past the gate.
-        parsePOSTFormSubmission=False,
-        timeout=IDLE_TIMEOUT,
-        reactor=clock,
-    )
-    site.displayTracebacks = False
-    return site
+    return BoundedSite(_Root(api, mcp, pages, dashboard), limits, addresses, clock)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.web.site import IDLE_TIMEOUT
+from mailcheck.web.connection import IDLE_TIMEOUT
 from tests.house import House
 from tests.web.raw_http import RawHttp, request
 
@@ -211,12 +211,50 @@ def test_a_slow_client_is_answered_and_holds_nobody_up(house: House) -> None:
     """A request that comes in byte by byte is answered at its end; its neighbours at once."""
     slow = RawHttp(house)
     head = request("/api/v1/inbox", key_header(house))
+    house.pass_time(IDLE_TIMEOUT - 1)
     for number in range(len(head)):
         slow.send(head[number : number + 1])
-        house.pass_time(IDLE_TIMEOUT - 1)
+        house.pass_time((IDLE_TIMEOUT - 1) / len(head))
         if number % 20 == 0:
             assert RawHttp(house).ask("/api/v1/inbox", key_header(house)).status == 200
     assert slow.answers(("GET", "/api/v1/inbox"))[0].status == 200
+
+
+@pytest.mark.parametrize(
+    ("head", "trickle"),
+    [
+        (b"GET /api/v1/inbox HTTP/1.1\r\n", b"X: y\r\n"),
+        (b"GET /api/v1/inbox HTTP/1.1\r\nX-", b"a"),
+        (b"POST /mcp HTTP/1.1\r\nContent-Length: 60000\r\n\r\n", b"{"),
+        (b"POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
+    ],
+)
+def test_a_request_that_trickles_in_has_its_time(house: House, head: bytes, trickle: bytes) -> None:
+    """Who sends a little of a request now and then is hung up on as late as who sends nothing."""
+    connection = RawHttp(house)
+    connection.send(head)
+    for _ in range(IDLE_TIMEOUT - 1):
+        house.pass_time(1)
+        connection.send(trickle)
+        assert not connection.is_closed
+    house.pass_time(1)
+    connection.send(trickle)
+    assert connection.is_closed
+    assert connection.received() == b""
+    assert not house.clock.getDelayedCalls()
+
+
+def test_each_request_has_its_own_time(house: House) -> None:
+    """A connection that rests, asks slowly, rests and asks again is answered each time."""
+    connection = RawHttp(house)
+    head = request("/healthz")
+    for _ in range(3):
+        house.pass_time(IDLE_TIMEOUT - 1)
+        connection.send(head[:9])
+        house.pass_time(IDLE_TIMEOUT - 1)
+        connection.send(head[9:])
+    answers = connection.answers(*[("GET", "/healthz")] * 3)
+    assert [answer.status for answer in answers] == [200] * 3
 
 
 def test_http_1_0_is_answered_and_closed(house: House) -> None:

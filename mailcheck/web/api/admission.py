@@ -1,17 +1,15 @@
 """Who may pass: the key of a request, and what is left of its limits (SPEC.md 5 and 8)."""
 
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Network
 
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
-from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter, key_subject
-from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.client_addresses import ClientAddresses, budget_address
 from mailcheck.web.request_headers import header_values
 
 ANONYMOUS_PER_MINUTE = 60
@@ -95,14 +93,6 @@ class Gate:
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
             return Refused(usage, self._meter.refusal(usage, self._anonymous))
         return Refused(usage, failure)
-
-
-def budget_address(client_ip: str) -> str:
-    """Give the address whose budget a client uses: an IPv6 host owns a whole /64 of them."""
-    address = parse_ip_address(client_ip)
-    if isinstance(address, IPv6Address):
-        return str(IPv6Network((address.packed, 64), strict=False))
-    return client_ip
 
 
 def presented_key(request: Request) -> str:

@@ -9,8 +9,7 @@ from mailcheck.core.errors import FormExpired
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.dashboard_sessions import DashboardSessions
 from mailcheck.operations.ports import Now
-from mailcheck.web.api.admission import budget_address
-from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.client_addresses import ClientAddresses, budget_address
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN

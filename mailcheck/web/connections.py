@@ -1,0 +1,83 @@
+"""How many HTTP connections there are, in all and of one client, and which goes when it is full."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from mailcheck.web.client_addresses import budget_address
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Connections at a time."""
+
+    in_all: int
+    of_address: int
+
+
+class Connection(Protocol):
+    """What is counted; it says itself when it rests and when it has ended."""
+
+    def hang_up(self) -> None:
+        """End at once."""
+
+
+class Connections:
+    """Counts connections. When there are too many, the one that rests longest makes room.
+
+    A connection rests while no whole request of it is being answered: between
+    two requests, and also while one trickles in. So those who only hold
+    connections don't keep out those who use them.
+
+    :param is_exempt: tells of a peer's address whether many clients may be behind it.
+    """
+
+    def __init__(self, limits: ConnectionLimits, is_exempt: Callable[[str], bool]) -> None:
+        self._limits = limits
+        self._is_exempt = is_exempt
+        self._addresses: dict[Connection, str] = {}
+        self._of_address: Counter[str] = Counter()
+        self._resting: dict[Connection, None] = {}
+
+    def __len__(self) -> int:
+        """Say how many there are."""
+        return len(self._addresses)
+
+    def admit(self, connection: Connection, host: str) -> bool:
+        """Count a connection from an address, or refuse it."""
+        address = budget_address(host)
+        if self._of_address[address] >= self._limits.of_address and not self._is_exempt(host):
+            return False
+        if len(self._addresses) >= self._limits.in_all and not self._make_room():
+            return False
+        self._of_address[address] += 1
+        self._addresses[connection] = address
+        self._resting[connection] = None
+        return True
+
+    def keep(self, connection: Connection) -> None:
+        """Note that a request is being answered."""
+        self._resting.pop(connection, None)
+
+    def let_rest(self, connection: Connection) -> None:
+        """Note that the connection waits for its next request."""
+        if connection in self._addresses:
+            self._resting[connection] = None
+
+    def forget(self, connection: Connection) -> None:
+        """Uncount a connection that has ended."""
+        self._resting.pop(connection, None)
+        address = self._addresses.pop(connection, None)
+        if address is not None:
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
+
+    def _make_room(self) -> bool:
+        longest = next(iter(self._resting), None)
+        if longest is None:
+            return False
+        self.forget(longest)
+        longest.hang_up()
+        return True
