@@ -1,6 +1,5 @@
 """The content filter: mails wait for a free place, then a spamd judges them."""
 
-from collections import deque
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,6 +18,7 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED, FilteredMail, fit_for_filter
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.filter_ports import FilterFailed
+from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import Lane
 from mailcheck.probes.spamd_finder import SpamdFinder
 
@@ -64,8 +64,12 @@ class SpamdFilter:
         self._finder = finder
         self._clock = clock
         self._limits = limits or FilterLimits()
-        self._judging = 0
-        self._queue: deque[Deferred[None]] = deque()
+        self._places: Places[None] = Places(
+            clock,
+            at_once=self._limits.at_a_time,
+            of_one=self._limits.at_a_time,
+            waiting=self._limits.waiting,
+        )
         self._under_way: set[Deferred[FilterOutcome]] = set()
         self._is_closed = False
 
@@ -93,7 +97,7 @@ class SpamdFilter:
                 judging = Deferred.fromCoroutine(self._ask(raw_message))
                 return await judging.addTimeout(self._limits.judge_seconds, self._clock, _give_up)
             finally:
-                self._leave_place()
+                self._places.give_back(None)
         except FilterFailed as failure:
             if failure.problem not in _NO_FAULTS:
                 self._log.warn("The content filter did not judge: {failure}", failure=failure)
@@ -134,25 +138,10 @@ class SpamdFilter:
         return await self._lane.run(partial(fit_for_filter, raw_message))
 
     async def _take_place(self) -> None:
-        if self._judging < self._limits.at_a_time:
-            self._judging += 1
-            return
-        if len(self._queue) >= self._limits.waiting:
-            raise FilterFailed(FilterProblem.BUSY, "too many mails are waiting")
-        turn: Deferred[None] = Deferred()
-        self._queue.append(turn)
         try:
-            await turn.addTimeout(self._limits.wait_seconds, self._clock, _too_busy)
-        finally:
-            if turn in self._queue:
-                self._queue.remove(turn)
-
-    def _leave_place(self) -> None:
-        if self._queue:
-            # The place goes straight to the next one.
-            self._queue.popleft().callback(None)
-        else:
-            self._judging -= 1
+            await self._places.take(None, self._limits.wait_seconds)
+        except NoPlace:
+            raise FilterFailed(FilterProblem.BUSY, "too many mails are waiting") from None
 
     def _forget(
         self, outcome: FilterOutcome | Failure, judging: Deferred[FilterOutcome]
@@ -163,7 +152,3 @@ class SpamdFilter:
 
 def _give_up(_: object, seconds: float) -> FilterVerdict:
     raise FilterFailed(FilterProblem.TIMEOUT, f"no verdict in {seconds:.0f} s")
-
-
-def _too_busy(_: object, seconds: float) -> None:
-    raise FilterFailed(FilterProblem.BUSY, f"no place in {seconds:.0f} s")
