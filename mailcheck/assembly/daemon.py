@@ -104,10 +104,8 @@ class Assembly:
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
 
     def _build_storage(self) -> None:
-        inbox = self.config.inbox
-        self.engine = SqliteEngine(
-            database_path(self.config), self._lanes.writer, self._lanes.reader
-        )
+        inbox, lanes, path = self.config.inbox, self._lanes, database_path(self.config)
+        self.engine = SqliteEngine(path, lanes.writer, lanes.reader, lanes.soon)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)

@@ -13,6 +13,7 @@ from mailcheck.lanes.threads import ThreadLane
 from mailcheck.lanes.warmed import WarmedLane
 from mailcheck.lanes.watched import WatchedLane
 from mailcheck.operations.ports import Lane
+from mailcheck.storage.group_commit import Soon, at_once
 
 READER_THREADS = 4
 """Reads at a time; each is short, and the disk cache serves most."""
@@ -33,13 +34,14 @@ FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """Where blocking work runs."""
+    """Where blocking work runs; ``soon`` is after all that the reactor has found to do."""
 
     writer: Lane
     reader: Lane
     content: Lane
     passwords: Lane = field(default_factory=DirectLane)
     analysis: Lane = field(default_factory=DirectLane)
+    soon: Soon = at_once
 
     @property
     def beside_store(self) -> tuple[Lane, ...]:
@@ -60,6 +62,7 @@ def daemon_lanes(reactor: Any) -> Lanes:
         _reading_lane(reactor, "content", partial(derive_content, FIRST_MAIL)),
         ThreadLane(reactor, "passwords", PASSWORD_THREADS),
         _reading_lane(reactor, "analysis", partial(read_mail_for_score, FIRST_MAIL)),
+        partial(reactor.callLater, 0),
     )
 
 

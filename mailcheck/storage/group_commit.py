@@ -1,7 +1,8 @@
 """Group commit: all writes that wait while others are committed share the next commit.
 
 One fsync then serves many mails, so ``synchronous=FULL`` is both safe and
-fast. There is no timer: an idle store commits a lone write at once.
+fast. There is no timer: an idle store commits a lone write at once, or, where
+many things come at once, as soon as all of them were looked at.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,22 +18,38 @@ from mailcheck.storage.engine import Item, Result, Work
 MAX_GROUP = 256
 """Writes in one commit; bounds how long the first of them waits for the last."""
 
-
 MAX_UNDER_WAY = 2
 """Groups that the writer has at a time: it begins the next while the answer to one is on its way.
 With more of them the groups, and what a commit is shared by, get smaller."""
+
+Soon = Callable[[Callable[[], object]], object]
+"""Calls what it is given as soon as what is being done now is done."""
+
+
+def at_once(call: Callable[[], object]) -> None:
+    """Call it: for who does one thing at a time."""
+    call()
 
 
 class GroupCommit:
     """Collects writes and has them committed in groups.
 
     :param commit: commits the groups it is given one after the other, in their order.
+    :param soon: what is submitted until it calls shares a commit: the mails, say, that a
+        reactor finds complete when it looks at all connections once.
     """
 
-    def __init__(self, commit: Callable[[Sequence[Write]], Deferred[list[Outcome]]]) -> None:
+    def __init__(
+        self,
+        commit: Callable[[Sequence[Write]], Deferred[list[Outcome]]],
+        soon: Soon = at_once,
+    ) -> None:
         self._commit = commit
+        self._soon = soon
         self._waiting: list[tuple[Write, Deferred[Any]]] = []
+        self._is_gathering = False
         self._under_way = 0
+        self._last_size = 0
         self._is_closed = False
         self._when_finished: Deferred[None] = Deferred()
 
@@ -42,18 +59,36 @@ class GroupCommit:
             return fail(StoreUnavailable("the database is closed"))
         when_committed: Deferred[Result] = Deferred()
         self._waiting.append((Write(work, item), when_committed))
-        if self._under_way < MAX_UNDER_WAY:
-            self._commit_next()
+        if not self._is_gathering:
+            self._is_gathering = True
+            self._soon(self._gathered)
         return when_committed
 
     def close(self) -> Deferred[None]:
         """Take no more writes; fires when all that were given are committed."""
         self._is_closed = True
+        self._begin()
         self._tell_finished()
         return self._when_finished
 
+    def _gathered(self) -> None:
+        self._is_gathering = False
+        self._begin()
+
+    def _begin(self) -> None:
+        """Commit what waits, beside another group only if it is no smaller than that one.
+
+        A commit costs much the same for one mail and for ten: where mails come
+        in a stream, many small groups would take their time from the receiver.
+        """
+        if not self._waiting or self._under_way == MAX_UNDER_WAY:
+            return
+        if not self._under_way or len(self._waiting) >= self._last_size:
+            self._commit_next()
+
     def _commit_next(self) -> None:
         group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+        self._last_size = len(group)
         self._under_way += 1
         committed = maybeDeferred(self._commit, [write for write, _ in group])
         committed.addBoth(self._finish, [when_committed for _, when_committed in group])
@@ -62,8 +97,7 @@ class GroupCommit:
         # The next commit starts before anyone hears of this one: the disk
         # works while replies are written.
         self._under_way -= 1
-        if self._waiting:
-            self._commit_next()
+        self._begin()
         for number, when_committed in enumerate(group):
             outcome = outcomes if isinstance(outcomes, Failure) else outcomes[number]
             if isinstance(outcome, ExpectedFailure | Failure):
@@ -73,5 +107,6 @@ class GroupCommit:
         self._tell_finished()
 
     def _tell_finished(self) -> None:
-        if self._is_closed and not self._under_way and not self._when_finished.called:
+        is_idle = not self._under_way and not self._waiting
+        if self._is_closed and is_idle and not self._when_finished.called:
             self._when_finished.callback(None)

@@ -16,7 +16,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.operations.ports import Lane
 from mailcheck.storage.committing import Outcome, Write, commit_group
 from mailcheck.storage.engine import Item, Result, Transaction, Work
-from mailcheck.storage.group_commit import GroupCommit
+from mailcheck.storage.group_commit import GroupCommit, Soon, at_once
 from mailcheck.storage.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.storage.sqlite_writer import (
     SqliteTransaction,
@@ -34,7 +34,10 @@ VACUUM_PAGES = 2_000
 class SqliteEngine:
     """A database file (or `IN_MEMORY`, for tests) behind the engine seam."""
 
-    def __init__(self, path: str, writer_lane: Lane, reader_lane: Lane) -> None:
+    def __init__(
+        self, path: str, writer_lane: Lane, reader_lane: Lane, soon: Soon = at_once
+    ) -> None:
+        """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
         self._path = path
         self._writer_lane = writer_lane
         self._reader_lane = reader_lane
@@ -42,7 +45,7 @@ class SqliteEngine:
         self._is_open = False
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
-        self._group_commit = GroupCommit(self._commit)
+        self._group_commit = GroupCommit(self._commit, soon)
 
     def open(self) -> None:
         """Open the file, bring its schema up to date, start the lanes.

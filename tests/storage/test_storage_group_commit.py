@@ -1,7 +1,7 @@
 """Group commit: what waits together is committed together, and falls alone."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,57 @@ def test_writes_that_wait_share_a_commit() -> None:
     assert [one.called for one in written] == [True, True, False, False, False]
     commits.end()
     assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
+
+
+def test_what_comes_at_once_is_gathered() -> None:
+    """All that is given before the reactor has looked at everything shares the first commit."""
+    commits = HeldCommits()
+    later: list[Callable[[], object]] = []
+    group_commit = GroupCommit(commits, later.append)
+    written = [group_commit.submit(nothing, number) for number in range(3)]
+    assert commits.groups == []
+    assert len(later) == 1
+    later.pop()()
+    assert commits.groups == [[0, 1, 2]]
+    written.append(group_commit.submit(nothing, 3))
+    assert len(later) == 1
+    commits.end()
+    assert commits.groups == [[0, 1, 2], [3]]
+    later.pop()()
+    commits.end()
+    assert [result_of(one) for one in written] == [0, 1, 2, 3]
+    assert len(commits.groups) == 2
+
+
+def test_closing_while_writes_are_gathered() -> None:
+    """A store that closes commits what it was gathering."""
+    commits = HeldCommits()
+    later: list[Callable[[], object]] = []
+    group_commit = GroupCommit(commits, later.append)
+    written = group_commit.submit(nothing, 1)
+    closed = group_commit.close()
+    assert commits.groups == [[1]]
+    assert not closed.called
+    later.pop()()
+    commits.end()
+    assert (result_of(written), closed.called) == (1, True)
+
+
+def test_no_smaller_group_beside_another() -> None:
+    """A second group goes to the writer once as many wait as are in the one that it has."""
+    commits = HeldCommits()
+    later: list[Callable[[], object]] = []
+    group_commit = GroupCommit(commits, later.append)
+    written = [group_commit.submit(nothing, number) for number in range(3)]
+    later.pop()()
+    for number in range(3, 6):
+        assert commits.groups == [[0, 1, 2]]
+        written.append(group_commit.submit(nothing, number))
+        later.pop()()
+    assert commits.groups == [[0, 1, 2], [3, 4, 5]]
+    commits.end()
+    commits.end()
+    assert [result_of(one) for one in written] == list(range(6))
 
 
 def test_groups_are_bounded() -> None:
