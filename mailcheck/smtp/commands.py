@@ -5,6 +5,7 @@ What is wrong with an argument leaves as a `CommandError` with the reply to it.
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mailcheck.core.addresses import Mailbox, parse_address_literal, parse_mailbox
 from mailcheck.core.messages import NULL_REVERSE_PATH
@@ -12,6 +13,10 @@ from mailcheck.smtp import replies
 from mailcheck.smtp.replies import reply
 
 POSTMASTER = "postmaster"
+
+REMEMBERED = 512
+"""Arguments whose reading is kept: a program that sends much mail repeats its own and a few of
+its recipients' addresses. None is longer than a command line."""
 
 # A path may hold spaces and angle brackets inside a quoted string. Every
 # repetition is possessive, so a line is walked through once.
@@ -60,6 +65,7 @@ def parse_helo(argument: bytes) -> str:
     return argument.decode("ascii")
 
 
+@lru_cache(REMEMBERED)
 def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
     """Read ``FROM:<path> parameters``; ``has_auth`` allows the parameter of RFC 4954 5."""
     match = _FROM_PATH.fullmatch(argument)
@@ -82,6 +88,7 @@ def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
     return MailCommand(str(_parse_path(path, "5.1.7")), size, is_utf8)
 
 
+@lru_cache(REMEMBERED)
 def parse_rcpt(argument: bytes, *, is_utf8: bool) -> Mailbox:
     """Read ``TO:<path>``; the bare ``postmaster`` (RFC 5321 4.5.1) gets an empty domain."""
     match = _TO_PATH.fullmatch(argument)
