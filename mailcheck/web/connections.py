@@ -44,6 +44,10 @@ class Connections:
         """Say how many there are."""
         return len(self._addresses)
 
+    def count_of_address(self, host: str) -> int:
+        """Say how many there are of one client."""
+        return self._of_address[budget_address(host)]
+
     def admit(self, connection: Connection, host: str) -> bool:
         """Count a connection from an address, or refuse it."""
         address = budget_address(host)

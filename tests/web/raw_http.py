@@ -1,28 +1,44 @@
 """A client that sends any bytes at all over one connection to the house's site."""
 
+from typing import Any, Protocol
+
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
-from tests.house import Answer, House
+from tests.house import Answer
 from tests.spec.judge import judge_response
 
 READ_SIZE = 65_536
 """Bytes that a socket hands to its protocol at a time."""
 
 
+class HasSite(Protocol):
+    """What a client connects to."""
+
+    site: Any
+
+
 class RawHttp:
     """One connection from ``peer``; the server reads as long as it wants to."""
 
-    def __init__(self, house: House, peer: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        house: HasSite,
+        peer: str = "127.0.0.1",
+        transport: type[StringTransport] = StringTransport,
+    ) -> None:
         kind = IPv6Address if ":" in peer else IPv4Address
         address = kind("TCP", peer, 40_000)
         self._protocol = house.site.buildProtocol(address)
-        self.transport = StringTransport(peerAddress=address)
-        self._protocol.makeConnection(self.transport)
+        self.transport: Any = transport(peerAddress=address)
         self.is_closed = False
         self._held = b""
+        if self._protocol is None:
+            self.hang_up()
+        else:
+            self._protocol.makeConnection(self.transport)
 
     def send(self, data: bytes) -> None:
         """Send bytes; what the server does not read yet is held back."""
@@ -73,7 +89,8 @@ class RawHttp:
         # A real transport tells its protocol in a later turn of the reactor.
         if self.transport.disconnecting and not self.is_closed:
             self.is_closed = True
-            self._protocol.connectionLost(Failure(ConnectionDone()))
+            if self._protocol is not None:
+                self._protocol.connectionLost(Failure(ConnectionDone()))
 
 
 def request(path: str, *headers: str, method: str = "GET") -> bytes:

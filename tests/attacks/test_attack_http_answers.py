@@ -1,0 +1,153 @@
+"""Clients that ask for much and read nothing: bounded memory, and an end."""
+
+import json
+
+import pytest
+
+from mailcheck.web.connection import IDLE_TIMEOUT
+from mailcheck.web.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
+from tests.house import House, mail
+from tests.web.raw_http import RawHttp, request
+from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader
+
+pytestmark = pytest.mark.attack
+
+MIB = 1024 * 1024
+
+LARGE = mail(body="0123456789abcde\r\n" * (3 * MIB // 17))
+
+LIBRARY = "/clients/mailcheck_client.py"
+"""A page of some kilobytes for which no key is needed."""
+
+
+def receive(house: House, raw: bytes = LARGE) -> str:
+    """Receive a mail; gives the path of its bytes."""
+    house.receive(raw=raw)
+    newest = house.get("/inbox/messages").json["messages"][0]
+    return f"/api/v1/inbox/messages/{newest['id']}/raw"
+
+
+def ask(house: House, path: str, *headers: str, peer: str = "127.0.0.1") -> SlowReader:
+    """Ask for something, and don't read it yet."""
+    client = SlowReader(house, peer)
+    client.send(request(path, f"X-API-Key: {house.key}", *headers))
+    return client
+
+
+def test_an_unread_answer_is_not_heaped_up_in_its_connection(house: House) -> None:
+    """Of an answer of any size some 64 KiB lie in the connection, and it comes whole when read."""
+    path = receive(house)
+    client = ask(house, path)
+    assert FULL < client.unread <= MOST_UNREAD
+    assert json.loads(client.answers(("GET", path))[0].body)["raw"].encode() == LARGE
+    assert client.transport.most_unread <= MOST_UNREAD
+    assert house.site.room.held == 0
+
+
+def test_a_download_comes_whole_however_it_is_read(house: House) -> None:
+    """Read in small and large pieces, with time between, a mail is byte for byte what it was."""
+    path = receive(house)
+    client = ask(house, path, "Accept: message/rfc822")
+    for size in (1, 7, 1_000, 65_536, 100_000):
+        client.read(size)
+        house.pass_time(1)
+    assert client.answers(("GET", path))[0].body == LARGE
+
+
+def test_who_reads_nothing_is_cut_off(house: House) -> None:
+    """A client that takes nothing of a large answer is hung up on, and what it was owed let go."""
+    path = receive(house)
+    client = ask(house, path)
+    assert house.site.room.held > len(LARGE)
+    house.pass_time(IDLE_TIMEOUT - 1)
+    assert client.unread
+    assert not client.is_closed
+    house.pass_time(1)
+    assert client.unread
+    assert client.is_closed
+    assert house.site.room.held == 0
+    assert not house.clock.getDelayedCalls()
+
+
+def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
+    """A client that takes some of it now and then gets all of it, however long that lasts."""
+    path = receive(house)
+    client = ask(house, path)
+    while house.site.room.held:
+        house.pass_time(IDLE_TIMEOUT - 1)
+        assert client.read(MOST_UNREAD)
+    house.pass_time(IDLE_TIMEOUT - 1)
+    assert client.answers(("GET", path))[0].status == 200
+    assert not client.is_closed
+
+
+@pytest.mark.parametrize("path", ["", LIBRARY])
+def test_who_asked_for_the_end_and_does_not_read_is_cut_off(house: House, path: str) -> None:
+    """A last answer on a connection that nobody reads ends too, a small one like a large one."""
+    path = path or receive(house)
+    client = ask(house, path, "Connection: close")
+    house.pass_time(IDLE_TIMEOUT - 1)
+    assert client.unread
+    assert not client.is_closed
+    house.pass_time(1)
+    assert client.unread
+    assert client.is_closed
+    assert not house.clock.getDelayedCalls()
+
+
+def test_unread_answers_stop_the_requests_behind_them(house: House) -> None:
+    """Hundreds of requests at once by a client that does not read fill one connection, no more."""
+    client = SlowReader(house)
+    count = 150
+    client.send(request(LIBRARY) * count)
+    assert client.transport.most_unread <= MOST_UNREAD
+    answers = client.answers(*[("GET", LIBRARY)] * count)
+    assert [answer.status for answer in answers] == [200] * count
+    assert len({answer.body for answer in answers}) == 1
+    assert client.transport.most_unread <= MOST_UNREAD
+
+
+def test_who_goes_away_is_owed_nothing(house: House) -> None:
+    """A client that leaves in the middle of an answer leaves nothing behind."""
+    path = receive(house)
+    client = ask(house, path)
+    client.read()
+    client.hang_up()
+    assert house.site.room.held == 0
+    assert not house.clock.getDelayedCalls()
+
+
+def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
+    """Who lets too much lie unread gets 503 for what is large until it has read; nobody else."""
+    path, greedy = receive(house), "203.0.113.7"
+    let_go = house.site.room.hold(bytes(HELD_BYTES_OF_CLIENT - MIB), greedy)
+    client = ask(house, path, peer=greedy)
+    refused = client.answers(("GET", path))[0]
+    assert refused.status == 503
+    assert int(refused.headers["retry-after"]) > 0
+    assert "content-disposition" not in refused.headers
+    assert RawHttp(house, greedy).ask(LIBRARY).status == 200
+    assert ask(house, path, peer="203.0.113.8").answers(("GET", path))[0].status == 200
+    let_go()
+    assert ask(house, path, peer=greedy).answers(("GET", path))[0].status == 200
+
+
+def test_all_clients_together_are_not_sent_everything_at_once(house: House) -> None:
+    """What all clients let lie unread is bounded, whoever they are."""
+    path = receive(house)
+    let_go = house.site.room.hold(bytes(HELD_BYTES - MIB), "203.0.113.7")
+    assert ask(house, path, peer="198.51.100.1").answers(("GET", path))[0].status == 503
+    let_go()
+    assert ask(house, path, peer="198.51.100.1").answers(("GET", path))[0].status == 200
+
+
+def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:
+    """Of 200 connections that ask for a large mail and read nothing most are refused at once."""
+    path = receive(house)
+    clients = [ask(house, path, "Accept: message/rfc822", peer="203.0.113.7") for _ in range(200)]
+    served = HELD_BYTES_OF_CLIENT // len(LARGE)
+    assert sum(client.unread > FULL for client in clients) == served
+    assert house.site.room.held == served * len(LARGE)
+    for client in clients:
+        client.hang_up()
+    assert house.site.room.held == 0

@@ -1,0 +1,160 @@
+"""Clients that take all the connections: those who use theirs are served on."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mailcheck.config_options import WebOptions
+from mailcheck.web.connection import IDLE_TIMEOUT
+from mailcheck.web.turned_away import AT_ONCE, PATIENCE
+from tests.house import House, config_in_memory
+from tests.web.raw_http import RawHttp, request
+
+pytestmark = pytest.mark.attack
+
+LIMIT = 4
+
+PAGE = "/readyz"
+
+WAIT = "/api/v1/inbox/wait?timeout=60"
+
+BuildHouse = Callable[..., House]
+
+
+@pytest.fixture
+def build() -> Iterator[BuildHouse]:
+    """Build houses with limits of their own."""
+    houses: list[House] = []
+
+    def build_house(**web: Any) -> House:
+        houses.append(House(config_in_memory(web=replace(WebOptions(), **web))))
+        return houses[-1]
+
+    yield build_house
+    for house in houses:
+        house.close()
+
+
+def park(house: House, peer: str = "127.0.0.1") -> RawHttp:
+    """Park a wait."""
+    connection = RawHttp(house, peer)
+    connection.send(request(WAIT, f"X-API-Key: {house.key}"))
+    return connection
+
+
+def is_served(house: House, peer: str) -> bool:
+    """Tell whether a new client gets its page, and is not hung up on."""
+    connection = RawHttp(house, peer)
+    status = connection.ask(PAGE).status
+    connection.hang_up()
+    return status == 200
+
+
+def require_turned_away(connection: RawHttp) -> None:
+    """Expect that a connection gets 503, is told when to come again, and ends."""
+    assert connection.received() == b""
+    answer = connection.ask(PAGE)
+    assert answer.status == 503
+    assert answer.headers["connection"] == "close"
+    assert int(answer.headers["retry-after"]) > 0
+    assert connection.is_closed
+
+
+@pytest.mark.parametrize(
+    ("peers", "others"),
+    [
+        (["203.0.113.7"] * LIMIT, "203.0.113.8"),
+        ([f"2606:2800:220:1::{number}" for number in range(LIMIT)], "2606:2800:220:2::1"),
+    ],
+)
+def test_one_client_gets_so_many_connections(
+    build: BuildHouse, peers: list[str], others: str
+) -> None:
+    """A public address (an IPv6 /64) that has its share gets 503 with an end; others are served."""
+    house = build(max_connections_per_address=LIMIT)
+    first, *_ = [park(house, peer) for peer in peers]
+    require_turned_away(RawHttp(house, peers[-1]))
+    assert is_served(house, others)
+    first.hang_up()
+    assert is_served(house, peers[-1])
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "10.1.2.3", "fd12::1", "203.0.113.99"])
+def test_many_clients_may_be_behind_one_address(build: BuildHouse, peer: str) -> None:
+    """Trusted proxies, private networks and this machine have as many as they need."""
+    house = build(max_connections_per_address=LIMIT, trusted_proxies=("203.0.113.99/32",))
+    connections = [park(house, peer) for _ in range(3 * LIMIT)]
+    assert is_served(house, peer)
+    assert not any(connection.is_closed for connection in connections)
+
+
+def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
+    """When all are taken, the one that rests longest is closed; waits and those at work stay."""
+    house = build(max_connections=LIMIT)
+    waits = [park(house) for _ in range(LIMIT - 2)]
+    silent, asked = RawHttp(house), RawHttp(house)
+    asked.ask(PAGE)
+    silent.send(b"GET / HTTP/1.1\r\nX: trickle")
+    assert is_served(house, "203.0.113.8")
+    silent.send(b"")
+    asked.send(b"")
+    assert silent.is_closed
+    assert not asked.is_closed
+    assert not any(wait.is_closed for wait in waits)
+
+
+def test_a_crowd_of_idlers_keeps_nobody_out(build: BuildHouse) -> None:
+    """However many connections are opened and left silent, whoever comes and asks is answered."""
+    house = build(max_connections=LIMIT)
+    for number in range(10 * LIMIT):
+        idle = RawHttp(house, f"198.51.100.{number}")
+        idle.send(b"GET / HTTP/1.1\r\n" * (number % 2))
+        assert is_served(house, "203.0.113.8")
+        assert len(house.site.connections) <= LIMIT
+
+
+def test_when_all_are_at_work_the_next_is_told_so(build: BuildHouse) -> None:
+    """Where no connection rests, a new one gets 503 and an end; the first that ends makes room."""
+    house = build(max_connections=LIMIT)
+    waits = [park(house) for _ in range(LIMIT)]
+    require_turned_away(RawHttp(house))
+    assert not any(wait.is_closed for wait in waits)
+    waits[0].hang_up()
+    assert is_served(house, "203.0.113.8")
+
+
+def test_those_turned_away_are_few(build: BuildHouse) -> None:
+    """Who is turned away and says nothing is hung up on soon; beyond a hundred, at once."""
+    house = build(max_connections=1)
+    wait = park(house)
+    silent = [RawHttp(house, "203.0.113.7") for _ in range(AT_ONCE)]
+    assert not any(connection.is_closed for connection in silent)
+    assert RawHttp(house, "203.0.113.7").is_closed
+    house.pass_time(PATIENCE)
+    for connection in silent:
+        connection.send(b"")
+        assert connection.is_closed
+        assert connection.received() == b""
+    require_turned_away(RawHttp(house, "203.0.113.7"))
+    wait.hang_up()
+    assert not house.clock.getDelayedCalls()
+
+
+def test_every_connection_that_ends_is_uncounted(build: BuildHouse) -> None:
+    """However a connection ends, nothing of it is left in the counts."""
+    house = build()
+    silent, idle, wrong, last, away = connections = [RawHttp(house) for _ in range(5)]
+    idle.ask(PAGE)
+    wrong.send(b"nonsense\r\n\r\n")
+    last.ask(PAGE, "Connection: close")
+    away.send(request(WAIT, f"X-API-Key: {house.key}"))
+    away.hang_up()
+    assert len(house.site.connections) == 2
+    house.pass_time(IDLE_TIMEOUT)
+    for connection in connections:
+        connection.send(b"")
+    assert silent.is_closed
+    assert len(house.site.connections) == 0
+    assert house.site.connections.count_of_address("127.0.0.1") == 0

@@ -1,0 +1,128 @@
+"""Answers on their way out: whatever is written comes whole, and what is held is counted."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.internet.task import Clock
+from twisted.web.resource import Resource
+from twisted.web.server import NOT_DONE_YET, Request
+
+from mailcheck.web.client_addresses import ClientAddresses
+from mailcheck.web.connection import IDLE_TIMEOUT
+from mailcheck.web.connections import ConnectionLimits
+from mailcheck.web.sending import PIECE, AnswerRoom
+from mailcheck.web.site import BoundedSite
+from tests.web.raw_http import request
+from tests.web.slow_reader import MOST_UNREAD, SlowReader
+
+SIZES = st.sampled_from([0, 1, 100, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 200_000])
+
+
+class Written(Resource):
+    """Answers with what a test writes."""
+
+    isLeaf = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[Request] = []
+
+    def render(self, request: Request) -> int:
+        """Leave the answer to the test."""
+        self.requests.append(request)
+        return NOT_DONE_YET
+
+
+class SmallHouse:
+    """A site with one page, and no more."""
+
+    def __init__(self) -> None:
+        self.page = Written()
+        self.clock = Clock()
+        limits = ConnectionLimits(100, 100)
+        self.site = BoundedSite(self.page, limits, ClientAddresses([]), self.clock)
+
+
+def chunked(data: bytes) -> bytes:
+    """Take a chunked body apart."""
+    body = b""
+    while data:
+        size, _, data = data.partition(b"\r\n")
+        length = int(size, 16)
+        body, data = body + data[:length], data[length + 2 :]
+    return body
+
+
+@given(writes=st.lists(SIZES, max_size=6), reads=st.lists(st.integers(1, 100_000), max_size=20))
+def test_what_is_written_comes_whole_and_in_order(writes: list[int], reads: list[int]) -> None:
+    """Large and small pieces, written at once and read by bits, arrive as they were written."""
+    house = SmallHouse()
+    client = SlowReader(house)
+    client.send(request("/") * 2)
+    written = b""
+    for answer, sizes in enumerate((writes, reversed(writes))):
+        for number, size in enumerate(sizes):
+            piece = bytes([65 + number]) * size
+            house.page.requests[answer].write(piece)
+            written += piece
+            if reads:
+                client.read(reads.pop())
+        house.page.requests[answer].finish()
+        client.read_on()
+    first, second = client.received().split(b"HTTP/1.1 200 OK\r\n")[1:]
+    bodies = [chunked(one.partition(b"\r\n\r\n")[2]) for one in (first, second)]
+    assert b"".join(bodies) == written
+    assert house.site.room.held == 0
+
+
+def test_what_comes_behind_a_large_piece_waits_too() -> None:
+    """A stream that goes on after a large event does not heap up, and lasts once it was read."""
+    house = SmallHouse()
+    client = SlowReader(house)
+    client.send(request("/"))
+    (answer,) = house.page.requests
+    for _ in range(50):
+        answer.write(b"x" * 40_000)
+    assert client.transport.most_unread <= MOST_UNREAD
+    client.read_on()
+    house.clock.advance(10 * IDLE_TIMEOUT)
+    assert not client.is_closed
+    answer.write(b"the end")
+    answer.finish()
+    assert chunked(client.received().partition(b"\r\n\r\n")[2]) == b"x" * 2_000_000 + b"the end"
+
+
+def test_a_head_has_no_body() -> None:
+    """HEAD is answered with the fields alone, also where the body would be large."""
+    house = SmallHouse()
+    client = SlowReader(house)
+    client.send(request("/", method="HEAD"))
+    (answer,) = house.page.requests
+    answer.write(b"x" * 200_000)
+    answer.finish()
+    assert client.received().endswith(b"\r\n\r\n")
+
+
+def test_the_same_bytes_are_held_once() -> None:
+    """An answer that many get counts once, until the last of them has read it."""
+    room = AnswerRoom(in_all=100, of_client=60)
+    body = b"x" * 50
+    endings = [room.hold(body, client) for client in ("a", "a", "b")]
+    assert room.held == 50
+    assert room.has_room_for(body, "a")
+    assert not room.has_room_for(b"y" * 11, "a")
+    assert room.has_room_for(b"y" * 50, "c")
+    assert not room.has_room_for(b"y" * 51, "c")
+    for let_go in endings:
+        assert room.held == 50
+        let_go()
+    assert room.held == 0
+
+
+def test_one_answer_always_has_room() -> None:
+    """An answer larger than the bound goes out where nothing else is held."""
+    room = AnswerRoom(in_all=100, of_client=60)
+    assert room.has_room_for(b"x" * 1_000, "a")
+    let_go = room.hold(b"x" * 10, "a")
+    assert not room.has_room_for(b"x" * 1_000, "a")
+    let_go()
+    assert room.has_room_for(b"x" * 1_000, "a")
