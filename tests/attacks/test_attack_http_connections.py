@@ -102,6 +102,10 @@ def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
     asked.send(b"")
     assert silent.is_closed
     assert not asked.is_closed
+    waits.append(park(house))
+    assert is_served(house, "203.0.113.8")
+    asked.send(b"")
+    assert asked.is_closed
     assert not any(wait.is_closed for wait in waits)
 
 

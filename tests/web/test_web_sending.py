@@ -85,6 +85,7 @@ def test_what_comes_behind_a_large_piece_waits_too() -> None:
     assert client.transport.most_unread <= MOST_UNREAD
     client.read_on()
     house.clock.advance(10 * IDLE_TIMEOUT)
+    client.send(b"")
     assert not client.is_closed
     answer.write(b"the end")
     answer.finish()
