@@ -50,6 +50,7 @@ from mailcheck.operations.delete_messages import DeleteMessages
 from mailcheck.operations.inbox_feeds import InboxFeeds
 from mailcheck.operations.keep_accounts import KeepAccounts
 from mailcheck.operations.load_message import MessageLoader
+from mailcheck.operations.mail_bytes import MailBytes
 from mailcheck.operations.ports import Now
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.receive_mail import ReceiveMail
@@ -108,6 +109,7 @@ class Assembly:
         self.engine = SqliteEngine(path, lanes.writer, lanes.reader, lanes.soon)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
+        self._mail_bytes = MailBytes(self._content_store, self._lanes.content, self._reactor)
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
         self._retention = Retention(self._expiry_store, self.now)
         self._account_store = SqlAccountStore(self.engine)
@@ -149,7 +151,7 @@ class Assembly:
             config, self.engine, slots, self.scoring.analyse, self._reactor, random_bytes
         )
         self.inbox = InboxOperations(
-            read=ReadInbox(store, self._content_store, contents, loader, self._lanes.content, now),
+            read=ReadInbox(store, contents, loader, self._mail_bytes, now),
             wait=WaitForMessage(store, self.feeds, loader, slots, self._reactor),
             delete=DeleteMessages(store, now),
             share=ShareMessage(store, loader, now, random_bytes),
@@ -188,7 +190,7 @@ class Assembly:
             self.config,
             self.inbox,
             self.receiver,
-            self._content_store,
+            self._mail_bytes,
             self._lanes.content,
             self.now,
             self._random_bytes,

@@ -6,7 +6,8 @@ from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR
 from mailcheck.core.listen_addresses import parse_listen_address
-from mailcheck.operations.ports import ContentStore, Lane, Now
+from mailcheck.operations.mail_bytes import MailBytes
+from mailcheck.operations.ports import Lane, Now
 from mailcheck.operations.receive_mail import ReceiveMail
 from mailcheck.operations.send_sample import SendSample
 from mailcheck.operations.show_message import ShowMessage
@@ -23,13 +24,13 @@ def inbox_pages(
     config: Config,
     inbox: InboxOperations,
     receiver: ReceiveMail,
-    content_store: ContentStore,
+    mail_bytes: MailBytes,
     lane: Lane,
     now: Now,
     random_bytes: RandomBytes,
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer."""
-    show = ShowMessage(content_store, lane)
+    show = ShowMessage(mail_bytes, lane)
     sample = SendSample(receiver, config.inbox.domain, now, random_bytes)
     addresses = [parse_listen_address(text) for text in config.smtp.listen]
     facts = InboxFacts(

@@ -1,18 +1,18 @@
 """Reading an inbox: overview, address, lists, single messages, raw bytes, attachments."""
 
 from dataclasses import dataclass
-from functools import partial
 
-from mailcheck.checks.content.attachments import Attachment, find_attachment
+from mailcheck.checks.content.attachments import Attachment
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.cursors import Position, require_reached
-from mailcheck.core.errors import AttachmentNotFound, MessageNotFound
+from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
-from mailcheck.core.messages import ListedMessage, StoredMessage
+from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
 from mailcheck.operations.contents import Contents
 from mailcheck.operations.load_message import MessageLoader
-from mailcheck.operations.ports import ContentStore, InboxOverview, Lane, MessageStore, Now
+from mailcheck.operations.mail_bytes import MailBytes
+from mailcheck.operations.ports import InboxOverview, MessageStore, Now
 
 OVERVIEW_TAGS = 200
 """Tags that an overview names, the newest: each test may make one, and people read a screen."""
@@ -34,17 +34,15 @@ class ReadInbox:
     def __init__(
         self,
         store: MessageStore,
-        content_store: ContentStore,
         contents: Contents,
         loader: MessageLoader,
-        lane: Lane,
+        mail_bytes: MailBytes,
         now: Now,
     ) -> None:
         self._store = store
-        self._content_store = content_store
         self._contents = contents
         self._loader = loader
-        self._lane = lane
+        self._mail_bytes = mail_bytes
         self._now = now
 
     async def state(self, account_id: AccountId) -> InboxState:
@@ -92,14 +90,9 @@ class ReadInbox:
         """Give the exact bytes that came after DATA.
 
         :raises MessageNotFound: the account has no such message.
+        :raises Overloaded: too many large mails are asked for.
         """
-        row = await self._store.find_message(account_id, message_id, self._now())
-        raw = (
-            None if row is None else await self._content_store.raw_message(row.summary.delivery_id)
-        )
-        if raw is None:
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
-        return raw
+        return await self._mail_bytes.whole(await self._summary(account_id, message_id))
 
     async def attachment(
         self, account_id: AccountId, message_id: MessageId, attachment_id: str
@@ -108,9 +101,13 @@ class ReadInbox:
 
         :raises MessageNotFound: the account has no such message.
         :raises AttachmentNotFound: the message has no such attachment.
+        :raises Overloaded: too many large mails are asked for.
         """
-        raw = await self.raw_message(account_id, message_id)
-        attachment = await self._lane.run(partial(find_attachment, raw, attachment_id))
-        if attachment is None:
-            raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
-        return attachment
+        summary = await self._summary(account_id, message_id)
+        return await self._mail_bytes.attachment(summary, attachment_id)
+
+    async def _summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
+        row = await self._store.find_message(account_id, message_id, self._now())
+        if row is None:
+            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+        return row.summary

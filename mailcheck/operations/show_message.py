@@ -6,14 +6,14 @@ For whoever was given the message: its owner, or somebody with its share link.
 from collections import OrderedDict
 from functools import partial
 
-from mailcheck.checks.content.attachments import Attachment, find_attachment
+from mailcheck.checks.content.attachments import Attachment
 from mailcheck.checks.content.inline_images import find_inline_images
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
-from mailcheck.core.errors import AttachmentNotFound, MessageNotFound
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.ports import ContentStore, Lane
+from mailcheck.operations.mail_bytes import MailBytes
+from mailcheck.operations.ports import Lane
 from mailcheck.operations.sharing_calls import SharedCalls
 
 RECENT_PAGES = 32
@@ -28,8 +28,8 @@ _Key = tuple[DeliveryId, bool]
 class ShowMessage:
     """Makes what a mail holds fit for a browser, away from the reactor."""
 
-    def __init__(self, content_store: ContentStore, lane: Lane) -> None:
-        self._content_store = content_store
+    def __init__(self, mail_bytes: MailBytes, lane: Lane) -> None:
+        self._mail_bytes = mail_bytes
         self._lane = lane
         self._recent: OrderedDict[_Key, SafeHtml] = OrderedDict()
         self._wanted: dict[_Key, StoredMessage] = {}
@@ -53,31 +53,30 @@ class ShowMessage:
         """Give the exact bytes that came after DATA.
 
         :raises MessageNotFound: it has been deleted meanwhile.
+        :raises Overloaded: too many large mails are asked for.
         """
-        raw = await self._content_store.raw_message(message.summary.delivery_id)
-        if raw is None:
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
-        return raw
+        return await self._mail_bytes.whole(message.summary)
 
     async def attachment(self, message: StoredMessage, attachment_id: str) -> Attachment:
         """Give an attachment, decoded.
 
         :raises MessageNotFound: the message has been deleted meanwhile.
         :raises AttachmentNotFound: it has no such attachment.
+        :raises Overloaded: too many large mails are asked for.
         """
-        raw = await self.raw_message(message)
-        attachment = await self._lane.run(partial(find_attachment, raw, attachment_id))
-        if attachment is None:
-            raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
-        return attachment
+        return await self._mail_bytes.attachment(message.summary, attachment_id)
 
     async def _make(self, key: _Key) -> SafeHtml:
         message = self._wanted.pop(key)
         html = message.content.html[: MAX_HTML + 1]
         # The whole mail goes to the lane only where its HTML asks for parts of it.
         has_images = bool(message.content.attachments) and "cid:" in html.lower()
-        raw = await self.raw_message(message) if has_images else b""
-        safe = await self._lane.run(partial(make_safe, html, raw, allows_remote=key[1]))
+        make = partial(make_safe, html, allows_remote=key[1])
+        if has_images:
+            async with self._mail_bytes.in_hand(message.summary) as raw:
+                safe = await self._lane.run(partial(make, raw))
+        else:
+            safe = await self._lane.run(partial(make, b""))
         if len(safe.body) + len(safe.style_sheet) <= RECENT_SIZE:
             self._recent[key] = safe
             if len(self._recent) > RECENT_PAGES:

@@ -1,0 +1,143 @@
+"""Bytes of mails: large ones are in hand a few at a time, small ones as they are asked for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloaded
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import MessageSummary
+from mailcheck.operations.mail_bytes import AT_ONCE, LARGE, OF_ACCOUNT, PATIENCE, MailBytes
+from mailcheck.operations.ports import ContentStore
+from tests.house import House, result_of
+
+RAW = (
+    b"MIME-Version: 1.0\r\nContent-Type: application/pdf; name=a.pdf\r\n"
+    b"Content-Transfer-Encoding: base64\r\n\r\nJVBERg==\r\n"
+)
+
+
+class SlowStore:
+    """A store that gives a mail when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[Deferred[bytes | None]] = []
+
+    def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
+        """Read the bytes, some time."""
+        self.asked.append(Deferred())
+        return self.asked[-1]
+
+
+class SlowLane:
+    """A lane that runs a call when it is told to."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Callable[[], Any], Deferred[Any]]] = []
+
+    def run(self, call: Callable[[], Any]) -> Deferred[Any]:
+        """Run the call, some time."""
+        self.calls.append((call, Deferred()))
+        return self.calls[-1][1]
+
+    def go_on(self) -> None:
+        """Run the next call."""
+        call, result = self.calls.pop(0)
+        result.callback(call())
+
+
+class Desk:
+    """Mails in hand, and how many are asked for."""
+
+    def __init__(self, house: House) -> None:
+        house.receive(raw=RAW)
+        message = house.get("/inbox/messages").json["messages"][0]
+        loading = house.assembly.inbox.read.message(house.account.id, message["id"])
+        self.summary: MessageSummary = result_of(Deferred.fromCoroutine(loading)).summary
+        self.clock, self.store, self.lane = Clock(), SlowStore(), SlowLane()
+        self.mails = MailBytes(cast(ContentStore, self.store), cast(Any, self.lane), self.clock)
+
+    def of(self, owner: str, size: int = LARGE) -> MessageSummary:
+        """Give a message of an account."""
+        return replace(self.summary, account_id=AccountId(owner), size=size)
+
+    def read(self, owner: str, size: int = LARGE) -> Deferred[bytes]:
+        """Ask for a mail."""
+        return Deferred.fromCoroutine(self.mails.whole(self.of(owner, size)))
+
+
+@pytest.fixture
+def desk(house: House) -> Desk:
+    """A desk with nothing on it."""
+    return Desk(house)
+
+
+def test_large_mails_are_in_hand_a_few_at_a_time(desk: Desk) -> None:
+    """Of many large mails that are asked for only some are read; the others follow in turn."""
+    wanted = [desk.read(f"account {number}") for number in range(3 * AT_ONCE)]
+    for number in range(3 * AT_ONCE):
+        assert len(desk.store.asked) == min(number + AT_ONCE, 3 * AT_ONCE)
+        desk.store.asked[number].callback(RAW)
+    assert [result_of(raw) for raw in wanted] == [RAW] * 3 * AT_ONCE
+
+
+def test_one_account_leaves_places_to_others(desk: Desk) -> None:
+    """Who asks for very many large mails has only some in hand, and the next one gets his."""
+    greedy = [desk.read("greedy") for _ in range(20)]
+    assert len(desk.store.asked) == OF_ACCOUNT
+    desk.read("other")
+    assert len(desk.store.asked) == OF_ACCOUNT + 1
+    for one in reversed(greedy):
+        one.addErrback(lambda _: None)
+        one.cancel()
+    desk.read("greedy")
+    assert len(desk.store.asked) == OF_ACCOUNT + 2
+
+
+def test_small_mails_wait_for_nobody(desk: Desk) -> None:
+    """A mail of ordinary size is read at once, however many large ones are asked for."""
+    for _ in range(20):
+        desk.read("greedy")
+    before = len(desk.store.asked)
+    small = [desk.read("greedy", LARGE - 1) for _ in range(20)]
+    for asked in desk.store.asked[before:]:
+        asked.callback(RAW)
+    assert [result_of(raw) for raw in small] == [RAW] * 20
+
+
+def test_who_waits_for_too_long_is_told_to_come_again(desk: Desk) -> None:
+    """A turn that does not come in time is an overload, not a failure."""
+    wanted = [desk.read("greedy") for _ in range(OF_ACCOUNT + 1)]
+    desk.clock.advance(PATIENCE)
+    with pytest.raises(Overloaded):
+        result_of(wanted[-1])
+
+
+def test_a_mail_is_in_hand_until_its_attachment_is_taken_out(desk: Desk) -> None:
+    """Large mails that wait to be taken apart count too, and give their place back after it."""
+    wanted = [
+        Deferred.fromCoroutine(desk.mails.attachment(desk.of("one"), name))
+        for name in ("1", "none", "1", "1")
+    ]
+    for asked in desk.store.asked:
+        asked.callback(RAW)
+    assert len(desk.store.asked) == len(desk.lane.calls) == OF_ACCOUNT
+    for number in range(OF_ACCOUNT):
+        desk.lane.go_on()
+        assert len(desk.store.asked) == OF_ACCOUNT + number + 1
+    assert result_of(wanted[0]).data == b"%PDF"
+    with pytest.raises(AttachmentNotFound):
+        result_of(wanted[1])
+
+
+def test_a_mail_that_has_gone_gives_its_place_back(desk: Desk) -> None:
+    """A mail that was deleted meanwhile is not found, and holds nobody up."""
+    for number in range(2 * OF_ACCOUNT):
+        wanted = desk.read("one")
+        desk.store.asked[number].callback(None)
+        with pytest.raises(MessageNotFound):
+            result_of(wanted)
