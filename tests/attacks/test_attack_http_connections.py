@@ -1,12 +1,14 @@
 """Clients that take all the connections: those who use theirs are served on."""
 
+import resource
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mailcheck.config_options import WebOptions
+from mailcheck.assembly.deployment import connection_limits
+from mailcheck.config_options import Config, WebOptions
 from mailcheck.web.connection import IDLE_TIMEOUT
 from mailcheck.web.turned_away import AT_ONCE, PATIENCE
 from tests.house import House, config_in_memory
@@ -162,3 +164,15 @@ def test_every_connection_that_ends_is_uncounted(build: BuildHouse) -> None:
     assert silent.is_closed
     assert len(house.site.connections) == 0
     assert house.site.connections.count_of_address("127.0.0.1") == 0
+
+
+def test_connections_leave_files_to_the_others() -> None:
+    """Where few files may be open, HTTP takes half of them: store, mail and DNS need some too."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = min(1_000, before[0])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
+    try:
+        assert connection_limits(Config()).in_all == few // 2
+        assert connection_limits(replace(Config(), web=WebOptions(max_connections=7))).in_all == 7
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
