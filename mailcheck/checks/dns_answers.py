@@ -2,10 +2,14 @@
 
 A check never asks: it reads the answers it has and names the questions it
 still needs (`Answers`), the operation asks them all at once and runs it again.
+
+Questions and answers are named tuples: a check makes and looks up hundreds,
+several times each, and as dataclasses they took a tenth of all its time.
 """
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from dns.rdata import Rdata
 
@@ -34,8 +38,7 @@ class DnsStatus(Enum):
         return self in (DnsStatus.FOUND, DnsStatus.NODATA, DnsStatus.NXDOMAIN)
 
 
-@dataclass(frozen=True, slots=True)
-class DnsQuestion:
+class DnsQuestion(NamedTuple):
     """One question: ``name`` in lower-case A-labels, no trailing dot; ``rdtype`` like ``TXT``.
 
     A backslash escapes as in zone files (RFC 1035 5.1), as in names that
@@ -46,8 +49,7 @@ class DnsQuestion:
     rdtype: str
 
 
-@dataclass(frozen=True, slots=True)
-class DnsAnswer:
+class DnsAnswer(NamedTuple):
     """The answer to one question.
 
     ``records`` are of the asked type only; ``canonical_name`` is where CNAMEs

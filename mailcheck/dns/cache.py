@@ -5,7 +5,7 @@ no longer than the limits here. What could not be found out is never kept.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
@@ -54,7 +54,7 @@ class AnswerCache:
             self._drop(question)
             return None
         self._entries.move_to_end(question)
-        return replace(entry.answer, ttl=-int(-left // 1))
+        return entry.answer._replace(ttl=-int(-left // 1))
 
     def put(self, answer: DnsAnswer, now: float) -> None:
         """Remember an answer, if it is one and may be remembered."""
