@@ -51,6 +51,7 @@ from mailcheck.operations.inbox_feeds import InboxFeeds
 from mailcheck.operations.keep_accounts import KeepAccounts
 from mailcheck.operations.load_message import MessageLoader
 from mailcheck.operations.mail_bytes import MailBytes
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import Now
 from mailcheck.operations.read_inbox import ReadInbox
 from mailcheck.operations.receive_mail import ReceiveMail
@@ -100,6 +101,7 @@ class Assembly:
             config, scoring_settings(config), reactor, lanes.analysis, lambda: self.checks
         )
         self._build_operations()
+        self._build_receiver()
         resolvers = open_resolvers(config, reactor, random_bytes)
         outside = Probes(config, reactor, resolvers.plain)
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
@@ -115,27 +117,22 @@ class Assembly:
         self._account_store = SqlAccountStore(self.engine)
 
     def _build_accounts(self) -> None:
-        limits, now, random_bytes = self.config.limits, self.now, self._random_bytes
+        config, now, random_bytes = self.config, self.now, self._random_bytes
         self.accounts = KeepAccounts(self._account_store, now, random_bytes)
         self._meter = RequestMeter(LocalRateCounters(), now)
+        lane, accounts, meter = self._lanes.passwords, self.accounts, self._meter
         self.dashboard = DashboardAssembly(
-            self.config,
-            self.engine,
-            self._lanes.passwords,
-            self.accounts,
-            self._meter,
-            now,
-            random_bytes,
+            config, self.engine, lane, accounts, meter, now, random_bytes
         )
         self.authenticator = Authenticator(
             self._account_store,
-            RequestLimits(limits.requests_per_minute, limits.requests_per_day),
+            RequestLimits(config.limits.requests_per_minute, config.limits.requests_per_day),
             now,
         )
 
     def _build_operations(self) -> None:
-        config, store = self.config, self._mail_store
-        now, random_bytes = self.now, self._random_bytes
+        config, store, analyse = self.config, self._mail_store, self.scoring.analyse
+        now, random_bytes, reactor = self.now, self._random_bytes, self._reactor
         self.wake_ups = LocalWakeUps()
         self.feeds = InboxFeeds(store, now)
         self.wake_ups.listen(self.feeds.hear)
@@ -144,11 +141,12 @@ class Assembly:
             self._lanes.content,
             lambda content: self.checks.selectors.learn(content.header_list),
         )
-        self.derivation = Derivation(contents, self._content_store, self._reactor)
+        traffic = self._traffic = MailTraffic(reactor)
+        self.derivation = Derivation(contents, self._content_store, traffic, reactor)
         loader = MessageLoader(store, contents, now)
         slots = WaitSlots(config.limits.waits_per_key)
         self.tests = DeliverabilityAssembly(
-            config, self.engine, slots, self.scoring.analyse, self._reactor, random_bytes
+            config, self.engine, slots, analyse, traffic, reactor, random_bytes
         )
         self.inbox = InboxOperations(
             read=ReadInbox(store, contents, loader, self._mail_bytes, now),
@@ -163,15 +161,18 @@ class Assembly:
                 self._reactor,
             ),
         )
+
+    def _build_receiver(self) -> None:
         self.receiver = ReceiveMail(
-            store,
+            self._mail_store,
             self.authenticator,
             self.wake_ups,
+            self._traffic,
             self.derivation.want,
             self.tests.mail,
-            receive_settings(config, self.retention),
-            now,
-            random_bytes,
+            receive_settings(self.config, self.retention),
+            self.now,
+            self._random_bytes,
         )
 
     def site(self) -> Any:

@@ -17,6 +17,7 @@ from mailcheck.operations.deliverability_feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability_ports import Analyse
 from mailcheck.operations.find_test import FindTest
 from mailcheck.operations.generate_test import GenerateTest
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.receive_for_tests import ReceiveForTests
 from mailcheck.operations.recheck_test import RecheckTest
 from mailcheck.operations.run_test_checks import RENEWAL, RunTestChecks
@@ -43,6 +44,7 @@ class DeliverabilityAssembly:
         engine: Engine,
         slots: WaitSlots,
         analyse: Analyse,
+        traffic: MailTraffic,
         reactor: Any,
         random_bytes: RandomBytes,
     ) -> None:
@@ -58,7 +60,7 @@ class DeliverabilityAssembly:
         self.wake_ups = LocalDeliverabilityWakeUps()
         self.wake_ups.listen(self.feeds.hear)
         self.runner = RunTestChecks(
-            self.store, lambda mail: self.analyse(mail), self.wake_ups, HOLDER, reactor
+            self.store, lambda mail: self.analyse(mail), self.wake_ups, traffic, HOLDER, reactor
         )
         look = self.runner.look
         find = FindTest(self.store, now)

@@ -15,13 +15,11 @@ from twisted.logger import Logger
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.operations.contents import Contents
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import ContentStore
 
 REST_SHARE = 3.0
 """Seconds of rest for each second of work: a quarter of one core at most."""
-
-QUIET = 0.05
-"""Seconds without new mail after which the machine counts as idle."""
 
 LONGEST_PUT_OFF = 5.0
 """Seconds for which a burst of mail puts the work off; after that it goes on beside it."""
@@ -35,24 +33,21 @@ class Derivation(Service):
 
     _log = Logger()
 
-    def __init__(self, contents: Contents, store: ContentStore, clock: IReactorTime) -> None:
+    def __init__(
+        self, contents: Contents, store: ContentStore, traffic: MailTraffic, clock: IReactorTime
+    ) -> None:
         self._contents = contents
         self._store = store
+        self._traffic = traffic
         self._clock = clock
         self._queue: deque[DeliveryId] = deque()
         self._is_working = False
-        self._newest_at = 0.0
-        self._burst_began_at = 0.0
         self._work: Deferred[None] = succeed(None)
 
     def want(self, delivery_id: DeliveryId) -> None:
         """Take note of a delivery that has just been stored."""
         if len(self._queue) < MAX_QUEUE:
             self._queue.append(delivery_id)
-        now = self._clock.seconds()
-        if now >= self._newest_at + QUIET:
-            self._burst_began_at = now
-        self._newest_at = now
         self._start_work()
 
     def startService(self) -> None:
@@ -96,10 +91,8 @@ class Derivation(Service):
 
     async def _until_quiet(self) -> None:
         """Leave the machine to a burst of mail: what counts for its senders is the 250."""
-        while (now := self._clock.seconds()) < min(
-            self._newest_at + QUIET, self._burst_began_at + LONGEST_PUT_OFF
-        ):
-            await deferLater(self._clock, self._newest_at + QUIET - now)
+        while (pause := self._traffic.seconds_until_quiet(LONGEST_PUT_OFF)) > 0:
+            await deferLater(self._clock, pause)
 
     async def _derive(self, delivery_id: DeliveryId) -> None:
         try:

@@ -33,6 +33,7 @@ from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
 from mailcheck.core.subaddresses import INBOX_PREFIX, split_subaddress
 from mailcheck.operations.authenticate import Authenticator
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
 from mailcheck.operations.receive_for_tests import ReceiveForTests
 from mailcheck.operations.recent import Recent
@@ -68,6 +69,7 @@ class ReceiveMail:
         store: DeliveryStore,
         authenticator: Authenticator,
         wake_ups: WakeUps,
+        traffic: MailTraffic,
         when_stored: Callable[[DeliveryId], None],
         tests: ReceiveForTests,
         settings: ReceiveSettings,
@@ -77,6 +79,7 @@ class ReceiveMail:
         self._store = store
         self._authenticator = authenticator
         self._wake_ups = wake_ups
+        self._traffic = traffic
         self._when_stored = when_stored
         self._tests = tests
         self._settings = settings
@@ -217,6 +220,7 @@ class ReceiveMail:
         for account_id in accounts:
             self._wake_ups.publish(account_id)
         if accounts:
+            self._traffic.note()
             self._when_stored(delivery.id)
         self._tests.announce(delivery)
         return delivery.id

@@ -9,9 +9,10 @@ from mailcheck.assembly.daemon import Lanes
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
-from mailcheck.daemon.derivation import LONGEST_PUT_OFF, QUIET, REST_SHARE, Derivation
+from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.contents import Contents
+from mailcheck.operations.mail_traffic import QUIET, MailTraffic
 from mailcheck.storage.engine import Transaction, for_each
 from tests.house import House, config_in_memory, result_of
 from tests.storage.held_lane import HeldLane
@@ -134,7 +135,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
 
     store = shop.assembly._content_store
     contents = Breaking(store, DirectLane(), lambda content: None)
-    derivation = Derivation(contents, store, shop.clock)
+    derivation = Derivation(contents, store, MailTraffic(shop.clock), shop.clock)
     derivation.startService()
     shop.rest(1)
     assert shop.underived() == [broken]

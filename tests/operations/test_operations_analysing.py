@@ -20,7 +20,15 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.operations.deliverability_ports import Lease
-from mailcheck.operations.run_test_checks import AT_ONCE, DEADLINE, LEASE, RENEWAL, RunTestChecks
+from mailcheck.operations.mail_traffic import MailTraffic
+from mailcheck.operations.run_test_checks import (
+    AT_ONCE,
+    DEADLINE,
+    LEASE,
+    PACE,
+    RENEWAL,
+    RunTestChecks,
+)
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, mail, result_of, run
@@ -69,7 +77,12 @@ class Work:
     def another_daemon(self, analyst: Analyst) -> RunTestChecks:
         """Start a second daemon's analyses on the same store."""
         runner = RunTestChecks(
-            self.tests.store, analyst, LocalDeliverabilityWakeUps(), "other", self.house.clock
+            self.tests.store,
+            analyst,
+            LocalDeliverabilityWakeUps(),
+            MailTraffic(self.house.clock),
+            "other",
+            self.house.clock,
         )
         run(runner.start())
         self.other.append(runner)
@@ -113,6 +126,61 @@ def test_from_mail_to_report(work: Work) -> None:
     assert work.state(test) is State.COMPLETED
     assert work.found(test).report == REPORT
     assert work.runner.count() == 0
+
+
+def test_mail_goes_first(work: Work) -> None:
+    """While inbox mail comes in analyses begin one by one, each a while after the last."""
+    house = work.house
+    house.receive()
+    tests = [work.received(f"{number}") for number in range(3)]
+    assert len(work.analyst.mails) == 1
+    house.clock.advance(PACE / 2)
+    assert len(work.analyst.mails) == 1
+    house.receive()
+    house.clock.advance(PACE / 2)
+    assert len(work.analyst.mails) == 2
+    house.clock.advance(PACE)
+    assert len(work.analyst.mails) == 3
+    for _ in tests:
+        work.analyst.report()
+    assert {work.state(test) for test in tests} == {State.COMPLETED}
+
+
+def test_no_pause_without_mail(work: Work) -> None:
+    """Without inbox mail nothing waits, also not for the turns of those that had to."""
+    work.house.receive()
+    for number in range(3):
+        work.received(f"{number}")
+    assert len(work.analyst.mails) == 1
+    work.house.clock.advance(PACE)
+    assert len(work.analyst.mails) == 2
+    work.received("3")
+    assert len(work.analyst.mails) == 3
+
+
+def test_a_clock_set_back_in_a_burst(work: Work) -> None:
+    """A clock that was set back does not keep analyses waiting for their turns."""
+    work.house.receive()
+    work.received("0")
+    work.house.clock.rightNow -= 3_600
+    work.house.receive()
+    work.received("1")
+    work.house.clock.advance(AT_ONCE * PACE)
+    assert len(work.analyst.mails) == 2
+
+
+def test_stopping_before_its_turn(work: Work) -> None:
+    """An analysis that waits for its turn when the daemon stops is taken up by the next one."""
+    work.house.receive()
+    tests = [work.received(f"{number}") for number in range(2)]
+    run(work.runner.stop())
+    assert {work.state(test) for test in tests} == {State.PROCESSING}
+    work.analyst.pending.clear()  # it was cancelled
+    run(work.runner.start())
+    work.house.clock.advance(AT_ONCE * PACE)
+    for _ in tests:
+        work.analyst.report()
+    assert {work.state(test) for test in tests} == {State.COMPLETED}
 
 
 def test_bound(work: Work) -> None:
@@ -358,7 +426,12 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
     store: Any = BrokenStore(idle.tests.store, broken)
     analyst = Analyst()
     runner = RunTestChecks(
-        store, analyst, LocalDeliverabilityWakeUps(), "another", idle.house.clock
+        store,
+        analyst,
+        LocalDeliverabilityWakeUps(),
+        MailTraffic(idle.house.clock),
+        "another",
+        idle.house.clock,
     )
     run(runner.start())
     if broken == "fail_attempt":
