@@ -1,6 +1,5 @@
 """A deliverability test in a real browser: from the address to the shared report."""
 
-import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -24,9 +23,6 @@ HOSTILE = (
     "<script>alert(4)</script><a href='javascript:alert(5)'>x</a>"
     f"<a href='https://evil.test/?q={MARKUP}'>https://bank.test/</a><img src=https://evil.test/p.gif>"
 ).encode()
-
-REPORT_WITHIN = 5.0
-"""Seconds from the mail to its report: all that is asked answers at once here."""
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +64,7 @@ def test_from_the_address_to_the_shared_report(
     visitor.require_accessible()
     page.evaluate("window.isSamePage = true")
     world.send(address, MAIL)
-    sent_at = time.monotonic()
     page.locator("#costs-title").wait_for()
-    assert time.monotonic() - sent_at < REPORT_WITHIN
     assert page.evaluate("window.isSamePage"), "there was a reload"
     expect(page.get_by_role("heading", level=1)).to_have_text("Your invoice")
     expect(page).to_have_title("7.2 of 10: Your invoice - mailcheck")

@@ -1,6 +1,5 @@
 """The inbox, its messages and shared mail in a real browser, as a person uses them."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,6 @@ from tests.browser.people import Person, sign_up
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
 from tests.servers.daemon import Daemon, running_daemon
-
-LIVE_WITHIN = 1.0
-"""Seconds; `benchmarks/dashboard_pages.py` measures what it really takes."""
 
 
 def open_inbox(watched: Watched, query: str = "") -> None:
@@ -39,10 +35,8 @@ def test_mail_appears_live_and_can_be_read_shared_and_deleted(
     page = watched.page
     open_inbox(watched)
     person.get_mail(mail("Confirm it"), "signup")
-    sent_at = time.monotonic()
     row = page.get_by_role("link", name="Confirm it")
     row.wait_for()
-    assert time.monotonic() - sent_at < LIVE_WITHIN
     expect(page.locator("#mails")).to_contain_text("+signup")
     expect(page.locator("#mails")).to_contain_text("482913")
     watched.require_accessible()
