@@ -141,7 +141,9 @@ class AuthenticateMessage:
         if origin.judged_address is None and not _count_signatures(message):
             return self._keep(key, authenticate_nothing(origin))
         self._wanted[key] = message
-        return await self._judging.call(key)
+        judging = self._judging.call(key)
+        self._wanted.pop(key, None)  # still there where somebody else had begun
+        return await judging
 
     def _origin(self, message: StoredMessage) -> Origin:
         session, allow_private = message.session, self._settings.allow_private

@@ -1,6 +1,9 @@
 """What SPF, DKIM and DMARC say about a message of the inbox: asked once, within two seconds."""
 
+import gc
+from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from twisted.internet.defer import Deferred
@@ -31,6 +34,10 @@ from tests.operations.scored_mails import MAIL, received, zone_with
 from tests.web.lanes import FaultyLane
 
 SIGNED = RSA.sign(MAIL)
+
+
+class _Text(str):
+    """A text that can be seen to be forgotten."""
 
 
 class Mails:
@@ -175,6 +182,23 @@ def test_it_is_asked_once() -> None:
     asked = len(desk.zone.asked)
     assert desk.of(desk.message()) is known
     assert len(desk.zone.asked) == asked
+
+
+def test_who_asks_meanwhile_leaves_no_message_behind() -> None:
+    """Of a message that two read at the same time nothing but the results is kept."""
+    desk = Desk(zone_with(silent=["sender.example"]))
+    kept: WeakSet[_Text] = WeakSet()
+    asked = []
+    for reader in ("first", "second"):
+        message, text = desk.message(), _Text(reader)
+        kept.add(text)
+        asked.append(desk.ask(replace(message, content=replace(message.content, text=text))))
+        del message, text
+    desk.clock.advance(2)
+    assert all(one.called for one in asked)
+    del asked
+    gc.collect()
+    assert not kept
 
 
 def test_what_does_not_answer_is_not_known_and_kept_briefly() -> None:
