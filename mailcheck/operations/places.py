@@ -29,6 +29,7 @@ class Places(Generic[Owner]):
         self._waiting = waiting
         self._taken: Counter[Owner] = Counter()
         self._queue: deque[tuple[Owner, Deferred[None]]] = deque()
+        self._is_calling = False
 
     async def take(self, owner: Owner, patience: float) -> None:
         """Take a place, within ``patience`` seconds; the caller must `give_back`.
@@ -55,13 +56,24 @@ class Places(Generic[Owner]):
         self._taken[owner] -= 1
         if not self._taken[owner]:
             del self._taken[owner]
-        for waiting in self._queue:
-            next_owner, turn = waiting
-            if self._may_take(next_owner):
-                self._queue.remove(waiting)
-                self._taken[next_owner] += 1
+        if self._is_calling:
+            return  # by one who was done at once: whoever called him calls the next, too
+        self._is_calling = True
+        try:
+            while (turn := self._next_turn()) is not None:
                 turn.callback(None)
-                return
+        finally:
+            self._is_calling = False
+
+    def _next_turn(self) -> Deferred[None] | None:
+        """Take the place of the first one in the queue who may have one."""
+        for waiting in self._queue:
+            owner, turn = waiting
+            if self._may_take(owner):
+                self._queue.remove(waiting)
+                self._taken[owner] += 1
+                return turn
+        return None
 
     def _may_take(self, owner: Owner) -> bool:
         return self._taken.total() < self._at_once and self._taken[owner] < self._of_one

@@ -107,6 +107,26 @@ def test_who_goes_while_he_waits() -> None:
     assert (room.inside, room.turned_away) == (["c"], ["b"])
 
 
+def test_a_long_queue_of_those_who_are_done_at_once() -> None:
+    """Hundreds who wait, and have nothing to do when their turn comes, get through in order."""
+    room = Room(at_once=1, waiting=500)
+    room.come("first")
+    done: list[int] = []
+
+    async def come_and_go(number: int) -> None:
+        await room.places.take("a", 1.0)
+        room.places.give_back("a")
+        done.append(number)
+
+    for number in range(500):
+        Deferred.fromCoroutine(come_and_go(number))
+    room.go("first")
+    assert done == list(range(500))
+    room.come("last")
+    assert room.inside == ["last"]
+    assert not room.clock.getDelayedCalls()
+
+
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))
 def test_bounds_hold_and_no_place_is_lost(steps: list[tuple[str, bool]]) -> None:
     """Whatever the order, no bound is passed, and nobody waits for a place that is free."""
