@@ -52,6 +52,7 @@ class Browser:
         connection.send(request(path, *lines, method=method) + body)
         answer, rest = read_answer(connection.received(), method)
         assert rest == b""
+        connection.hang_up()
         self._keep_cookie(answer)
         if answer.headers["content-type"].startswith("text/html") and method != "HEAD":
             self.page = judge_page(answer)

@@ -39,7 +39,9 @@ def fetch(browser: Browser, path: str, *fields: str) -> Answer:
     cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
     lines = [*fields, f"Cookie: {cookies}"] if cookies else [*fields]
     connection.send(request(path, "Accept: text/html", *lines))
-    return read_answer(connection.received(), "GET")[0]
+    received = connection.received()
+    connection.hang_up()
+    return read_answer(received, "GET")[0]
 
 
 def html_mail(html: str, subject: str = "Welcome") -> bytes:
