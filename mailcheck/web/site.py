@@ -16,12 +16,11 @@ from mailcheck.web.connection import IDLE_TIMEOUT, WebConnection
 from mailcheck.web.connections import ConnectionLimits, Connections
 from mailcheck.web.paced_requests import PacedRequest
 from mailcheck.web.sending import AnswerRoom
-from mailcheck.web.turned_away import AT_ONCE, TurnedAway
+from mailcheck.web.turned_away import AT_ONCE, HungUp, TurnedAway
 from mailcheck.wire.urls import API_PATH, MCP_PATH
 
 OPEN_PAGES = (b"healthz", b"readyz", b"clients")
 """First segments of what programs ask for without a key."""
-
 
 MINUTE = 60
 """Seconds between two lines in the log that say the same."""
@@ -95,7 +94,7 @@ class BoundedSite(Site):
         return WebConnection(self.connections)
 
     def buildProtocol(self, addr: IAddress | None) -> Any:
-        """Make a connection; or what turns its client away; or nothing: it is hung up on."""
+        """Make a connection, or what turns its client away."""
         connection = super().buildProtocol(addr)
         if self.connections.admit(connection, getattr(addr, "host", None) or LOCAL_PEER):
             return connection
@@ -108,10 +107,10 @@ class BoundedSite(Site):
     def log(self, request: HttpRequest) -> None:
         """Write nothing."""
 
-    def _turn_away(self) -> Protocol | None:
+    def _turn_away(self) -> Protocol:
         self._warn()
         if self._turned_away >= AT_ONCE:
-            return None
+            return HungUp()
         self._turned_away += 1
         return TurnedAway(self._clock, self._forget_turned_away)
 

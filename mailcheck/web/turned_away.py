@@ -47,6 +47,16 @@ class TurnedAway(Protocol):
         self._on_end()
 
 
+class HungUp(Protocol):
+    """Ends at once; where Twisted is given no protocol, a TLS connection would stay open."""
+
+    transport: Any
+
+    def connectionMade(self) -> None:
+        """Hang up."""
+        self.transport.abortConnection()
+
+
 def _answer() -> bytes:
     reply = error_reply(
         503,

@@ -6,6 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
+from twisted.internet.ssl import CertificateOptions
+from twisted.internet.testing import StringTransport
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.python.failure import Failure
 
 from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config_options import Config, WebOptions
@@ -146,6 +152,21 @@ def test_those_turned_away_are_few(build: BuildHouse) -> None:
     require_turned_away(RawHttp(house, "203.0.113.7"))
     wait.hang_up()
     assert not house.clock.getDelayedCalls()
+
+
+def test_those_turned_away_are_few_over_tls_too(build: BuildHouse) -> None:
+    """A TLS connection beyond those that are told why is closed like any other."""
+    house = build(max_connections=1)
+    wait = park(house)
+    silent = [RawHttp(house, "203.0.113.7") for _ in range(AT_ONCE)]
+    factory = TLSMemoryBIOFactory(CertificateOptions(), False, house.site)
+    protocol = factory.buildProtocol(IPv4Address("TCP", "203.0.113.7", 40_000))
+    transport = StringTransport()
+    protocol.makeConnection(transport)
+    assert transport.disconnecting
+    protocol.connectionLost(Failure(ConnectionDone()))
+    for connection in (wait, *silent):
+        connection.hang_up()
 
 
 def test_every_connection_that_ends_is_uncounted(build: BuildHouse) -> None:

@@ -35,10 +35,8 @@ class RawHttp:
         self.transport: Any = transport(peerAddress=address)
         self.is_closed = False
         self._held = b""
-        if self._protocol is None:
-            self.hang_up()
-        else:
-            self._protocol.makeConnection(self.transport)
+        self._protocol.makeConnection(self.transport)
+        self._close_if_asked()
 
     def send(self, data: bytes) -> None:
         """Send bytes; what the server does not read yet is held back."""
@@ -89,8 +87,7 @@ class RawHttp:
         # A real transport tells its protocol in a later turn of the reactor.
         if self.transport.disconnecting and not self.is_closed:
             self.is_closed = True
-            if self._protocol is not None:
-                self._protocol.connectionLost(Failure(ConnectionDone()))
+            self._protocol.connectionLost(Failure(ConnectionDone()))
 
 
 def request(path: str, *headers: str, method: str = "GET") -> bytes:
