@@ -20,6 +20,8 @@ from tests.house import Pending, run
 from tests.operations.scored_mails import received, score, scorer
 from tests.web.scored_house import ScoredHouse
 
+pytestmark = pytest.mark.attack
+
 LIST_QUESTIONS = 2 * (20 + 12 * MAX_NAMES)
 """Of one mail: is it listed, and where it is, why."""
 
