@@ -138,6 +138,7 @@ class Assembly:
         self.wake_ups.listen(self.feeds.hear)
         contents = Contents(
             self._content_store,
+            self._mail_bytes,
             self._lanes.content,
             lambda content: self.checks.selectors.learn(content.header_list),
         )

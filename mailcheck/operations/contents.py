@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 
 from twisted.internet.defer import CancelledError
@@ -11,8 +12,10 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
-from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.errors import ExpectedFailure, WorkerDied
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import MessageSummary
+from mailcheck.operations.mail_bytes import MailBytes
 from mailcheck.operations.ports import ContentStore, Lane
 from mailcheck.operations.sharing_calls import SharedCalls
 
@@ -22,6 +25,9 @@ RECENT_CONTENTS = 64
 RECENT_SIZE = 262_144
 """Characters over which a content is not kept in memory."""
 
+PATIENCE = 300.0
+"""Seconds that a large mail waits for its turn: what is derived then is kept for the next reader,
+also where the one who asked has given up."""
 
 ATTEMPTS = 3
 """Times a mail is tried: a worker that died may have died of the one before it."""
@@ -41,6 +47,15 @@ UNREADABLE = MessageContent(
 the others of its list."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A delivery, the same one whoever wants it; the turn it waits for is that of the first."""
+
+    delivery_id: DeliveryId
+    size: int = field(default=0, compare=False)
+    account_id: AccountId = field(default=AccountId(""), compare=False)
+
+
 class Contents:
     """Gives the content of a delivery; whoever comes first has it derived.
 
@@ -50,36 +65,51 @@ class Contents:
     _log = Logger()
 
     def __init__(
-        self, store: ContentStore, lane: Lane, learn: Callable[[MessageContent], None]
+        self,
+        store: ContentStore,
+        mail_bytes: MailBytes,
+        lane: Lane,
+        learn: Callable[[MessageContent], None],
     ) -> None:
         self._store = store
+        self._mail_bytes = mail_bytes
         self._lane = lane
         self._learn = learn
         self._recent: OrderedDict[DeliveryId, MessageContent] = OrderedDict()
-        self._loading: SharedCalls[DeliveryId, MessageContent] = SharedCalls(self._load)
+        self._loading: SharedCalls[_Wanted, MessageContent] = SharedCalls(self._load)
+
+    async def of_message(self, message: MessageSummary) -> MessageContent:
+        """Give what a message contains; a large one waits for its turn among those of all readers.
+
+        :raises MessageNotFound: it has gone meanwhile.
+        :raises Overloaded: its turn did not come.
+        """
+        return await self._of(_Wanted(message.delivery_id, message.size, message.account_id))
 
     async def of(self, delivery_id: DeliveryId) -> MessageContent:
-        """Give what a delivery contains.
+        """Give what a delivery contains, for who asks for one after the other: no turn is needed.
 
         :raises MessageNotFound: the delivery has gone meanwhile.
         """
-        content = self._recent.get(delivery_id)
+        return await self._of(_Wanted(delivery_id))
+
+    async def _of(self, wanted: _Wanted) -> MessageContent:
+        content = self._recent.get(wanted.delivery_id)
         if content is None:
-            content = await self._loading.call(delivery_id)
+            content = await self._loading.call(wanted)
         return content
 
-    async def _load(self, delivery_id: DeliveryId) -> MessageContent:
+    async def _load(self, wanted: _Wanted) -> MessageContent:
+        delivery_id = wanted.delivery_id
         content = await self._store.find_content(delivery_id)
         if content is None:
-            content = await self._derive(delivery_id)
+            async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
+                content = await self._derive(delivery_id, raw_message)
         self._learn(content)
         self._remember(delivery_id, content)
         return content
 
-    async def _derive(self, delivery_id: DeliveryId) -> MessageContent:
-        raw_message = await self._store.raw_message(delivery_id)
-        if raw_message is None:
-            raise MessageNotFound("the message has been deleted")
+    async def _derive(self, delivery_id: DeliveryId, raw_message: bytes) -> MessageContent:
         try:
             content = await self._take_apart(raw_message)
         except ExpectedFailure as failure:

@@ -31,7 +31,7 @@ class MessageLoader:
 
         :raises MessageNotFound: it has been deleted meanwhile.
         """
-        content = await self._contents.of(row.summary.delivery_id)
+        content = await self._contents.of_message(row.summary)
         return StoredMessage(row.summary, row.envelope_sender, row.session, content)
 
     async def _load(self, key: tuple[AccountId, MessageId]) -> StoredMessage:

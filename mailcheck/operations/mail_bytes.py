@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Protocol
 
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.content.attachments import Attachment, find_attachment
 from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloaded
-from mailcheck.core.identifiers import AccountId
+from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import ContentStore, Lane
@@ -29,6 +30,22 @@ PATIENCE = 20.0
 """Seconds that they wait; programs give up after thirty."""
 
 
+class Mail(Protocol):
+    """What a turn depends on; a `MessageSummary` is one."""
+
+    @property
+    def delivery_id(self) -> DeliveryId:
+        """Name its bytes."""
+
+    @property
+    def size(self) -> int:
+        """Say how many they are."""
+
+    @property
+    def account_id(self) -> AccountId:
+        """Name who has the turn."""
+
+
 class MailBytes:
     """Reads mails, and parts of them."""
 
@@ -40,22 +57,24 @@ class MailBytes:
         )
 
     @asynccontextmanager
-    async def in_hand(self, summary: MessageSummary) -> AsyncIterator[bytes]:
+    async def in_hand(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[bytes]:
         """Give the exact bytes that came after DATA, for the time that they are worked on.
+
+        A large mail waits for its turn, at most ``patience`` seconds.
 
         :raises MessageNotFound: the message has been deleted meanwhile.
         :raises Overloaded: too many large mails are asked for.
         """
-        is_large, owner = summary.size >= LARGE, summary.account_id
+        is_large, owner = mail.size >= LARGE, mail.account_id
         if is_large:
             try:
-                await self._places.take(owner, PATIENCE)
+                await self._places.take(owner, patience)
             except NoPlace:
                 raise Overloaded(
                     "too many large mails are being read: try again in a moment"
                 ) from None
         try:
-            raw = await self._store.raw_message(summary.delivery_id)
+            raw = await self._store.raw_message(mail.delivery_id)
             if raw is None:
                 raise MessageNotFound("there is no such message: never there, deleted, or expired")
             yield raw

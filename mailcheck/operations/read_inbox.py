@@ -70,7 +70,7 @@ class ReadInbox:
         for summary, extracted in found.entries:
             if extracted is None:
                 try:
-                    extracted = (await self._contents.of(summary.delivery_id)).extracted
+                    extracted = (await self._contents.of_message(summary)).extracted
                 except MessageNotFound:
                     continue  # deleted since the page was read
             messages.append(ListedMessage(summary, extracted))

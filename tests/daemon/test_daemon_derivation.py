@@ -134,7 +134,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
             return await super().of(delivery_id)
 
     store = shop.assembly._content_store
-    contents = Breaking(store, DirectLane(), lambda content: None)
+    contents = Breaking(store, shop.assembly._mail_bytes, DirectLane(), lambda content: None)
     derivation = Derivation(contents, store, MailTraffic(shop.clock), shop.clock)
     derivation.startService()
     shop.rest(1)

@@ -27,6 +27,7 @@ from mailcheck.core.share_links import format_share_token
 from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
 from mailcheck.operations.delete_messages import BATCH
+from mailcheck.operations.mail_bytes import LARGE, OF_ACCOUNT
 from mailcheck.operations.read_inbox import OVERVIEW_TAGS, MessageList
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.storage.deliveries import delivery
@@ -178,6 +179,26 @@ class TestContents:
         run(room.assembly.inbox.delete.matching(room.account.id, ANY))
         with pytest.raises(MessageNotFound):
             run(room.assembly.derivation._contents.of(delivery_id))
+
+    def test_large_mails_take_turns(self, room: ReadingRoom) -> None:
+        """Of many large mails that are read only some are in memory; a small one waits for none."""
+        for number in range(3 * OF_ACCOUNT):
+            room.receive(raw=mail(body=f"Your code is 48291{number}" + "\r\n" * LARGE))
+        read = room.assembly.inbox.read.message
+        page = result_of(room.assembly._mail_store.page(room.account.id, ANY, NEVER, 10, 0))
+        room.content.hold_calls()
+        large = [
+            Deferred.fromCoroutine(read(room.account.id, summary.id)) for summary, _ in page.entries
+        ]
+        assert room.content.calls == OF_ACCOUNT
+        room.receive()
+        small = Deferred.fromCoroutine(read(room.account.id, room.newest().id))
+        room.content.held.pop()()
+        assert result_of(small).content.codes == ("482913",)
+        assert room.content.calls == OF_ACCOUNT + 1
+        room.content.let_go()
+        codes = [result_of(one).content.codes[0] for one in large]
+        assert codes == [f"48291{number}" for number in reversed(range(3 * OF_ACCOUNT))]
 
     def test_what_can_not_be_saved(self, room: ReadingRoom) -> None:
         """A content that can't be saved is given all the same: it can be derived again."""
