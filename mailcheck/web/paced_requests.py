@@ -29,9 +29,9 @@ class PacedRequest(BoundedRequest):
         self._room = room
         self._addresses = addresses
 
-    def has_room_for(self, body: bytes) -> bool:
-        """Tell whether an answer can be held until its client has read it."""
-        return len(body) <= PIECE or self._room.has_room_for(body, self._client())
+    def make_room_for(self, body: bytes) -> bool:
+        """Tell whether an answer can be held until its client has read it; others may be ended."""
+        return len(body) <= PIECE or self._room.make_room_for(body, self._client())
 
     def write(self, data: bytes) -> None:
         """Send a part of the answer, as fast as the client reads it."""
@@ -66,7 +66,7 @@ class PacedRequest(BoundedRequest):
     def _pace(self, data: bytes) -> None:
         channel: WebConnection = self.channel
         if len(data) > PIECE:
-            self._let_go = self._room.hold(data, self._client())
+            self._let_go = self._room.hold(data, self._client(), channel.hang_up)
         self._body = PacedBody(
             super().write, channel.watch_reader, self._end_body, is_paused=channel.is_full
         )

@@ -48,7 +48,7 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
 
     It is 503 instead where too much that was sent earlier has not been read.
     """
-    if isinstance(request, PacedRequest) and not request.has_room_for(reply.body):
+    if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
         reply = _unread_reply()
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders

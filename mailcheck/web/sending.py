@@ -38,6 +38,14 @@ class _Held:
             self.size -= len(body)
 
 
+class _HeldOfClient(_Held):
+    """Those of one client, and how to end each, the oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.endings: dict[object, Callable[[], None]] = {}
+
+
 class AnswerRoom:
     """Memory for answers that their clients have not read yet.
 
@@ -48,33 +56,54 @@ class AnswerRoom:
         self._in_all = in_all
         self._of_client = of_client
         self._held = _Held()
-        self._clients: dict[str, _Held] = {}
+        self._clients: dict[str, _HeldOfClient] = {}
 
     @property
     def held(self) -> int:
         """Say how many bytes are held."""
         return self._held.size
 
-    def has_room_for(self, body: bytes, client: str) -> bool:
-        """Tell whether one more answer to a client can be held."""
-        of_client = self._clients.get(client, _Held())
-        return all(
-            not held.size or held.size_with(body) <= limit
-            for held, limit in ((self._held, self._in_all), (of_client, self._of_client))
-        )
+    def make_room_for(self, body: bytes, client: str) -> bool:
+        """Tell whether one more answer to a client can be held.
 
-    def hold(self, body: bytes, client: str) -> Callable[[], None]:
-        """Count an answer from now on; gives what is called when it is held no longer."""
-        of_client = self._clients.setdefault(client, _Held())
+        When all room is taken, whoever holds most of it loses his oldest
+        answers, as long as he holds more than this client would: a few who
+        read slowly keep nobody else from what is small.
+        """
+        of_client = self._clients.get(client, _Held())
+        size = of_client.size_with(body)
+        if of_client.size and size > self._of_client:
+            return False
+        while self._held.size and self._held.size_with(body) > self._in_all:
+            largest = max(self._clients.values(), key=lambda held: held.size)
+            if largest.size <= size:
+                return False
+            next(iter(largest.endings.values()))()
+        return True
+
+    def hold(self, body: bytes, client: str, hang_up: Callable[[], object]) -> Callable[[], None]:
+        """Count an answer from now on; gives what is called when it is held no longer.
+
+        ``hang_up`` ends it where it has to make room.
+        """
+        of_client = self._clients.setdefault(client, _HeldOfClient())
+        ticket = object()
         for held in (self._held, of_client):
             held.add(body)
 
         def let_go() -> None:
+            if of_client.endings.pop(ticket, None) is None:
+                return  # it has made room
             for held in (self._held, of_client):
                 held.remove(body)
             if not of_client.size:
                 self._clients.pop(client, None)
 
+        def end() -> None:
+            let_go()
+            hang_up()
+
+        of_client.endings[ticket] = end
         return let_go
 
 

@@ -120,7 +120,7 @@ def test_who_goes_away_is_owed_nothing(house: House) -> None:
 def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
     """Who lets too much lie unread gets 503 for what is large until it has read; nobody else."""
     path, greedy = receive(house), "203.0.113.7"
-    let_go = house.site.room.hold(bytes(HELD_BYTES_OF_CLIENT - MIB), greedy)
+    let_go = house.site.room.hold(bytes(HELD_BYTES_OF_CLIENT - MIB), greedy, print)
     client = ask(house, path, peer=greedy)
     refused = client.answers(("GET", path))[0]
     assert refused.status == 503
@@ -134,11 +134,31 @@ def test_one_client_is_not_sent_everything_at_once(house: House) -> None:
 
 def test_all_clients_together_are_not_sent_everything_at_once(house: House) -> None:
     """What all clients let lie unread is bounded, whoever they are."""
-    path = receive(house)
-    let_go = house.site.room.hold(bytes(HELD_BYTES - MIB), "203.0.113.7")
+    path, count = receive(house), 256
+    let_go = [
+        house.site.room.hold(bytes(HELD_BYTES // count), f"203.0.113.{number}", print)
+        for number in range(count)
+    ]
     assert ask(house, path, peer="198.51.100.1").answers(("GET", path))[0].status == 503
-    let_go()
+    for one in let_go:
+        one()
     assert ask(house, path, peer="198.51.100.1").answers(("GET", path))[0].status == 200
+
+
+def test_a_few_slow_clients_keep_nobody_from_his_answer(house: House) -> None:
+    """Who holds the most of all that lies unread is cut off when others ask for less."""
+    path = receive(house)
+    slow = ask(house, path, peer="203.0.113.7")
+    greedy = [f"203.0.113.{number}" for number in (7, 8, 9, 10)]
+    for peer in greedy:
+        house.site.room.hold(bytes(HELD_BYTES_OF_CLIENT - MIB), peer, print)
+    before = house.site.room.held
+    answer = ask(house, path, peer="198.51.100.1").answers(("GET", path))[0]
+    assert answer.status == 200
+    assert json.loads(answer.body)["raw"].encode() == LARGE
+    assert slow.unread
+    assert slow.is_closed
+    assert house.site.room.held < before
 
 
 def test_hundreds_of_slow_downloads_are_bounded(house: House) -> None:

@@ -1,5 +1,7 @@
 """Answers on their way out: whatever is written comes whole, and what is held is counted."""
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.task import Clock
@@ -103,27 +105,73 @@ def test_a_head_has_no_body() -> None:
     assert client.received().endswith(b"\r\n\r\n")
 
 
+class Holders:
+    """A small room, and the answers that had to make room in it."""
+
+    def __init__(self) -> None:
+        self.room = AnswerRoom(in_all=100, of_client=60)
+        self.ended: list[str] = []
+
+    def hold(self, size: int, client: str) -> Callable[[], None]:
+        """Hold an answer, of bytes of its own."""
+        return self.hold_these(bytes(bytearray(size)), client)
+
+    def hold_these(self, body: bytes, client: str) -> Callable[[], None]:
+        """Hold an answer."""
+        return self.room.hold(body, client, lambda: self.ended.append(f"{client} {len(body)}"))
+
+
 def test_the_same_bytes_are_held_once() -> None:
     """An answer that many get counts once, until the last of them has read it."""
-    room = AnswerRoom(in_all=100, of_client=60)
-    body = b"x" * 50
-    endings = [room.hold(body, client) for client in ("a", "a", "b")]
+    holders = Holders()
+    room, body = holders.room, b"x" * 50
+    endings = [holders.hold_these(body, client) for client in ("a", "a", "b")]
     assert room.held == 50
-    assert room.has_room_for(body, "a")
-    assert not room.has_room_for(b"y" * 11, "a")
-    assert room.has_room_for(b"y" * 50, "c")
-    assert not room.has_room_for(b"y" * 51, "c")
+    assert room.make_room_for(body, "a")
+    assert not room.make_room_for(b"y" * 11, "a")
+    assert room.make_room_for(b"y" * 50, "c")
+    assert not room.make_room_for(b"y" * 51, "c")
     for let_go in endings:
         assert room.held == 50
         let_go()
     assert room.held == 0
+    assert not holders.ended
 
 
 def test_one_answer_always_has_room() -> None:
     """An answer larger than the bound goes out where nothing else is held."""
-    room = AnswerRoom(in_all=100, of_client=60)
-    assert room.has_room_for(b"x" * 1_000, "a")
-    let_go = room.hold(b"x" * 10, "a")
-    assert not room.has_room_for(b"x" * 1_000, "a")
+    holders = Holders()
+    assert holders.room.make_room_for(b"x" * 1_000, "a")
+    let_go = holders.hold(10, "a")
+    assert not holders.room.make_room_for(b"x" * 1_000, "a")
+    assert not holders.room.make_room_for(b"x" * 1_000, "b")
     let_go()
-    assert room.has_room_for(b"x" * 1_000, "a")
+    assert holders.room.make_room_for(b"x" * 1_000, "a")
+
+
+def test_who_holds_most_makes_room() -> None:
+    """In a full room the oldest answers of who holds most go, for who would hold less."""
+    holders = Holders()
+    room = holders.room
+    let_go = [holders.hold(size, client) for client, size in (("a", 20), ("a", 35), ("b", 40))]
+    assert room.make_room_for(b"y" * 10, "c")
+    assert (holders.ended, room.held) == (["a 20"], 75)
+    assert not room.make_room_for(b"y" * 40, "c"), "it would be as large as the largest"
+    assert not room.make_room_for(b"y" * 26, "a"), "he would be the largest himself"
+    assert room.make_room_for(b"y" * 30, "c")
+    assert (holders.ended, room.held) == (["a 20", "b 40"], 35)
+    for one in let_go:
+        one()
+    assert room.held == 0
+    assert room.make_room_for(b"y" * 60, "a")
+
+
+def test_the_bytes_of_many_go_when_the_last_does() -> None:
+    """Where an answer to many has to make room, as many of them end as it takes."""
+    holders = Holders()
+    body = b"x" * 60
+    for client in ("a", "b", "b"):
+        holders.hold_these(body, client)
+    assert holders.room.make_room_for(b"y" * 50, "c")
+    assert sorted(holders.ended) == ["a 60", "b 60", "b 60"]
+    assert holders.room.held == 0
