@@ -6,6 +6,7 @@ from typing import Any
 
 from twisted.internet.protocol import connectionDone
 from twisted.protocols.basic import LineReceiver
+from twisted.protocols.policies import ProtocolWrapper
 from twisted.python.failure import Failure
 from twisted.web.http import HTTPChannel
 from twisted.web.http import Request as HttpRequest
@@ -96,6 +97,8 @@ class WebConnection(HTTPChannel):
 
 def _keep_kernel_buffer_small(transport: Any) -> None:
     """Have the kernel tell sooner that a slow client reads on: its own buffer may be megabytes."""
+    while isinstance(transport, ProtocolWrapper):  # TLS
+        transport = transport.transport
     handle = getattr(transport, "getHandle", lambda: None)()
     if isinstance(handle, socket.socket) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
         with suppress(OSError):  # no TCP

@@ -1,15 +1,24 @@
 """Answers on their way out: whatever is written comes whole, and what is held is counted."""
 
+import socket
 from collections.abc import Callable
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.address import IPv4Address
+from twisted.internet.error import ConnectionDone
+from twisted.internet.ssl import CertificateOptions
 from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.protocols.tls import TLSMemoryBIOFactory
+from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.web.client_addresses import ClientAddresses
-from mailcheck.web.connection import IDLE_TIMEOUT
+from mailcheck.web.connection import IDLE_TIMEOUT, UNSENT
 from mailcheck.web.connections import ConnectionLimits
 from mailcheck.web.sending import PIECE, AnswerRoom
 from mailcheck.web.site import BoundedSite
@@ -103,6 +112,37 @@ def test_a_head_has_no_body() -> None:
     answer.write(b"x" * 200_000)
     answer.finish()
     assert client.received().endswith(b"\r\n\r\n")
+
+
+class SocketTransport(StringTransport):
+    """A connection that has a socket."""
+
+    def __init__(self, of_connection: socket.socket) -> None:
+        super().__init__(peerAddress=IPv4Address("TCP", "127.0.0.1", 40_000))
+        self._socket = of_connection
+
+    def getHandle(self) -> socket.socket:
+        """Give the socket."""
+        return self._socket
+
+    def setTcpNoDelay(self, enabled: bool) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="not known to this system")
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_the_kernel_takes_little_of_a_large_answer(is_tls: bool) -> None:
+    """It says soon that a client reads on, over TLS too; megabytes of its own would hide that."""
+    site = SmallHouse().site
+    factory = TLSMemoryBIOFactory(CertificateOptions(), False, site) if is_tls else site
+    with socket.socket() as its_socket:
+        protocol: Any = factory.buildProtocol(IPv4Address("TCP", "127.0.0.1", 40_000))
+        protocol.makeConnection(SocketTransport(its_socket))
+        connection: Any = protocol.wrappedProtocol if is_tls else protocol
+        connection.watch_reader()
+        unsent = its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
+        assert unsent == UNSENT
+        protocol.connectionLost(Failure(ConnectionDone()))
 
 
 class Holders:
