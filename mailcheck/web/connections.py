@@ -5,7 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from twisted.internet.interfaces import IReactorTime
+
 from mailcheck.web.client_addresses import budget_address
+
+JUST_NOW = 0.2
+"""Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
+would end each other before anybody has read what they ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +39,15 @@ class Connections:
     :param is_exempt: tells of a peer's address whether many clients may be behind it.
     """
 
-    def __init__(self, limits: ConnectionLimits, is_exempt: Callable[[str], bool]) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, is_exempt: Callable[[str], bool], clock: IReactorTime
+    ) -> None:
         self._limits = limits
         self._is_exempt = is_exempt
+        self._clock = clock
         self._addresses: dict[Connection, str] = {}
         self._of_address: Counter[str] = Counter()
-        self._resting: dict[Connection, None] = {}
+        self._resting: dict[Connection, float] = {}
 
     def __len__(self) -> int:
         """Say how many there are."""
@@ -57,7 +66,7 @@ class Connections:
             return False
         self._of_address[address] += 1
         self._addresses[connection] = address
-        self._resting[connection] = None
+        self._resting[connection] = self._clock.seconds()
         return True
 
     def keep(self, connection: Connection) -> None:
@@ -67,7 +76,7 @@ class Connections:
     def let_rest(self, connection: Connection) -> None:
         """Note that the connection waits for its next request."""
         if connection in self._addresses:
-            self._resting[connection] = None
+            self._resting[connection] = self._clock.seconds()
 
     def forget(self, connection: Connection) -> None:
         """Uncount a connection that has ended."""
@@ -80,7 +89,7 @@ class Connections:
 
     def _make_room(self) -> bool:
         longest = next(iter(self._resting), None)
-        if longest is None:
+        if longest is None or 0 <= self._clock.seconds() - self._resting[longest] < JUST_NOW:
             return False
         self.forget(longest)
         longest.hang_up()

@@ -76,7 +76,7 @@ class BoundedSite(Site):
         clock: IReactorTime,
     ) -> None:
         self.room = AnswerRoom()
-        self.connections = Connections(limits, addresses.is_shared)
+        self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
             root,
             requestFactory=partial(PacedRequest, self.room, addresses),

@@ -16,6 +16,7 @@ from twisted.python.failure import Failure
 from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config_options import Config, WebOptions
 from mailcheck.web.connection import IDLE_TIMEOUT
+from mailcheck.web.connections import JUST_NOW
 from mailcheck.web.turned_away import AT_ONCE, PATIENCE
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp, request
@@ -105,6 +106,7 @@ def test_who_only_holds_connections_makes_room(build: BuildHouse) -> None:
     silent, asked = RawHttp(house), RawHttp(house)
     asked.ask(PAGE)
     silent.send(b"GET / HTTP/1.1\r\nX: trickle")
+    house.pass_time(JUST_NOW)
     assert is_served(house, "203.0.113.8")
     silent.send(b"")
     asked.send(b"")
@@ -123,8 +125,21 @@ def test_a_crowd_of_idlers_keeps_nobody_out(build: BuildHouse) -> None:
     for number in range(10 * LIMIT):
         idle = RawHttp(house, f"198.51.100.{number}")
         idle.send(b"GET / HTTP/1.1\r\n" * (number % 2))
+        house.pass_time(JUST_NOW)
         assert is_served(house, "203.0.113.8")
         assert len(house.site.connections) <= LIMIT
+
+
+def test_those_who_come_together_do_not_end_each_other(build: BuildHouse) -> None:
+    """For the last place the first who comes is served, the next one is told to come again."""
+    house = build(max_connections=LIMIT)
+    waits = [park(house) for _ in range(LIMIT - 1)]
+    first, second = RawHttp(house, "203.0.113.7"), RawHttp(house, "203.0.113.8")
+    require_turned_away(second)
+    assert first.ask(PAGE).status == 200
+    house.pass_time(JUST_NOW)
+    assert is_served(house, "203.0.113.8")
+    assert not any(wait.is_closed for wait in waits)
 
 
 def test_when_all_are_at_work_the_next_is_told_so(build: BuildHouse) -> None:
