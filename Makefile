@@ -9,9 +9,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Tests of whole daemons run by themselves: they say how soon things happen.
+# Tests of whole daemons come last: beside the others' load they would take long.
 JOBS ?= auto
-COVERED := --quiet --cov=mailcheck --cov-branch --cov-report=
+PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile
 
 HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525
@@ -40,8 +40,8 @@ test: $(VENV)/installed-test
 	@bash scripts/install-mcp-clients
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/coverage erase
-	$(BIN)/pytest $(COVERED) --numprocesses=$(JOBS) --dist=loadfile --ignore=tests/end_to_end
-	$(BIN)/pytest $(COVERED) --cov-append tests/end_to_end
+	$(PYTEST) --cov=mailcheck --cov-branch --cov-report= --ignore=tests/end_to_end
+	$(PYTEST) tests/end_to_end
 	$(BIN)/coverage report
 
 $(VENV)/installed-test: $(VENV)/installed
