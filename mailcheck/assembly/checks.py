@@ -37,10 +37,6 @@ from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.mcp.domain_tools import AgentDomainTools
 from mailcheck.web.mcp.tools import Tool
 
-SELF_TESTS_AFTER = 1.0
-"""Seconds until the blocklists are tested first: hundreds of questions, and the daemon is to be
-ready before."""
-
 
 class Outside(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
     """Whoever looks at hosts, registries and policy files."""
@@ -183,11 +179,7 @@ class ChecksAssembly:
     def self_tests(self) -> PeriodicService:
         """Build the service that tests the blocklists again and again."""
         return PeriodicService(
-            "testing the blocklists",
-            INTERVAL,
-            self.health.test_all,
-            self._reactor,
-            first_after=SELF_TESTS_AFTER,
+            "testing the blocklists", INTERVAL, self.health.test_all, self._reactor
         )
 
     def close(self) -> Deferred[Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
@@ -22,17 +22,10 @@ class PeriodicService(Service):
         work: Callable[[], Coroutine[Any, Any, None]],
         clock: IReactorTime,
         *,
-        first_after: float = 0.0,
         ends_with_round: bool = False,
     ) -> None:
-        """``first_after``: seconds until the first round, for work that nobody waits for at first.
-
-        ``ends_with_round``: the work is done once more when the service stops.
-        """
+        """``ends_with_round``: the work is done once more when the service stops."""
         self._name = name
-        self._clock = clock
-        self._first_after = first_after
-        self._first: IDelayedCall | None = None
         self._interval = interval
         self._work = work
         self._loop = LoopingCall(lambda: Deferred.fromCoroutine(self._do_round()))
@@ -41,24 +34,16 @@ class PeriodicService(Service):
         self._round: Deferred[None] = succeed(None)
 
     def startService(self) -> None:
-        """Begin with a round, at once where no time is set for it."""
+        """Begin with a round at once."""
         super().startService()
-        if self._first_after:
-            self._first = self._clock.callLater(self._first_after, self._begin)
-        else:
-            self._begin()
+        self._loop.start(self._interval)
 
     def stopService(self) -> Deferred[None]:
         """Fires when the round under way, and the last one where there is to be one, have ended."""
         super().stopService()
-        if self._first is not None and self._first.active():
-            self._first.cancel()
         if self._loop.running:
             self._loop.stop()
         return Deferred.fromCoroutine(self._end())
-
-    def _begin(self) -> None:
-        self._loop.start(self._interval)
 
     async def _end(self) -> None:
         await self._round

@@ -260,30 +260,6 @@ class TestPeriodic:
         clock.advance(100)
         assert len(rounds.rounds) == 3
 
-    def test_a_later_first_round(self, clock: Clock) -> None:
-        """The first round comes as late as is asked for, and never after the service stopped."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock, first_after=3)
-        service.startService()
-        clock.advance(2)
-        assert rounds.rounds == []
-        clock.advance(1)
-        assert len(rounds.rounds) == 1
-        rounds.end()
-        clock.advance(10)
-        assert len(rounds.rounds) == 2
-        rounds.end()
-        assert service.stopService().called
-
-    def test_stopping_before_the_first_round(self, clock: Clock) -> None:
-        """A service that is stopped before its first round never begins one."""
-        rounds = Rounds()
-        service = PeriodicService("work", 10, rounds, clock, first_after=3)
-        service.startService()
-        assert service.stopService().called
-        clock.advance(100)
-        assert rounds.rounds == []
-
     @pytest.mark.parametrize("failure", [StoreUnavailable("locked"), ZeroDivisionError()])
     def test_a_round_that_fails(
         self, clock: Clock, logged_failures: list[LogEvent], failure: Exception
