@@ -64,6 +64,7 @@ class AskBlocklists:
 
         :param hear: is told each row before all of them are given, in the order of answers.
         """
+        await self._health.when_known()
         lookups = TimedLookups(self._resolver, self._clock)
         told: dict[str, TimedListing] = {}
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import Answers
@@ -17,6 +19,7 @@ from mailcheck.operations.ports import Now
 
 INTERVAL = 30 * 60.0  # seconds between self-tests, DECISIONS.md section 2
 NONCE_OCTETS = 3
+FIRST_TEST_PATIENCE = 2.0  # seconds that checks wait for what the daemon's first self-test says
 QUESTIONS_PER_KIND = 3  # two test points and a random target
 
 
@@ -43,9 +46,38 @@ class ZoneHealthCheck:
         self._random_bytes = random_bytes
         self._found: dict[str, tuple[ZoneHealth, ...]] = {}
         self.tested_at: Instant | None = None
+        self._is_first_test = False
+        self._waiting: list[Deferred[None]] = []
 
     async def test_all(self) -> None:
         """Test all lists that are switched on, within the budget of their day."""
+        self._is_first_test = self.tested_at is None
+        try:
+            await self._test_all()
+        finally:
+            self._is_first_test = False
+            waiting, self._waiting = self._waiting, []
+            for waiter in waiting:
+                waiter.callback(None)
+
+    async def when_known(self) -> None:
+        """Wait a moment if the first test is under way: a sick list would be believed.
+
+        The same mail would be judged in another way before and after a restart.
+        """
+        if not self._is_first_test:
+            return
+        waiter: Deferred[None] = Deferred()
+        self._waiting.append(waiter)
+        try:
+            await waiter.addTimeout(FIRST_TEST_PATIENCE, self._clock)
+        except DeferredTimeout:
+            pass
+        finally:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+
+    async def _test_all(self) -> None:
         tested = [
             blocklist
             for blocklist in self._blocklists

@@ -1,11 +1,12 @@
 """Self-tests of blocklists: what a sick list says is not believed until it recovers."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason
@@ -15,9 +16,9 @@ from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.ask_blocklists import AskBlocklists
 from mailcheck.operations.list_budgets import ListBudgets
-from mailcheck.operations.zone_health import ZoneHealthCheck
+from mailcheck.operations.zone_health import FIRST_TEST_PATIENCE, ZoneHealthCheck
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import counted_bytes, run
+from tests.house import counted_bytes, result_of, run
 
 PSBL = "psbl.surriel.com"
 TEST_ENTRY = f"2.0.0.127.{PSBL}"
@@ -54,6 +55,26 @@ class Bench:
         assert address is not None
         [row] = run(self.asker.ask([self.list], [target_address(address)]))
         return row.listing.status, row.listing.unknown_reason
+
+
+class SlowZone:
+    """Answers from a zone, when it is told to."""
+
+    def __init__(self, zone: MemoryZone) -> None:
+        self._zone = zone
+        self._held: list[tuple[Deferred[DnsAnswer], DnsQuestion]] = []
+
+    def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
+        """Take a question."""
+        answer: Deferred[DnsAnswer] = Deferred()
+        self._held.append((answer, question))
+        return answer
+
+    def answer(self) -> None:
+        """Answer all questions, and those that follow from the answers."""
+        while self._held:
+            answer, question = self._held.pop(0)
+            answer.callback(result_of(self._zone.lookup(question)))
 
 
 def living() -> MemoryZone:
@@ -133,3 +154,71 @@ def test_zero_is_no_limit() -> None:
     zen = next(one for one in lists if one.zone == "zen.spamhaus.org")
     assert ListBudgets({}, lambda: Instant(0)).limit_of(zen) == 300_000
     assert budgets.limit_of(zen) is None
+
+
+class TestTheFirstTest:
+    """Checks while the daemon's first self-test is under way."""
+
+    @staticmethod
+    def bench() -> tuple[Bench, SlowZone, "Deferred[None]", "Deferred[list[Any]]"]:
+        """Ask a list that lists everybody, before its first self-test has ended."""
+        bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
+        slow = SlowZone(bench.zone)
+        bench.health = ZoneHealthCheck(
+            [bench.list],
+            slow,
+            bench.budgets,
+            bench.clock,
+            lambda: instant_of(bench.clock.seconds()),
+            counted_bytes(),
+        )
+        bench.asker = AskBlocklists(bench.zone, bench.budgets, bench.health, bench.clock, 3.0)
+        tested = Deferred.fromCoroutine(bench.health.test_all())
+        address = parse_ip_address("8.8.4.4")
+        assert address is not None
+        asked = Deferred.fromCoroutine(bench.asker.ask([bench.list], [target_address(address)]))
+        return bench, slow, tested, asked
+
+    def test_checks_wait_for_it(self) -> None:
+        """Who asks while it is under way is told what it finds, not what a sick list says."""
+        bench, slow, tested, asked = self.bench()
+        assert not asked.called
+        slow.answer()
+        bench.clock.advance(1)
+        assert tested.called
+        [row] = result_of(asked)
+        assert row.listing.unknown_reason is UnknownReason.SICK
+        assert bench.clock.getDelayedCalls() == []
+
+    def test_checks_wait_a_moment_only(self) -> None:
+        """Where resolvers are down nobody waits for the end of it."""
+        bench, slow, tested, asked = self.bench()
+        bench.clock.advance(FIRST_TEST_PATIENCE)
+        [row] = result_of(asked)
+        assert row.listing.status is ListingStatus.LISTED
+        slow.answer()
+        bench.clock.advance(1)
+        assert tested.called
+
+    def test_one_who_goes_leaves_no_trace(self) -> None:
+        """A check that is given up meanwhile is not woken."""
+        bench, slow, tested, asked = self.bench()
+        asked.addErrback(lambda failure: failure.trap(CancelledError))
+        asked.cancel()
+        slow.answer()
+        bench.clock.advance(1)
+        assert tested.called
+        assert bench.clock.getDelayedCalls() == []
+
+    def test_later_ones_are_not_waited_for(self) -> None:
+        """While a later self-test is under way, the one before it counts."""
+        bench, slow, _, asked = self.bench()
+        slow.answer()
+        bench.clock.advance(1)
+        result_of(asked)
+        again = Deferred.fromCoroutine(bench.health.test_all())
+        assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.SICK)
+        assert not again.called
+        slow.answer()
+        bench.clock.advance(1)
+        assert again.called
