@@ -26,7 +26,7 @@ def makeService(options: Options) -> IService:
 
     :raises CannotStart: the configuration can't be used; the message says why.
     """
-    with _built_to_stay():
+    with _no_garbage():
         return _build(options)
 
 
@@ -52,15 +52,13 @@ def _build(options: Options) -> IService:
 
 
 @contextmanager
-def _built_to_stay() -> Iterator[None]:
+def _no_garbage() -> Iterator[None]:
     """Keep the garbage collector from what is made here: it lives as long as the daemon.
 
-    Looking through it again and again would cost a tenth of the start, and a
-    pause of some tens of milliseconds now and then ever after.
+    Looking through it again and again would cost a tenth of the start.
     """
     gc.disable()
     try:
         yield
-        gc.freeze()
     finally:
         gc.enable()
