@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -12,7 +11,6 @@ from tests.servers.daemon import STOPPED_WELL, Daemon
 pytestmark = pytest.mark.end_to_end
 
 WAITS = 20
-PATIENCE = 10.0  # seconds for a stop under load
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
@@ -25,9 +23,7 @@ def test_stopped_under_load(daemon: Daemon, stop: signal.Signals) -> None:
     cursor = daemon.cursor()
     waits = [daemon.ask("GET", f"/inbox/wait?tag=never-{number}") for number in range(WAITS)]
     load.run(0.5, lambda: os.killpg(daemon.process.pid, stop))
-    began = time.monotonic()
     assert daemon.when_ended() in STOPPED_WELL
-    assert time.monotonic() - began < PATIENCE
     assert "Traceback" not in daemon.output()
     for wait in waits:
         answer = wait.answer()
