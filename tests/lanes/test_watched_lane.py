@@ -110,7 +110,7 @@ async def test_what_the_call_raises(lane: WatchedLane) -> None:
     """An exception of a call, and one in handing it over, fail that call; the next one runs."""
     with pytest.raises(ValueError, match="invalid literal"):
         await lane.run(partial(int, "seven"))
-    with pytest.raises(AttributeError, match="pickle|local object"):
+    with pytest.raises(AttributeError, match=r"pickle|local object"):
         await lane.run(lambda: 7)
     assert await lane.run(partial(int, "7")) == 7
 
