@@ -9,12 +9,12 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config_options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.messages import Session
+from mailcheck.core.network_addresses import is_local_client
 from mailcheck.operations.blocklists_of_mail import BlocklistsOfMail
 from mailcheck.operations.filter_ports import ContentFilter
 from mailcheck.operations.ports import Lane
 from mailcheck.operations.score_mail import ScoreMail, ScoringSettings, ScoringSources
 from mailcheck.operations.score_mail_report import DeliverabilityReport
-from mailcheck.smtp.client_addresses import is_local_client
 from mailcheck.wire.deliverability_report import store_report
 
 

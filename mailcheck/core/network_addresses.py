@@ -98,6 +98,17 @@ def is_local_client(client_ip: str) -> bool:
     return address is None or any(address in network for network in _LOCAL_NETWORKS)
 
 
+def counting_key(client_ip: str) -> str:
+    """Give what a client is counted by: the address, of IPv6 its /64.
+
+    Whoever has one IPv6 address has a /64 of them (RFC 6177).
+    """
+    address = parse_ip_address(client_ip)
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((address.packed, 64), strict=False))
+    return client_ip
+
+
 def embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
     """Give the IPv4 address that a transition form carries, where packets would end up."""
     if address.ipv4_mapped is not None:

@@ -1,9 +1,8 @@
-"""The address a client comes from: how it is written, counted, and whether it is near."""
+"""The address a client comes from: how it is written, and whether it is one of ours."""
 
-from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Network, IPv6Network
 
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.core.network_addresses import is_local_client as is_local_client
 
 IpNetwork = IPv4Network | IPv6Network
 
@@ -23,14 +22,3 @@ def is_in_networks(client_ip: str, networks: tuple[IpNetwork, ...]) -> bool:
         return False
     address: IpAddress | None = parse_ip_address(client_ip)
     return address is not None and any(address in network for network in networks)
-
-
-def counting_key(client_ip: str) -> str:
-    """Give what connections are counted by: the address, of IPv6 its /64.
-
-    Whoever has one IPv6 address has a /64 of them (RFC 6177).
-    """
-    address = parse_ip_address(client_ip)
-    if isinstance(address, IPv6Address):
-        return str(IPv6Network((address, 64), strict=False))
-    return client_ip

@@ -6,8 +6,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IReactorTime
 from twisted.mail.smtp import SMTPFactory
 
+from mailcheck.core.network_addresses import counting_key, is_local_client
 from mailcheck.smtp import replies
-from mailcheck.smtp.client_addresses import counting_key, is_local_client
 from mailcheck.smtp.data import MemoryBudget
 from mailcheck.smtp.ports import MailReceiver
 from mailcheck.smtp.protocol import MailProtocol

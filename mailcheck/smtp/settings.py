@@ -6,7 +6,8 @@ from enum import Enum
 
 from twisted.internet.interfaces import IOpenSSLContextFactory
 
-from mailcheck.smtp.client_addresses import IpNetwork, is_local_client
+from mailcheck.core.network_addresses import is_local_client
+from mailcheck.smtp.client_addresses import IpNetwork
 from mailcheck.smtp.limits import Limits
 
 TlsPolicy = Callable[[str], IOpenSSLContextFactory | None]

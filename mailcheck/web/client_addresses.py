@@ -1,7 +1,7 @@
 """What trusted proxies say of a request (RFC 7239's older siblings): X-Forwarded-For and -Proto."""
 
 from collections.abc import Sequence
-from ipaddress import IPv4Network, IPv6Address, IPv6Network
+from ipaddress import IPv4Network, IPv6Network
 
 from twisted.web.server import Request
 
@@ -50,14 +50,6 @@ class ClientAddresses:
 
     def _is_trusted(self, peer: IpAddress | None) -> bool:
         return peer is not None and any(peer in network for network in self._trusted_proxies)
-
-
-def budget_address(client_ip: str) -> str:
-    """Give the address whose budget a client uses: an IPv6 host owns a whole /64 of them."""
-    address = parse_ip_address(client_ip)
-    if isinstance(address, IPv6Address):
-        return str(IPv6Network((address.packed, 64), strict=False))
-    return client_ip
 
 
 def _peer(request: Request) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.web.client_addresses import budget_address
+from mailcheck.core.network_addresses import counting_key
 
 JUST_NOW = 0.2
 """Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
@@ -55,11 +55,11 @@ class Connections:
 
     def count_of_address(self, host: str) -> int:
         """Say how many there are of one client."""
-        return self._of_address[budget_address(host)]
+        return self._of_address[counting_key(host)]
 
     def admit(self, connection: Connection, host: str) -> bool:
         """Count a connection from an address, or refuse it."""
-        address = budget_address(host)
+        address = counting_key(host)
         if self._of_address[address] >= self._limits.of_address and not self._is_exempt(host):
             return False
         if len(self._addresses) >= self._limits.in_all and not self._make_room():

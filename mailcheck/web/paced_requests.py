@@ -6,7 +6,8 @@ from typing import Any
 from twisted.python.failure import Failure
 from twisted.web.http import NO_BODY_CODES
 
-from mailcheck.web.client_addresses import ClientAddresses, budget_address
+from mailcheck.core.network_addresses import counting_key
+from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.connection import WebConnection
 from mailcheck.web.request_bodies import BoundedRequest
 from mailcheck.web.sending import PIECE, AnswerRoom, PacedBody
@@ -90,4 +91,4 @@ class PacedRequest(BoundedRequest):
             self._let_go = None
 
     def _client(self) -> str:
-        return budget_address(self._addresses.client_ip(self))
+        return counting_key(self._addresses.client_ip(self))

@@ -4,7 +4,8 @@ import pytest
 from twisted.internet.ssl import CertificateOptions
 from twisted.internet.task import Clock
 
-from mailcheck.smtp.client_addresses import client_ip_of, counting_key, is_local_client
+from mailcheck.core.network_addresses import counting_key, is_local_client
+from mailcheck.smtp.client_addresses import client_ip_of
 from mailcheck.smtp.settings import SmtpSettings, offer_to_all, offer_to_public
 from mailcheck.smtp.watchdog import Watchdog
 

@@ -6,10 +6,11 @@ from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
+from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.authenticate import Authenticator
 from mailcheck.operations.count_requests import RequestMeter, key_subject
-from mailcheck.web.client_addresses import ClientAddresses, budget_address
+from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.request_headers import header_values
 
 ANONYMOUS_PER_MINUTE = 60
@@ -83,7 +84,7 @@ class Gate:
         return await self._meter.look(self._address_subject(request), self._anonymous)
 
     def _address_subject(self, request: Request) -> str:
-        return f"address {budget_address(self._addresses.client_ip(request))}"
+        return f"address {counting_key(self._addresses.client_ip(request))}"
 
     async def _refuse_unknown(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable

@@ -7,9 +7,10 @@ from twisted.web.server import Request
 
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.dashboard_sessions import DashboardSessions
 from mailcheck.operations.ports import Now
-from mailcheck.web.client_addresses import ClientAddresses, budget_address
+from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
@@ -55,7 +56,7 @@ class Admission:
             form=Query({}),
             path=path,
             urls=urls,
-            client=budget_address(self._addresses.client_ip(request)),
+            client=counting_key(self._addresses.client_ip(request)),
         )
 
     async def identify(self, visit: Visit) -> Visit:
