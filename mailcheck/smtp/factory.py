@@ -1,12 +1,11 @@
 """Makes the connections of one port and keeps count of them."""
 
-from collections import Counter
-
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IAddress, IReactorTime
 from twisted.mail.smtp import SMTPFactory
 
-from mailcheck.core.network_addresses import counting_key, is_local_client
+from mailcheck.core.connection_counts import ConnectionCounts
+from mailcheck.core.network_addresses import is_local_client
 from mailcheck.smtp import replies
 from mailcheck.smtp.data import MemoryBudget
 from mailcheck.smtp.ports import MailReceiver
@@ -30,8 +29,7 @@ class MailFactory(SMTPFactory):
         self._clock = clock
         self.memory = MemoryBudget(settings.limits.held_bytes)
         self._connections: set[MailProtocol] = set()
-        self._admitted: dict[MailProtocol, str] = {}
-        self._per_address: Counter[str] = Counter()
+        self._admitted: ConnectionCounts[MailProtocol] = ConnectionCounts()
         self._drained: Deferred[None] | None = None
 
     @property
@@ -48,34 +46,24 @@ class MailFactory(SMTPFactory):
 
     def admit(self, connection: MailProtocol) -> bytes | None:
         """Count a connection under its client's address, or give the reply that turns it away."""
-        self._uncount(connection)
+        self._admitted.remove(connection)
         limits = self._settings.limits
         if self._drained is not None:
             return replies.SHUTTING_DOWN
         if len(self._admitted) >= limits.connections:
             return replies.TOO_MANY_CONNECTIONS
         client_ip = connection.client.claimed_ip
-        key = counting_key(client_ip)
-        if self._per_address[key] >= limits.connections_per_address and not is_local_client(
-            client_ip
-        ):
+        has_its_share = self._admitted.of_client(client_ip) >= limits.connections_per_address
+        if has_its_share and not is_local_client(client_ip):
             return replies.TOO_MANY_CONNECTIONS
-        self._per_address[key] += 1
-        self._admitted[connection] = key
+        self._admitted.add(connection, client_ip)
         return None
 
     def forget(self, connection: MailProtocol) -> None:
         """Uncount a connection that has ended."""
-        self._uncount(connection)
+        self._admitted.remove(connection)
         self._connections.discard(connection)
         self._look_whether_drained()
-
-    def _uncount(self, connection: MailProtocol) -> None:
-        key = self._admitted.pop(connection, None)
-        if key is not None:
-            self._per_address[key] -= 1
-            if not self._per_address[key]:
-                del self._per_address[key]
 
     def drain(self, grace: float) -> Deferred[None]:
         """Hang up on everyone, idle clients at once, those with a mail on its way after it.

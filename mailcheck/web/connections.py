@@ -1,13 +1,12 @@
 """How many HTTP connections there are, in all and of one client, and which goes when it is full."""
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.core.network_addresses import counting_key
+from mailcheck.core.connection_counts import ConnectionCounts
 
 JUST_NOW = 0.2
 """Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
@@ -45,27 +44,24 @@ class Connections:
         self._limits = limits
         self._is_exempt = is_exempt
         self._clock = clock
-        self._addresses: dict[Connection, str] = {}
-        self._of_address: Counter[str] = Counter()
+        self._counts: ConnectionCounts[Connection] = ConnectionCounts()
         self._resting: dict[Connection, float] = {}
 
     def __len__(self) -> int:
         """Say how many there are."""
-        return len(self._addresses)
+        return len(self._counts)
 
     def count_of_address(self, host: str) -> int:
         """Say how many there are of one client."""
-        return self._of_address[counting_key(host)]
+        return self._counts.of_client(host)
 
     def admit(self, connection: Connection, host: str) -> bool:
         """Count a connection from an address, or refuse it."""
-        address = counting_key(host)
-        if self._of_address[address] >= self._limits.of_address and not self._is_exempt(host):
+        if self.count_of_address(host) >= self._limits.of_address and not self._is_exempt(host):
             return False
-        if len(self._addresses) >= self._limits.in_all and not self._make_room():
+        if len(self) >= self._limits.in_all and not self._make_room():
             return False
-        self._of_address[address] += 1
-        self._addresses[connection] = address
+        self._counts.add(connection, host)
         self._resting[connection] = self._clock.seconds()
         return True
 
@@ -75,17 +71,13 @@ class Connections:
 
     def let_rest(self, connection: Connection) -> None:
         """Note that the connection waits for its next request."""
-        if connection in self._addresses:
+        if connection in self._counts:
             self._resting[connection] = self._clock.seconds()
 
     def forget(self, connection: Connection) -> None:
         """Uncount a connection that has ended."""
         self._resting.pop(connection, None)
-        address = self._addresses.pop(connection, None)
-        if address is not None:
-            self._of_address[address] -= 1
-            if not self._of_address[address]:
-                del self._of_address[address]
+        self._counts.remove(connection)
 
     def _make_room(self) -> bool:
         longest = next(iter(self._resting), None)
