@@ -73,7 +73,7 @@ class FirstStart(Service):
         self._sign_in = sign_in
         self._random_bytes = random_bytes
         self._preset_key = preset_key
-        self._state_directory = state_directory
+        self._key_path = state_directory / KEY_FILE
         self._password_path = state_directory / PASSWORD_FILE
         self._domain = domain
         self._first_steps = first_steps
@@ -92,19 +92,19 @@ class FirstStart(Service):
         made = None if self._password_path.exists() else self._make_password()
         accounts = await self._accounts.accounts()
         account = accounts[0] if accounts else await self._accounts.add(ACCOUNT_NAME)
-        key_path = self._state_directory / KEY_FILE
-        secret = await self._ensure_key(account, key_path)
+        secret = await self._ensure_key(account)
         password = await self._ensure_password(account, made)
         address = join_subaddress(account.mailbox_name, "", self._domain)
         if not self._output.isatty():
             secret, password = None, replace(password, secret=None)
         self._output.write(
-            self._first_steps(address, Shown(key_path, secret), account.name, password)
+            self._first_steps(address, Shown(self._key_path, secret), account.name, password)
         )
         self._output.flush()
 
-    async def _ensure_key(self, account: Account, key_path: Path) -> str | None:
+    async def _ensure_key(self, account: Account) -> str | None:
         """Give the key of the first account where it is new; it lies in a file of mode 0600."""
+        key_path = self._key_path
         if self._preset_key:
             if not await self._accounts.knows_key(self._preset_key):
                 await self._accounts.issue_key(account, "preset", preset=self._preset_key)
