@@ -43,6 +43,11 @@ class InvalidCredentials(ExpectedFailure):
 class MessageNotFound(ExpectedFailure):
     """No such message in this account: never there, deleted, or expired."""
 
+    def __init__(
+        self, why: str = "there is no such message: never there, deleted, or expired"
+    ) -> None:
+        super().__init__(why)
+
 
 class DeliverabilityTestNotFound(ExpectedFailure):
     """No such deliverability test in this account: never made, or forgotten."""

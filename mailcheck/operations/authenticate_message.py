@@ -186,7 +186,7 @@ class AuthenticateMessage:
         key = message.summary.delivery_id
         raw_message = await self._content_store.raw_message(key)
         if raw_message is None:
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+            raise MessageNotFound
         run = _Run(message, raw_message, self._origin(message), budget)
         try:
             return await self._authenticate(run), run.is_settled

@@ -25,7 +25,7 @@ class DeleteMessages:
         :raises MessageNotFound: the account has no such message.
         """
         if not await self._store.delete_message(account_id, message_id, self._now()):
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+            raise MessageNotFound
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
         """Delete all messages that match and are there now; gives how many.

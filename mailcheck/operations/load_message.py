@@ -37,5 +37,5 @@ class MessageLoader:
     async def _load(self, key: tuple[AccountId, MessageId]) -> StoredMessage:
         row = await self._store.find_message(*key, self._now())
         if row is None:
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+            raise MessageNotFound
         return await self.complete(row)

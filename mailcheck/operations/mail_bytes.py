@@ -76,7 +76,7 @@ class MailBytes:
         try:
             raw = await self._store.raw_message(mail.delivery_id)
             if raw is None:
-                raise MessageNotFound("there is no such message: never there, deleted, or expired")
+                raise MessageNotFound
             yield raw
         finally:
             if is_large:

@@ -109,5 +109,5 @@ class ReadInbox:
     async def _summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
         row = await self._store.find_message(account_id, message_id, self._now())
         if row is None:
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+            raise MessageNotFound
         return row.summary

@@ -55,7 +55,7 @@ class ScoreMessage:
         )
         forget_at = Instant(now + self._retention)
         if not await self._store.add_of_message(test, message_id, forget_at):
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+            raise MessageNotFound
         # Read before anybody begins with it: what is given back is in processing.
         found = await self._store.find(account_id, test_id, now)
         self._when_waiting()

@@ -47,5 +47,5 @@ class ShareMessage:
         # Read anew, not with those who asked for the message before: they get the old link.
         row = await self._store.find_message(account_id, message_id, self._now())
         if not replaced or row is None:
-            raise MessageNotFound("there is no such message: never there, deleted, or expired")
+            raise MessageNotFound
         return await self._loader.complete(row)
