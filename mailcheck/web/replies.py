@@ -52,12 +52,20 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
         reply = _unread_reply()
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders
-    for headers in (COMMON_HEADERS, reply.headers, more_headers):
-        for name, value in headers.items():
-            set_header(name, [value])
-    set_header("Content-Type", [reply.content_type])
-    set_header("Content-Length", [str(len(reply.body))])
+    for name, value in all_headers(reply, more_headers).items():
+        set_header(name, [value])
     return reply.body
+
+
+def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]:
+    """Give the headers of a reply with those that every one has, in their order."""
+    return {
+        **COMMON_HEADERS,
+        **reply.headers,
+        **more_headers,
+        "Content-Type": reply.content_type,
+        "Content-Length": str(len(reply.body)),
+    }
 
 
 def _unread_reply() -> Reply:

@@ -8,7 +8,7 @@ from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from mailcheck.web.errors import TRY_AGAIN
-from mailcheck.web.replies import COMMON_HEADERS, error_reply
+from mailcheck.web.replies import all_headers, error_reply
 
 AT_ONCE = 100
 """Clients that are told at a time; more are hung up on."""
@@ -63,12 +63,6 @@ def _answer() -> bytes:
         "there are too many connections: use one for many requests, or try again in a moment",
         {"Retry-After": str(TRY_AGAIN), "Connection": "close"},
     )
-    headers = {
-        **COMMON_HEADERS,
-        **reply.headers,
-        "Content-Type": reply.content_type,
-        "Content-Length": str(len(reply.body)),
-    }
-    lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
+    lines = [f"{name}: {value}\r\n" for name, value in all_headers(reply, {}).items()]
     head = "".join(["HTTP/1.1 503 Service Unavailable\r\n", *lines, "\r\n"])
     return head.encode("ascii") + reply.body
