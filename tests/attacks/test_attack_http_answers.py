@@ -54,19 +54,24 @@ def test_a_download_comes_whole_however_it_is_read(house: House) -> None:
     assert client.answers(("GET", path))[0].body == LARGE
 
 
-def test_who_reads_nothing_is_cut_off(house: House) -> None:
-    """A client that takes nothing of a large answer is hung up on, and what it was owed let go."""
-    path = receive(house)
-    client = ask(house, path)
-    assert house.site.room.held > len(LARGE)
+def require_cut_off(house: House, client: SlowReader) -> None:
+    """Fail unless a client that reads nothing is hung up on when its time is over, not before."""
     house.pass_time(IDLE_TIMEOUT - 1)
     assert client.unread
     assert not client.is_closed
     house.pass_time(1)
     assert client.unread
     assert client.is_closed
-    assert house.site.room.held == 0
     assert not house.clock.getDelayedCalls()
+
+
+def test_who_reads_nothing_is_cut_off(house: House) -> None:
+    """A client that takes nothing of a large answer is hung up on, and what it was owed let go."""
+    path = receive(house)
+    client = ask(house, path)
+    assert house.site.room.held > len(LARGE)
+    require_cut_off(house, client)
+    assert house.site.room.held == 0
 
 
 def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
@@ -85,14 +90,7 @@ def test_who_reads_slowly_is_not_cut_off(house: House) -> None:
 def test_who_asked_for_the_end_and_does_not_read_is_cut_off(house: House, path: str) -> None:
     """A last answer on a connection that nobody reads ends too, a small one like a large one."""
     path = path or receive(house)
-    client = ask(house, path, "Connection: close")
-    house.pass_time(IDLE_TIMEOUT - 1)
-    assert client.unread
-    assert not client.is_closed
-    house.pass_time(1)
-    assert client.unread
-    assert client.is_closed
-    assert not house.clock.getDelayedCalls()
+    require_cut_off(house, ask(house, path, "Connection: close"))
 
 
 def test_unread_answers_stop_the_requests_behind_them(house: House) -> None:
