@@ -6,15 +6,13 @@ Beside it, in turns, a bare ``twistd web``: what the interpreter and Twisted
 need before any daemon can do anything.
 """
 
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.measuring import wait_for_port
+from benchmarks.smtp_intake import peer
 from tests.servers.daemon import HOST, Daemon, free_ports
 
 ROUNDS = 5
@@ -28,15 +26,8 @@ def start_bare(folder: Path) -> float:
     listen = f"tcp:{port}:interface={HOST}"
     command = [twistd, "--nodaemon", "--pidfile=", "web", "--listen", listen, "--path", str(folder)]
     began = time.monotonic()
-    process = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        wait_for_port(HOST, port)
+    with peer("twistd web", command, port):
         return time.monotonic() - began
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
 
 
 def main() -> None:
