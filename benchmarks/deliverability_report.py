@@ -32,7 +32,7 @@ from twisted.internet.task import LoopingCall, deferLater, react
 from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
-from mailcheck.assembly.daemon import Assembly, daemon_lanes
+from mailcheck.assembly.daemon import Assembly, daemon_workers
 from mailcheck.config import load_config
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId
@@ -74,7 +74,7 @@ class Bench:
             "WEB_LISTEN": f'["{HOST}:{http}"]',
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
-        self.assembly = Assembly(config, reactor, daemon_lanes(reactor), os.urandom)
+        self.assembly = Assembly(config, reactor, daemon_workers(reactor), os.urandom)
         self.service = self.assembly.services(io.StringIO())
         self.completed: dict[str, float] = {}
         self.assembly.tests.wake_ups.listen(self._note)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Lanes
+from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config_options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
@@ -22,9 +22,9 @@ from mailcheck.core.identifiers import (
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session
 from mailcheck.core.subaddresses import join_subaddress
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.workers.direct import DirectWorker
 
 NO_LIMIT = 10**15
 GROUP = 2_000
@@ -38,7 +38,7 @@ RAW = (
 Result = TypeVar("Result")
 
 
-class BatchLane:
+class BatchWorker:
     """Keeps calls until it is told to run them, so that writes gather in groups."""
 
     def __init__(self) -> None:
@@ -70,8 +70,8 @@ def fill(database: str, count: int, tag_of: Callable[[int], str], began: float) 
     ``n`` milliseconds after ``began`` (seconds since the epoch).
     """
     config = replace(Config(), storage=StorageOptions(url=f"sqlite:{database}"))
-    lane, clock = BatchLane(), Clock()
-    assembly = Assembly(config, clock, Lanes(lane, DirectLane(), DirectLane()), os.urandom)
+    worker, clock = BatchWorker(), Clock()
+    assembly = Assembly(config, clock, Workers(worker, DirectWorker(), DirectWorker()), os.urandom)
     assembly.engine.open()
     mails = SqlMailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
     contents = SqlContentStore(assembly.engine)
@@ -84,8 +84,8 @@ def fill(database: str, count: int, tag_of: Callable[[int], str], began: float) 
         mails.deliver(delivery)
         contents.save_content(delivery.id, content)
         if number % GROUP == 0:
-            lane.run_all()
-    lane.run_all()
+            worker.run_all()
+    worker.run_all()
     assembly.engine.close()
 
 

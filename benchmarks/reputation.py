@@ -40,8 +40,8 @@ from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.config_options import Config, DnsOptions
 from mailcheck.core.instants import Instant
-from mailcheck.operations.compute_reputation import Reputation, ReputationQuery
-from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
+from mailcheck.operations.domains.probe_ports import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD
 

@@ -9,7 +9,7 @@ from mailcheck.config_options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.dns.servers import parse_server
-from mailcheck.operations.keep_accounts import MIN_PRESET_KEY, is_possible_key
+from mailcheck.operations.accounts.keep_accounts import MIN_PRESET_KEY, is_possible_key
 from mailcheck.probes.spamd_address import parse_spamd_address
 
 Problem = tuple[str, str, str]

@@ -34,7 +34,7 @@ def _build(options: Options) -> IService:
     # Imported here: that takes a second, and whoever asks for --help need not wait for it.
     from twisted.internet import reactor
 
-    from mailcheck.assembly.daemon import Assembly, daemon_lanes
+    from mailcheck.assembly.daemon import Assembly, daemon_workers
     from mailcheck.config import ConfigError, load_config
     from mailcheck.core.random_pool import RandomPool
     from mailcheck.daemon.file_limit import raise_file_limit
@@ -45,7 +45,7 @@ def _build(options: Options) -> IService:
         config = load_config(Path(path) if path else None, os.environ)
         os.umask(PRIVATE_FILES)
         raise_file_limit()
-        assembly = Assembly(config, reactor, daemon_lanes(reactor), RandomPool(os.urandom))
+        assembly = Assembly(config, reactor, daemon_workers(reactor), RandomPool(os.urandom))
         return assembly.services(sys.stdout)
     except ConfigError as error:
         raise CannotStart(f"mailcheck: {error}") from error

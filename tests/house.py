@@ -13,14 +13,14 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
-from mailcheck.assembly.daemon import Assembly, Lanes
+from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.config_options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Session
 from mailcheck.core.subaddresses import join_subaddress
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.fakes.memory_zone import MemoryZone
 from tests.spec.judge import judge_response
 
@@ -109,11 +109,11 @@ class Pending:
 class House:
     """A daemon without sockets, threads or real time."""
 
-    def __init__(self, config: Config, lanes: Lanes | None = None) -> None:
+    def __init__(self, config: Config, workers: Workers | None = None) -> None:
         self.clock = Clock()
         self.clock.advance(START_OF_TIME)
-        lanes = lanes or Lanes(DirectLane(), DirectLane(), DirectLane())
-        self.assembly = Assembly(config, self.clock, lanes, counted_bytes())
+        workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
+        self.assembly = Assembly(config, self.clock, workers, counted_bytes())
         # No name exists, unless a test says which do.
         self.zone = MemoryZone({})
         self.assembly.checks.resolvers = Resolvers(self.zone, self.zone, self.zone)

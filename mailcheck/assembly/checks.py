@@ -22,16 +22,20 @@ from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import parse_server, system_servers
-from mailcheck.operations.ask_blocklists import AskBlocklists
-from mailcheck.operations.check_blocklists import CheckBlocklists
-from mailcheck.operations.check_mx import CheckMx
-from mailcheck.operations.compute_reputation import ComputeReputation, ReputationSources
-from mailcheck.operations.describe_domain import DescribeDomain
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.known_selectors import LearnedSelectors
-from mailcheck.operations.list_budgets import ListBudgets
-from mailcheck.operations.probe_ports import PolicyFetcher, RegistrationFinder, StarttlsProber
-from mailcheck.operations.zone_health import INTERVAL, ZoneHealthCheck
+from mailcheck.operations.domains.ask_blocklists import AskBlocklists
+from mailcheck.operations.domains.check_blocklists import CheckBlocklists
+from mailcheck.operations.domains.check_mx import CheckMx
+from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationSources
+from mailcheck.operations.domains.describe_domain import DescribeDomain
+from mailcheck.operations.domains.known_selectors import LearnedSelectors
+from mailcheck.operations.domains.list_budgets import ListBudgets
+from mailcheck.operations.domains.probe_ports import (
+    PolicyFetcher,
+    RegistrationFinder,
+    StarttlsProber,
+)
+from mailcheck.operations.domains.zone_health import INTERVAL, ZoneHealthCheck
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.mcp.domain_tools import AgentDomainTools

@@ -10,8 +10,8 @@ from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.ordered_services import OrderedServices
 from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
-from mailcheck.operations.filter_ports import ContentFilter
-from mailcheck.operations.ports import Lane
+from mailcheck.operations.deliverability.filter_ports import ContentFilter
+from mailcheck.operations.ports import Worker
 from mailcheck.probes.spamd_address import SpamdReactor, parse_spamd_address
 from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
 from mailcheck.probes.spamd_finder import AutomaticSpamd, ConfiguredSpamd, NoSpamd, SpamdFinder
@@ -30,10 +30,10 @@ class FilterAssembly:
     service: IService
 
 
-def assemble_filter(config: Config, reactor: Any, lane: Lane) -> FilterAssembly:
+def assemble_filter(config: Config, reactor: Any, worker: Worker) -> FilterAssembly:
     """Build the content filter; for the daemon and for commands that score a file.
 
-    ``lane`` takes large mails apart: in the daemon a process, for a command a `DirectLane`.
+    ``worker`` takes large mails apart: in the daemon a process, for a command a `DirectWorker`.
     """
     options = config.spamassassin
     services = OrderedServices()
@@ -49,6 +49,6 @@ def assemble_filter(config: Config, reactor: Any, lane: Lane) -> FilterAssembly:
         address = parse_spamd_address(options.spamd)
         finder = ConfiguredSpamd(cast(SpamdReactor, reactor), address)
     limits = FilterLimits(at_a_time=options.concurrency)
-    judging = SpamdFilter(finder, reactor, lane, limits)
+    judging = SpamdFilter(finder, reactor, worker, limits)
     ChecksService(judging.close).setServiceParent(services)
     return FilterAssembly(judging, services)

@@ -19,12 +19,12 @@ from mailcheck.assembly.deployment import (
     tls_policy,
 )
 from mailcheck.assembly.inbox_pages import inbox_pages
-from mailcheck.assembly.lanes import Lanes as Lanes
-from mailcheck.assembly.lanes import daemon_lanes as daemon_lanes
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.skins import Rooms, Skins
 from mailcheck.assembly.tool_pages import tool_pages
+from mailcheck.assembly.workers import Workers as Workers
+from mailcheck.assembly.workers import daemon_workers as daemon_workers
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
@@ -42,22 +42,22 @@ from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
-from mailcheck.operations.authenticate import Authenticator
-from mailcheck.operations.authenticate_message import AuthenticateMessage
-from mailcheck.operations.contents import Contents
-from mailcheck.operations.count_requests import RequestMeter
-from mailcheck.operations.delete_messages import DeleteMessages
-from mailcheck.operations.inbox_feeds import InboxFeeds
-from mailcheck.operations.keep_accounts import KeepAccounts
-from mailcheck.operations.load_message import MessageLoader
-from mailcheck.operations.mail_bytes import MailBytes
-from mailcheck.operations.mail_traffic import MailTraffic
+from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
+from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.operations.inbox.feeds import InboxFeeds
+from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.operations.inbox.share_message import ShareMessage
+from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.inbox.wait_slots import WaitSlots
 from mailcheck.operations.ports import Now
-from mailcheck.operations.read_inbox import ReadInbox
-from mailcheck.operations.receive_mail import ReceiveMail
-from mailcheck.operations.share_message import ShareMessage
-from mailcheck.operations.wait_for_message import WaitForMessage
-from mailcheck.operations.wait_slots import WaitSlots
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.settings import TlsPolicy
 from mailcheck.storage.account_store import SqlAccountStore
@@ -67,12 +67,12 @@ from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.inbox_routes import InboxOperations
-from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
-from mailcheck.web.open_pages import OpenPages
-from mailcheck.web.request_urls import RequestUrls
-from mailcheck.web.site import build_site
+from mailcheck.web.site.client_addresses import ClientAddresses
+from mailcheck.web.site.open_pages import OpenPages
+from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.server import build_site
 from mailcheck.wire.urls import PublicUrls
 
 KEY_USE_INTERVAL = 30.0
@@ -86,11 +86,11 @@ class Assembly:
     """Everything that one process needs, built once and put together."""
 
     def __init__(
-        self, config: Config, reactor: Any, lanes: Lanes, random_bytes: RandomBytes
+        self, config: Config, reactor: Any, workers: Workers, random_bytes: RandomBytes
     ) -> None:
         self.config = config
         self._reactor = reactor
-        self._lanes = lanes
+        self._workers = workers
         self._random_bytes = random_bytes
         self.now: Now = lambda: instant_of(reactor.seconds())
         self.retention = int(config.inbox.retention_hours * HOUR)
@@ -98,7 +98,7 @@ class Assembly:
         self._build_storage()
         self._build_accounts()
         self.scoring = ScoringAssembly(
-            config, scoring_settings(config), reactor, lanes.analysis, lambda: self.checks
+            config, scoring_settings(config), reactor, workers.analysis, lambda: self.checks
         )
         self._build_operations()
         self._build_receiver()
@@ -107,11 +107,11 @@ class Assembly:
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
 
     def _build_storage(self) -> None:
-        inbox, lanes, path = self.config.inbox, self._lanes, database_path(self.config)
-        self.engine = SqliteEngine(path, lanes.writer, lanes.reader, lanes.soon)
+        inbox, workers, path = self.config.inbox, self._workers, database_path(self.config)
+        self.engine = SqliteEngine(path, workers.writer, workers.reader, workers.soon)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
-        self._mail_bytes = MailBytes(self._content_store, self._lanes.content, self._reactor)
+        self._mail_bytes = MailBytes(self._content_store, self._workers.content, self._reactor)
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
         self._retention = Retention(self._expiry_store, self.now)
         self._account_store = SqlAccountStore(self.engine)
@@ -120,9 +120,9 @@ class Assembly:
         config, now, random_bytes = self.config, self.now, self._random_bytes
         self.accounts = KeepAccounts(self._account_store, now, random_bytes)
         self._meter = RequestMeter(LocalRateCounters(), now)
-        lane, accounts, meter = self._lanes.passwords, self.accounts, self._meter
+        worker, accounts, meter = self._workers.passwords, self.accounts, self._meter
         self.dashboard = DashboardAssembly(
-            config, self.engine, lane, accounts, meter, now, random_bytes
+            config, self.engine, worker, accounts, meter, now, random_bytes
         )
         self.authenticator = Authenticator(
             self._account_store,
@@ -139,7 +139,7 @@ class Assembly:
         contents = Contents(
             self._content_store,
             self._mail_bytes,
-            self._lanes.content,
+            self._workers.content,
             lambda content: self.checks.selectors.learn(content.header_list),
         )
         traffic = self._traffic = MailTraffic(reactor)
@@ -157,7 +157,7 @@ class Assembly:
             authenticate=AuthenticateMessage(
                 self._content_store,
                 lambda: self.checks.resolvers.plain,
-                self._lanes.analysis,
+                self._workers.analysis,
                 scoring_settings(config),
                 self._reactor,
             ),
@@ -182,7 +182,7 @@ class Assembly:
         addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
         gate = Gate(self.authenticator, self._meter, addresses, self.config.limits.requests_per_day)
-        rooms = Rooms(self.inbox, self.checks, self.tests, self.scoring, self._lanes)
+        rooms = Rooms(self.inbox, self.checks, self.tests, self.scoring, self._workers)
         skins = Skins(self.config, rooms, self.retention, self.now, self._random_bytes)
         api = skins.api(gate, urls)
         pages = OpenPages(self.is_ready)
@@ -193,7 +193,7 @@ class Assembly:
             self.inbox,
             self.receiver,
             self._mail_bytes,
-            self._lanes.content,
+            self._workers.content,
             self.now,
             self._random_bytes,
         )
@@ -236,7 +236,7 @@ class Assembly:
         mail = self.mail_factory(tls_for, is_submission=False)
         submission = self.mail_factory(tls_for, is_submission=True)
         for service in (
-            StoreService(self.engine, self._lanes.beside_store),
+            StoreService(self.engine, self._workers.beside_store),
             self.derivation,
             self.checks.self_tests(),
             # Stopped before the self-tests: a round under way ends at once.

@@ -8,32 +8,32 @@ from mailcheck.assembly.deployment import mail_server, submission_server
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.operations.attempts import Attempts
-from mailcheck.operations.authenticate import Authenticator
-from mailcheck.operations.check_budget import CheckBudget
-from mailcheck.operations.count_requests import RequestMeter
-from mailcheck.operations.dashboard_sessions import DashboardSessions
-from mailcheck.operations.invitations import Invitations
-from mailcheck.operations.keep_accounts import KeepAccounts
-from mailcheck.operations.own_keys import OwnKeys
-from mailcheck.operations.passwords import PasswordHasher, ScryptCost
-from mailcheck.operations.ports import Lane, Now
-from mailcheck.operations.register import Register, Registration, RegistrationRules
-from mailcheck.operations.sign_in import SignIn
+from mailcheck.operations.accounts.attempts import Attempts
+from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
+from mailcheck.operations.accounts.invitations import Invitations
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.own_keys import OwnKeys
+from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
+from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
+from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.ports import Now, Worker
 from mailcheck.storage.engine import Engine
 from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.web.api.inbox_routes import InboxOperations
-from mailcheck.web.client_addresses import ClientAddresses
-from mailcheck.web.dashboard.account_pages import AccountPages, Places
+from mailcheck.web.dashboard.accounts.key_pages import KeyPages
+from mailcheck.web.dashboard.accounts.pages import AccountPages, Places
+from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.application import Dashboard
-from mailcheck.web.dashboard.key_pages import KeyPages
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
-from mailcheck.web.request_urls import RequestUrls
+from mailcheck.web.site.client_addresses import ClientAddresses
+from mailcheck.web.site.request_urls import RequestUrls
 
 
 def check_budget(config: Config, meter: RequestMeter) -> CheckBudget:
@@ -49,7 +49,7 @@ class DashboardAssembly:
         self,
         config: Config,
         engine: Engine,
-        lane: Lane,
+        worker: Worker,
         accounts: KeepAccounts,
         meter: RequestMeter,
         now: Now,
@@ -62,7 +62,7 @@ class DashboardAssembly:
         self._now = now
         self._random_bytes = random_bytes
         passwords = SqlPasswordStore(engine)
-        hasher = PasswordHasher(lane, ScryptCost(options.password_cost), random_bytes)
+        hasher = PasswordHasher(worker, ScryptCost(options.password_cost), random_bytes)
         attempts = Attempts(meter, now)
         self.sessions = DashboardSessions(SqlSessionStore(engine), now, random_bytes)
         self.invitations = Invitations(passwords, now, random_bytes)

@@ -12,19 +12,19 @@ from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.daemon.analysis_service import AnalysisService
 from mailcheck.daemon.deliverability_retention import INTERVAL, DeliverabilityRetention
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.operations.deliverability import DeliverabilityOperations
-from mailcheck.operations.deliverability_feeds import DeliverabilityFeeds
-from mailcheck.operations.deliverability_ports import Analyse
-from mailcheck.operations.find_test import FindTest
-from mailcheck.operations.generate_test import GenerateTest
-from mailcheck.operations.mail_traffic import MailTraffic
-from mailcheck.operations.receive_for_tests import ReceiveForTests
-from mailcheck.operations.recheck_test import RecheckTest
-from mailcheck.operations.run_test_checks import RENEWAL, RunTestChecks
-from mailcheck.operations.score_message import ScoreMessage
-from mailcheck.operations.share_test import ShareTest
-from mailcheck.operations.wait_for_test import WaitForTest
-from mailcheck.operations.wait_slots import WaitSlots
+from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
+from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.deliverability.generate_test import GenerateTest
+from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.operations.deliverability.ports import Analyse
+from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
+from mailcheck.operations.deliverability.recheck_test import RecheckTest
+from mailcheck.operations.deliverability.run_test_checks import RENEWAL, RunTestChecks
+from mailcheck.operations.deliverability.score_message import ScoreMessage
+from mailcheck.operations.deliverability.share_test import ShareTest
+from mailcheck.operations.deliverability.wait_for_test import WaitForTest
+from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.inbox.wait_slots import WaitSlots
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.engine import Engine
 

@@ -11,7 +11,7 @@ from mailcheck.config_options import Config
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.file_limit import half_of_files
-from mailcheck.operations.receive_mail import ReceiveSettings
+from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
 from mailcheck.smtp.limits import Limits
 from mailcheck.smtp.settings import (
@@ -21,7 +21,7 @@ from mailcheck.smtp.settings import (
     offer_to_all,
     offer_to_public,
 )
-from mailcheck.web.connections import ConnectionLimits
+from mailcheck.web.site.connections import ConnectionLimits
 
 
 def database_path(config: Config) -> str:

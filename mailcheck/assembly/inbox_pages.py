@@ -6,17 +6,17 @@ from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR
 from mailcheck.core.listen_addresses import parse_listen_address
-from mailcheck.operations.mail_bytes import MailBytes
-from mailcheck.operations.ports import Lane, Now
-from mailcheck.operations.receive_mail import ReceiveMail
-from mailcheck.operations.send_sample import SendSample
-from mailcheck.operations.show_message import ShowMessage
+from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.operations.inbox.send_sample import SendSample
+from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.operations.ports import Now, Worker
 from mailcheck.web.api.inbox_routes import InboxOperations
-from mailcheck.web.dashboard.inbox_pages import InboxFacts, InboxPages
-from mailcheck.web.dashboard.live_pages import LivePages
-from mailcheck.web.dashboard.message_pages import MessagePages
+from mailcheck.web.dashboard.inbox.live import LivePages
+from mailcheck.web.dashboard.inbox.message_pages import MessagePages
+from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxPages
+from mailcheck.web.dashboard.inbox.share_pages import SharePages
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.share_pages import SharePages
 from mailcheck.web.dashboard.visits import Page
 
 
@@ -25,12 +25,12 @@ def inbox_pages(
     inbox: InboxOperations,
     receiver: ReceiveMail,
     mail_bytes: MailBytes,
-    lane: Lane,
+    worker: Worker,
     now: Now,
     random_bytes: RandomBytes,
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer."""
-    show = ShowMessage(mail_bytes, lane)
+    show = ShowMessage(mail_bytes, worker)
     sample = SendSample(receiver, config.inbox.domain, now, random_bytes)
     addresses = [parse_listen_address(text) for text in config.smtp.listen]
     facts = InboxFacts(

@@ -12,7 +12,7 @@ from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_ports import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings

@@ -10,12 +10,16 @@ from mailcheck.config_options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import is_local_client
-from mailcheck.operations.blocklists_of_mail import BlocklistsOfMail
-from mailcheck.operations.filter_ports import ContentFilter
-from mailcheck.operations.ports import Lane
-from mailcheck.operations.score_mail import ScoreMail, ScoringSettings, ScoringSources
-from mailcheck.operations.score_mail_report import DeliverabilityReport
-from mailcheck.wire.deliverability_report import store_report
+from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
+from mailcheck.operations.deliverability.filter_ports import ContentFilter
+from mailcheck.operations.deliverability.score_mail import (
+    ScoreMail,
+    ScoringSettings,
+    ScoringSources,
+)
+from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
+from mailcheck.operations.ports import Worker
+from mailcheck.wire.deliverability.report import store_report
 
 
 class ScoringAssembly:
@@ -30,14 +34,14 @@ class ScoringAssembly:
         config: Config,
         settings: ScoringSettings,
         reactor: Any,
-        lane: Lane,
+        worker: Worker,
         checks: Callable[[], ChecksAssembly],
     ) -> None:
         self._settings = settings
         self._reactor = reactor
-        self._lane = lane
+        self._worker = worker
         self._checks = checks
-        self.filter: FilterAssembly = assemble_filter(config, reactor, lane)
+        self.filter: FilterAssembly = assemble_filter(config, reactor, worker)
         self.content_filter: ContentFilter = self.filter.content_filter
 
     async def score(
@@ -50,7 +54,7 @@ class ScoringAssembly:
                 checks.resolvers.plain,
                 BlocklistsOfMail(checks.catalogue, checks.lists),
                 self.content_filter,
-                self._lane,
+                self._worker,
             ),
             self._settings,
             self._reactor,

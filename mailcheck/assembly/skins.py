@@ -6,26 +6,26 @@ from functools import cached_property
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
-from mailcheck.assembly.lanes import Lanes
 from mailcheck.assembly.scoring import ScoringAssembly
+from mailcheck.assembly.workers import Workers
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.ports import Now
-from mailcheck.operations.preflight import Preflight
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
 from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.api.inbox_routes import InboxOperations, InboxRoutes
-from mailcheck.web.dashboard.api_pages import ApiPages
+from mailcheck.web.dashboard.api_reference.pages import ApiPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
 from mailcheck.web.mcp.inbox_tools import InboxTools
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.tools import Tool
-from mailcheck.web.request_urls import RequestUrls
+from mailcheck.web.site.request_urls import RequestUrls
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Rooms:
     checks: ChecksAssembly
     tests: DeliverabilityAssembly
     scoring: ScoringAssembly
-    lanes: Lanes
+    workers: Workers
 
     @cached_property
     def preflight(self) -> Preflight:
@@ -83,7 +83,7 @@ class Skins:
     def agent_tools(self) -> Sequence[Tool]:
         """List the tools of the MCP server, in the order in which they are shown."""
         rooms = self._rooms
-        views = MessageViews(rooms.lanes.content)
+        views = MessageViews(rooms.workers.content)
         inbox = InboxTools(rooms.inbox, views, self._domain, self._now, self._random_bytes)
         tests = DeliverabilityTools(rooms.tests.operations, self._domain, self._now)
         return [*inbox.tools(), *rooms.checks.agent_tools(), *tests.tools()]

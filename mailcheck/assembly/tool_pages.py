@@ -6,16 +6,16 @@ from mailcheck.assembly.dashboard import check_budget
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.skins import Rooms
 from mailcheck.config_options import Config
-from mailcheck.operations.count_requests import RequestMeter
+from mailcheck.operations.accounts.count_requests import RequestMeter
 from mailcheck.operations.ports import Now
-from mailcheck.web.dashboard.blocklist_pages import BlocklistPages
-from mailcheck.web.dashboard.deliverability_live import DeliverabilityLivePages
-from mailcheck.web.dashboard.deliverability_pages import DeliverabilityPages
-from mailcheck.web.dashboard.deliverability_preflight import PreflightPages
-from mailcheck.web.dashboard.domain_pages import DomainPages
-from mailcheck.web.dashboard.domain_view import NameRules
+from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
+from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
+from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
+from mailcheck.web.dashboard.deliverability.report_pages import ReportPages
+from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
+from mailcheck.web.dashboard.domains.pages import DomainPages
+from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.report_pages import ReportPages
 from mailcheck.web.dashboard.visits import Page
 
 

@@ -36,11 +36,11 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.compute_reputation import ReputationQuery
-from mailcheck.wire.domain_blocklists import render_blocklist_check, render_no_answer
-from mailcheck.wire.domain_mx import render_mx_check, render_mx_undetermined
-from mailcheck.wire.domain_report import render_domain_report
-from mailcheck.wire.domain_reputation import render_reputation, render_ungradable
+from mailcheck.operations.domains.compute_reputation import ReputationQuery
+from mailcheck.wire.domains.blocklists import render_blocklist_check, render_no_answer
+from mailcheck.wire.domains.mx import render_mx_check, render_mx_undetermined
+from mailcheck.wire.domains.report import render_domain_report
+from mailcheck.wire.domains.reputation import render_reputation, render_ungradable
 from mailcheck.wire.json_values import JsonObject
 
 Lines = list[str]

@@ -9,10 +9,10 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.checks.spf.verdicts import SpfVerdict
-from mailcheck.operations.check_blocklists import BlocklistCheck
-from mailcheck.operations.check_mx import MxCheck
-from mailcheck.operations.compute_reputation import Reputation
-from mailcheck.operations.describe_domain import DomainReport
+from mailcheck.operations.domains.check_blocklists import BlocklistCheck
+from mailcheck.operations.domains.check_mx import MxCheck
+from mailcheck.operations.domains.compute_reputation import Reputation
+from mailcheck.operations.domains.describe_domain import DomainReport
 
 RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
 

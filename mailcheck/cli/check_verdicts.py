@@ -7,10 +7,10 @@ from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
-from mailcheck.operations.check_blocklists import BlocklistCheck
-from mailcheck.operations.check_mx import MxCheck
-from mailcheck.operations.compute_reputation import Reputation
-from mailcheck.operations.describe_domain import DomainReport
+from mailcheck.operations.domains.check_blocklists import BlocklistCheck
+from mailcheck.operations.domains.check_mx import MxCheck
+from mailcheck.operations.domains.compute_reputation import Reputation
+from mailcheck.operations.domains.describe_domain import DomainReport
 
 FAIL_ON = ("error", "warning", "never")
 """What ``--fail-on`` may be; ``never`` still tells what could not be determined."""

@@ -10,9 +10,9 @@ from typing import Any, TextIO, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Lanes
+from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.config_options import Config
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 
 EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, EXIT_UNDETERMINED = 0, 1, 2, 3
 
@@ -47,8 +47,8 @@ class Console:
         """
         clock = Clock()
         clock.advance(time.time())
-        lane = DirectLane()
-        assembly = Assembly(self.config, clock, Lanes(lane, lane, lane), os.urandom)
+        worker = DirectWorker()
+        assembly = Assembly(self.config, clock, Workers(worker, worker, worker), os.urandom)
         assembly.engine.open()
         try:
             return _result_of(Deferred.fromCoroutine(work(assembly)))

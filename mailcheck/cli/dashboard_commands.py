@@ -9,8 +9,8 @@ from typing import Any
 from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.commands import EXIT_FINE, Console
 from mailcheck.core.identifiers import new_password
-from mailcheck.operations.invitations import INVITATION_DAYS
-from mailcheck.operations.register import Registration
+from mailcheck.operations.accounts.invitations import INVITATION_DAYS
+from mailcheck.operations.accounts.register import Registration
 
 
 def add_dashboard_commands(commands: Any) -> None:

@@ -27,9 +27,9 @@ from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_rec
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.score_mail_report import DeliverabilityReport
-from mailcheck.wire.deliverability_report import render_report
+from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
+from mailcheck.wire.deliverability.report import render_report
+from mailcheck.workers.direct import DirectWorker
 
 FAIL_UNDER = 8.0
 """A score below it is a problem: something that receivers ask for is missing."""
@@ -126,7 +126,7 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
         checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, outside)
         # Whether there was TLS is not known of a file: said, or not judged.
         settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
-        scoring = ScoringAssembly(console.config, settings, reactor, DirectLane(), lambda: checks)
+        scoring = ScoringAssembly(console.config, settings, reactor, DirectWorker(), lambda: checks)
         scoring.filter.service.startService()
         try:
             records = read_records(options.record)

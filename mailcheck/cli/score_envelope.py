@@ -13,7 +13,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.operations.proposed_records import check_records, parse_record
+from mailcheck.operations.deliverability.proposed_records import check_records, parse_record
 
 STANDARD_INPUT = "-"
 

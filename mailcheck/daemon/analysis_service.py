@@ -3,7 +3,7 @@
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
 
-from mailcheck.operations.run_test_checks import RunTestChecks
+from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 
 
 class AnalysisService(Service):

@@ -1,6 +1,6 @@
 """Ends deliverability tests that got no mail in time, and forgets those that are too old."""
 
-from mailcheck.operations.deliverability_ports import DeliverabilityStore
+from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now
 
 INTERVAL = 10.0

@@ -14,8 +14,8 @@ from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.operations.contents import Contents
-from mailcheck.operations.mail_traffic import MailTraffic
+from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.mail_traffic import MailTraffic
 from mailcheck.operations.ports import ContentStore
 
 REST_SHARE = 3.0

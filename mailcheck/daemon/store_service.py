@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.daemon.listening import CannotStart
-from mailcheck.operations.ports import Lane
+from mailcheck.operations.ports import Worker
 
 
 class Opened(Protocol):
@@ -22,11 +22,11 @@ class Opened(Protocol):
 
 
 class StoreService(Service):
-    """Opens the database and starts the lanes that work for it."""
+    """Opens the database and starts the workers that work for it."""
 
-    def __init__(self, engine: Opened, lanes: Sequence[Lane]) -> None:
+    def __init__(self, engine: Opened, workers: Sequence[Worker]) -> None:
         self._engine = engine
-        self._lanes = lanes
+        self._workers = workers
 
     def startService(self) -> None:
         """Open the database.
@@ -37,8 +37,8 @@ class StoreService(Service):
             self._engine.open()
         except ExpectedFailure as failure:
             raise CannotStart(f"mailcheck: {failure}") from failure
-        for lane in self._lanes:
-            lane.start()
+        for worker in self._workers:
+            worker.start()
         super().startService()
 
     def stopService(self) -> Deferred[None]:
@@ -47,6 +47,6 @@ class StoreService(Service):
         return Deferred.fromCoroutine(self._stop())
 
     async def _stop(self) -> None:
-        for lane in self._lanes:
-            await maybeDeferred(lane.stop)
+        for worker in self._workers:
+            await maybeDeferred(worker.stop)
         await self._engine.close()

@@ -60,13 +60,13 @@ class MessageRow:
     session: Session
 
 
-class Lane(Protocol):
+class Worker(Protocol):
     """Runs blocking work away from the reactor."""
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call; the Deferred fires in the reactor's thread.
 
-        A lane may be another process: a call that can be pickled can run in any.
+        A worker may be another process: a call that can be pickled can run in any.
         """
 
     def start(self) -> None:

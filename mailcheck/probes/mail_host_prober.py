@@ -10,7 +10,7 @@ from twisted.internet.protocol import Factory
 from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.core.instants import MINUTE, SECOND
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_ports import OutboundPort
 from mailcheck.probes.failures import DialFailed, NotConnected
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.observed_tls import ObservedTls, make_observing_context
@@ -42,7 +42,7 @@ class ProbeSettings:
 
 
 class MailHostProber:
-    """The `mailcheck.operations.probe_ports.StarttlsProber` over the guarded dialer."""
+    """The `mailcheck.operations.domains.probe_ports.StarttlsProber` over the guarded dialer."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class MailHostProber:
         )
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer as `mailcheck.operations.probe_ports.StarttlsProber` promises."""
+        """Answer as `mailcheck.operations.domains.probe_ports.StarttlsProber` promises."""
         is_blocked = self._outbound.known is OutboundPort.BLOCKED
         if is_blocked and self._probes.remembered(exchange) is None:
             return succeed(StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE))
         return self._probes.get(exchange)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Answer as `mailcheck.operations.probe_ports.StarttlsProber` promises."""
+        """Answer as `mailcheck.operations.domains.probe_ports.StarttlsProber` promises."""
         return self._outbound.find_out()
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.core.instants import MINUTE
-from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_ports import OutboundPort
 from mailcheck.probes.failures import DialFailed, NotConnected
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.shared_probes import Bounds, SharedProbes

@@ -23,7 +23,7 @@ _OUTCOMES = {
 
 
 class MtaStsFetcher:
-    """The `mailcheck.operations.probe_ports.PolicyFetcher` over the guarded dialer."""
+    """The `mailcheck.operations.domains.probe_ports.PolicyFetcher` over the guarded dialer."""
 
     def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime) -> None:
         self._fetcher = fetcher
@@ -36,7 +36,7 @@ class MtaStsFetcher:
         )
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Answer as `mailcheck.operations.probe_ports.PolicyFetcher` promises."""
+        """Answer as `mailcheck.operations.domains.probe_ports.PolicyFetcher` promises."""
         return self._fetches.get(domain)
 
     def stop(self) -> None:

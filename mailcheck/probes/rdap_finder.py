@@ -45,7 +45,7 @@ class _NoAnswer(Exception):
 
 
 class RdapFinder:
-    """The `mailcheck.operations.probe_ports.RegistrationFinder` over the guarded dialer."""
+    """The `mailcheck.operations.domains.probe_ports.RegistrationFinder` over the guarded dialer."""
 
     def __init__(
         self, fetcher: GuardedFetcher, registries: RegistryList, clock: IReactorTime
@@ -63,7 +63,7 @@ class RdapFinder:
         )
 
     def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
-        """Answer as `mailcheck.operations.probe_ports.RegistrationFinder` promises."""
+        """Answer as `mailcheck.operations.domains.probe_ports.RegistrationFinder` promises."""
         return self._searches.get(domain)
 
     def stop(self) -> None:

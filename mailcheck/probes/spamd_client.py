@@ -27,7 +27,7 @@ from mailcheck.checks.deliverability.filter_report import (
     ReportUnreadable,
     read_verdict,
 )
-from mailcheck.operations.filter_ports import FilterFailed
+from mailcheck.operations.deliverability.filter_ports import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
 
 MAX_ANSWER = 128 * KIB

@@ -17,9 +17,9 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED, FilteredMail, fit_for_filter
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.operations.filter_ports import FilterFailed
+from mailcheck.operations.deliverability.filter_ports import FilterFailed
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import Lane
+from mailcheck.operations.ports import Worker
 from mailcheck.probes.spamd_finder import SpamdFinder
 
 ATTEMPTS = 2
@@ -56,11 +56,11 @@ class SpamdFilter:
         self,
         finder: SpamdFinder,
         clock: IReactorTime,
-        lane: Lane,
+        worker: Worker,
         limits: FilterLimits | None = None,
     ) -> None:
-        """``lane`` takes large mails apart, which can take seconds."""
-        self._lane = lane
+        """``worker`` takes large mails apart, which can take seconds."""
+        self._worker = worker
         self._finder = finder
         self._clock = clock
         self._limits = limits or FilterLimits()
@@ -135,7 +135,7 @@ class SpamdFilter:
     async def _fit(self, raw_message: bytes) -> FilteredMail | None:
         if len(raw_message) <= MAX_FILTERED:
             return fit_for_filter(raw_message)
-        return await self._lane.run(partial(fit_for_filter, raw_message))
+        return await self._worker.run(partial(fit_for_filter, raw_message))
 
     async def _take_place(self) -> None:
         try:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem
-from mailcheck.operations.filter_ports import FilterFailed, PrivateSpamd
+from mailcheck.operations.deliverability.filter_ports import FilterFailed, PrivateSpamd
 from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
 from mailcheck.probes.spamd_client import SpamdClient
 

@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability_ports import Claimed, Lease
+from mailcheck.operations.deliverability.ports import Claimed, Lease
 from mailcheck.storage.deliverability_rows import (
     DELIVERABILITY_COLUMNS,
     deliverability_test_of,

@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability_ports import ListedTestPage
+from mailcheck.operations.deliverability.ports import ListedTestPage
 from mailcheck.storage.deliverability_rows import (
     DELIVERABILITY_COLUMNS,
     DELIVERABILITY_WIDTH,

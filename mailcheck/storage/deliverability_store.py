@@ -13,7 +13,7 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability_ports import Claimed, Lease, ListedTestPage
+from mailcheck.operations.deliverability.ports import Claimed, Lease, ListedTestPage
 from mailcheck.storage import deliverability_analysis as analysis
 from mailcheck.storage import deliverability_life as life
 from mailcheck.storage.deliverability_reading import read_mail, read_result, read_tests

@@ -18,7 +18,7 @@ Row = tuple[Any, ...]
 
 
 class Transaction(Protocol):
-    """A transaction under way, used in a worker's thread."""
+    """A transaction under way, used in a thread of its own."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run a statement; gives the number of rows it changed."""

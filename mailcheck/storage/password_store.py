@@ -6,7 +6,7 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.dashboard_ports import KeptPassword
+from mailcheck.operations.accounts.dashboard_ports import KeptPassword
 from mailcheck.storage.account_rows import (
     ACCOUNT_COLUMNS,
     ACCOUNT_TABLES,

@@ -13,7 +13,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.operations.ports import Lane
+from mailcheck.operations.ports import Worker
 from mailcheck.storage.committing import Outcome, Write, commit_group
 from mailcheck.storage.engine import Item, Result, Transaction, Work
 from mailcheck.storage.group_commit import GroupCommit, Soon, at_once
@@ -35,12 +35,12 @@ class SqliteEngine:
     """A database file (or `IN_MEMORY`, for tests) behind the engine seam."""
 
     def __init__(
-        self, path: str, writer_lane: Lane, reader_lane: Lane, soon: Soon = at_once
+        self, path: str, writer_worker: Worker, reader_worker: Worker, soon: Soon = at_once
     ) -> None:
         """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
         self._path = path
-        self._writer_lane = writer_lane
-        self._reader_lane = reader_lane
+        self._writer_worker = writer_worker
+        self._reader_worker = reader_worker
         self._writer: SqliteWriter | None = None
         self._is_open = False
         self._readers = threading.local()
@@ -48,7 +48,7 @@ class SqliteEngine:
         self._group_commit = GroupCommit(self._commit, soon)
 
     def open(self) -> None:
-        """Open the file, bring its schema up to date, start the lanes.
+        """Open the file, bring its schema up to date, start the workers.
 
         :raises StoreUnavailable: the file can't be opened or is no database.
         :raises SchemaTooNew: a newer mailcheck wrote it.
@@ -61,8 +61,8 @@ class SqliteEngine:
                 writer.close()
                 raise
             self._writer = writer
-        self._writer_lane.start()
-        self._reader_lane.start()
+        self._writer_worker.start()
+        self._reader_worker.start()
         self._is_open = True
 
     def close(self) -> Deferred[None]:
@@ -72,8 +72,8 @@ class SqliteEngine:
 
     async def _close(self) -> None:
         await self._group_commit.close()
-        for lane in (self._writer_lane, self._reader_lane):
-            await maybeDeferred(lane.stop)
+        for worker in (self._writer_worker, self._reader_worker):
+            await maybeDeferred(worker.stop)
         for connection in self._open_readers:
             connection.close()
         if self._writer is not None:
@@ -88,7 +88,7 @@ class SqliteEngine:
         """Run a query on one consistent snapshot."""
         if not self._is_open:
             return fail(StoreUnavailable("the database is not open"))
-        return self._reader_lane.run(lambda: self._query(query))
+        return self._reader_worker.run(lambda: self._query(query))
 
     def free_bytes(self) -> int | None:
         """Say how much more the disk holds; nothing for a database in memory."""
@@ -105,7 +105,7 @@ class SqliteEngine:
         return self.write(_vacuum, None)
 
     def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        return self._writer_lane.run(partial(commit_group, self._opened_writer(), group))
+        return self._writer_worker.run(partial(commit_group, self._opened_writer(), group))
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         with as_unavailable():

@@ -51,7 +51,7 @@ def connect(path: str, *pragmas: str) -> sqlite3.Connection:
         path,
         timeout=BUSY_TIMEOUT,
         isolation_level=None,
-        check_same_thread=False,  # a lane's thread uses it, the reactor's closes it
+        check_same_thread=False,  # a worker's thread uses it, the reactor's closes it
         cached_statements=CACHED_STATEMENTS,
     )
     try:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mailcheck.web.connection import IDLE_TIMEOUT
-from mailcheck.web.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
+from mailcheck.web.site.connection import IDLE_TIMEOUT
+from mailcheck.web.site.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from mailcheck.web.request_bodies import MAX_BODY, MAX_DRAINED
+from mailcheck.web.site.request_bodies import MAX_BODY, MAX_DRAINED
 from tests.house import House
 from tests.web.raw_http import RawHttp, request
 

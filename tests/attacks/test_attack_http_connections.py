@@ -15,9 +15,9 @@ from twisted.python.failure import Failure
 
 from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config_options import Config, WebOptions
-from mailcheck.web.connection import IDLE_TIMEOUT
-from mailcheck.web.connections import JUST_NOW
-from mailcheck.web.turned_away import AT_ONCE, PATIENCE
+from mailcheck.web.site.connection import IDLE_TIMEOUT
+from mailcheck.web.site.connections import JUST_NOW
+from mailcheck.web.site.turned_away import AT_ONCE, PATIENCE
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp, request
 

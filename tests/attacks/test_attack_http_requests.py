@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.web.connection import IDLE_TIMEOUT
+from mailcheck.web.site.connection import IDLE_TIMEOUT
 from tests.house import House
 from tests.web.raw_http import RawHttp, request
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailcheck.web.request_bodies import MAX_BODY
+from mailcheck.web.site.request_bodies import MAX_BODY
 from tests.house import House, mail
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 from tests.web.raw_http import RawHttp

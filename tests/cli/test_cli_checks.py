@@ -12,7 +12,7 @@ from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter, describe_blocklists, describe_mx, describe_reputation
 from mailcheck.cli.check_verdicts import judge_blocklists, judge_mx, judge_reputation
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.operations.compute_reputation import ReputationQuery
+from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from tests.cli.command_line import run_command
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, run

@@ -23,7 +23,7 @@ from mailcheck.cli.score_envelope import read_mail_of_file, read_records
 from mailcheck.cli.score_texts import describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
-from mailcheck.wire.deliverability_report import render_report
+from mailcheck.wire.deliverability.report import render_report
 from tests.cli.command_line import run_command
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter

@@ -11,10 +11,8 @@ from pytest_twisted import async_yield_fixture
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import Quota
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.lanes.threads import ThreadLane
-from mailcheck.operations.dashboard_ports import PasswordStore, SessionStore
-from mailcheck.operations.deliverability_ports import DeliverabilityStore
+from mailcheck.operations.accounts.dashboard_ports import PasswordStore, SessionStore
+from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import (
     AccountStore,
     ContentStore,
@@ -31,6 +29,8 @@ from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.storage.sqlite_writer import writer_at
+from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.threads import ThreadWorker
 
 DEFAULT_QUOTA = Quota(max_messages=1_000, max_bytes=10_000_000)
 
@@ -51,7 +51,7 @@ class Stores:
     tests: DeliverabilityStore
 
 
-class PicklingLane(DirectLane):
+class PicklingWorker(DirectWorker):
     """Runs calls as another process would get them, and their answers as it would send them."""
 
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
@@ -61,19 +61,19 @@ class PicklingLane(DirectLane):
 
 
 def _in_memory(folder: Path) -> SqliteEngine:
-    return SqliteEngine(IN_MEMORY, DirectLane(), DirectLane())
+    return SqliteEngine(IN_MEMORY, DirectWorker(), DirectWorker())
 
 
 def _in_threads(folder: Path) -> SqliteEngine:
     from twisted.internet import reactor
 
     threads: Any = reactor
-    writer, readers = ThreadLane(threads, "writer", 1), ThreadLane(threads, "reader", 4)
+    writer, readers = ThreadWorker(threads, "writer", 1), ThreadWorker(threads, "reader", 4)
     return SqliteEngine(str(folder / "mail.db"), writer, readers)
 
 
 def _pickled(folder: Path) -> SqliteEngine:
-    return SqliteEngine(str(folder / "mail.db"), PicklingLane(), DirectLane())
+    return SqliteEngine(str(folder / "mail.db"), PicklingWorker(), DirectWorker())
 
 
 ENGINES = {

@@ -25,8 +25,8 @@ from mailcheck.config_options import Config, SpamassassinOptions
 from mailcheck.core.instants import instant_of
 from mailcheck.daemon.spamd_process import KEEPER
 from mailcheck.daemon.spamd_service import IDLE_SECONDS
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.filter_ports import ContentFilter
+from mailcheck.operations.deliverability.filter_ports import ContentFilter
+from mailcheck.workers.direct import DirectWorker
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.servers.spamd import GTUBE, USER, find_real_spamd, running_spamd
 
@@ -86,7 +86,7 @@ class PatientReactor:
 async def private() -> AsyncIterator[ContentFilter]:
     """The filter of a daemon that starts its own spamd."""
     find_real_spamd()
-    built = assemble_filter(Config(), PatientReactor(), DirectLane())
+    built = assemble_filter(Config(), PatientReactor(), DirectWorker())
     built.service.startService()
     yield built.content_filter
     await built.service.stopService()
@@ -99,7 +99,7 @@ async def configured() -> AsyncIterator[ContentFilter]:
 
     with running_spamd() as address:
         options = SpamassassinOptions(spamd=address)
-        built = assemble_filter(Config(spamassassin=options), reactor, DirectLane())
+        built = assemble_filter(Config(spamassassin=options), reactor, DirectWorker())
         built.service.startService()
         yield built.content_filter
         await built.service.stopService()
@@ -291,7 +291,7 @@ async def test_a_private_one_leaves_nothing_behind(
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setenv("TMPDIR", "/tmp")
     before = {pid for pid, _, _ in spamd_of_ours()}
-    built = assemble_filter(Config(), reactor, DirectLane())
+    built = assemble_filter(Config(), reactor, DirectWorker())
     built.service.startService()
     await judged(built.content_filter, CLEAN)
     started = [row for row in spamd_of_ours() if row[0] not in before]

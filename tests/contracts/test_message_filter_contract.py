@@ -11,11 +11,11 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.operations.ports import AccountStore, DeliveryStore, MessageStore
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of
 from tests.storage.deliveries import NOON, RETENTION, account, at, delivery, mail, recipient
 
@@ -26,7 +26,7 @@ class SqliteInMemory:
     """All stores on SQLite in memory, to be made for each example."""
 
     def __init__(self) -> None:
-        self._engine = SqliteEngine(IN_MEMORY, DirectLane(), DirectLane())
+        self._engine = SqliteEngine(IN_MEMORY, DirectWorker(), DirectWorker())
         self._engine.open()
         mail_store = SqlMailStore(self._engine, Quota(1_000, 10_000_000))
         self.deliveries: DeliveryStore = mail_store

@@ -7,7 +7,7 @@ from twisted.internet.defer import DeferredList
 
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.dashboard_ports import KeptPassword
+from mailcheck.operations.accounts.dashboard_ports import KeptPassword
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import NOON, account, at
 

@@ -10,7 +10,7 @@ from mailcheck.checks.registration import RegistrationVerdict
 from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.core.domain_names import is_within
-from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_ports import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings

@@ -1,7 +1,7 @@
 """What every `SessionStore` promises."""
 
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.dashboard_ports import SessionRow
+from mailcheck.operations.accounts.dashboard_ports import SessionRow
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import NOON, account, at
 

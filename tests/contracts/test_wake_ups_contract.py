@@ -6,7 +6,7 @@ import pytest
 
 from mailcheck.cluster.local import LocalDeliverabilityWakeUps, LocalWakeUps
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
-from mailcheck.operations.deliverability_ports import DeliverabilityWakeUps
+from mailcheck.operations.deliverability.ports import DeliverabilityWakeUps
 from mailcheck.operations.ports import WakeUps
 
 IMPLEMENTATIONS: dict[str, Callable[[], WakeUps]] = {"in this process": LocalWakeUps}

@@ -17,7 +17,7 @@ from mailcheck.core.instants import DAY, SECOND
 from mailcheck.daemon.analysis_service import AnalysisService
 from mailcheck.daemon.deliverability_retention import BATCH, DeliverabilityRetention
 from mailcheck.daemon.parked_waits import ParkedWaits
-from mailcheck.operations.run_test_checks import RENEWAL
+from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, result_of, run
 

@@ -3,27 +3,27 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.storage.held_worker import HeldWorker
 from twisted.logger import LogEvent
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.contents import Contents
-from mailcheck.operations.mail_traffic import QUIET, MailTraffic
+from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.mail_traffic import QUIET, MailTraffic
 from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of
-from tests.storage.held_lane import HeldLane
 
 
 class Workshop(House):
     """A house whose taking apart of mails can be held up."""
 
     def __init__(self) -> None:
-        self.reader, self.content = HeldLane(), HeldLane()
-        super().__init__(config_in_memory(), Lanes(DirectLane(), self.reader, self.content))
+        self.reader, self.content = HeldWorker(), HeldWorker()
+        super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
         self.derivation: Derivation = self.assembly.derivation
 
     def underived(self) -> list[DeliveryId]:
@@ -134,7 +134,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
             return await super().of(delivery_id)
 
     store = shop.assembly._content_store
-    contents = Breaking(store, shop.assembly._mail_bytes, DirectLane(), lambda content: None)
+    contents = Breaking(store, shop.assembly._mail_bytes, DirectWorker(), lambda content: None)
     derivation = Derivation(contents, store, MailTraffic(shop.clock), shop.clock)
     derivation.startService()
     shop.rest(1)

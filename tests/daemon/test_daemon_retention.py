@@ -3,26 +3,26 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.storage.held_worker import HeldWorker
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import InboxOptions
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Refusal
 from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT, Retention
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.storage.engine import Transaction
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
-from tests.storage.held_lane import HeldLane
 
 
 class Archive(House):
     """A house with a retention of one hour, whose writes are counted."""
 
     def __init__(self) -> None:
-        self.writer = HeldLane()
+        self.writer = HeldWorker()
         config = config_in_memory(inbox=InboxOptions(retention_hours=1.0))
-        super().__init__(config, Lanes(self.writer, DirectLane(), DirectLane()))
+        super().__init__(config, Workers(self.writer, DirectWorker(), DirectWorker()))
         self.retention = Retention(self.assembly._expiry_store, self.assembly.now)
 
     def rows(self, table: str) -> int:

@@ -21,8 +21,8 @@ from mailcheck.daemon.ordered_services import OrderedServices
 from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.store_service import StoreService
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, result_of
 
 
@@ -315,7 +315,7 @@ class TestPeriodic:
             assert service.stopService().called
 
 
-class Lane(DirectLane):
+class Worker(DirectWorker):
     """Notes when it is started and stopped."""
 
     def __init__(self, name: str, events: list[str]) -> None:
@@ -334,12 +334,12 @@ class TestStore:
     """The store's service."""
 
     def test_opened_and_closed(self, tmp_path: Path) -> None:
-        """The store is open while the service runs, and its lanes with it."""
+        """The store is open while the service runs, and its workers with it."""
         events: list[str] = []
         engine = SqliteEngine(
-            str(tmp_path / "mail.db"), Lane("writer", events), Lane("reader", events)
+            str(tmp_path / "mail.db"), Worker("writer", events), Worker("reader", events)
         )
-        service = StoreService(engine, [Lane("content", events)])
+        service = StoreService(engine, [Worker("content", events)])
         service.startService()
         assert result_of(engine.read(lambda t: t.rows("SELECT 1"))) == [(1,)]
         assert sorted(events) == ["start content", "start reader", "start writer"]
@@ -377,10 +377,10 @@ class TestStore:
         self, tmp_path: Path, make: Callable[[Any, Path], Path], problem: str
     ) -> None:
         """A daemon whose store can't be opened does not start, and says why in a sentence."""
-        engine = SqliteEngine(str(make(self, tmp_path)), DirectLane(), DirectLane())
+        engine = SqliteEngine(str(make(self, tmp_path)), DirectWorker(), DirectWorker())
         events: list[str] = []
         with pytest.raises(CannotStart, match=f"mailcheck: .*{problem}"):
-            StoreService(engine, [Lane("content", events)]).startService()
+            StoreService(engine, [Worker("content", events)]).startService()
         assert events == []
         result_of(engine.close())
 

@@ -14,10 +14,14 @@ from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session, TlsFacts
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.blocklists_of_mail import BlocklistsOfMail
-from mailcheck.operations.score_mail import ScoreMail, ScoringSettings, ScoringSources
-from mailcheck.operations.score_mail_report import DeliverabilityReport
+from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
+from mailcheck.operations.deliverability.score_mail import (
+    ScoreMail,
+    ScoringSettings,
+    ScoringSources,
+)
+from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
+from mailcheck.workers.direct import DirectWorker
 from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -85,7 +89,7 @@ def scorer(
     *,
     content_filter: Any = None,
     clock: Clock | None = None,
-    lane: Any = None,
+    worker: Any = None,
     allow_private: bool = False,
     offers_tls: bool = True,
 ) -> ScoreMail:
@@ -98,7 +102,7 @@ def scorer(
         zone,
         BlocklistsOfMail(checks.catalogue, checks.lists),
         content_filter or ScriptedFilter(),
-        lane or DirectLane(),
+        worker or DirectWorker(),
     )
     settings = ScoringSettings("mailcheck.example", allow_private, lambda _: offers_tls)
     return ScoreMail(sources, settings, clock)

@@ -3,8 +3,12 @@
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
+from mailcheck.operations.domains.known_selectors import (
+    MAX_DOMAINS,
+    MAX_SELECTORS,
+    LearnedSelectors,
+)
 from mailcheck.operations.fan_out import run_all
-from mailcheck.operations.known_selectors import MAX_DOMAINS, MAX_SELECTORS, LearnedSelectors
 from tests.house import run
 
 

@@ -14,9 +14,9 @@ from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalo
 from mailcheck.checks.dnsbl.targets import target_address
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.operations.ask_blocklists import AskBlocklists
-from mailcheck.operations.list_budgets import ListBudgets
-from mailcheck.operations.zone_health import FIRST_TEST_PATIENCE, ZoneHealthCheck
+from mailcheck.operations.domains.ask_blocklists import AskBlocklists
+from mailcheck.operations.domains.list_budgets import ListBudgets
+from mailcheck.operations.domains.zone_health import FIRST_TEST_PATIENCE, ZoneHealthCheck
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import counted_bytes, result_of, run
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import LimitsOptions
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import (
@@ -17,10 +18,9 @@ from mailcheck.core.errors import (
     StoreUnavailable,
 )
 from mailcheck.core.instants import Instant, instant_of
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
-from tests.storage.held_lane import HeldLane
 
 
 @pytest.fixture
@@ -153,8 +153,8 @@ def test_use_of_keys_that_can_not_be_written(house: House) -> None:
 
 def test_a_later_use_is_not_overwritten() -> None:
     """A use that comes while an earlier one is being written in vain is the one that counts."""
-    writer = HeldLane()
-    house = House(config_in_memory(), Lanes(writer, DirectLane(), DirectLane()))
+    writer = HeldWorker()
+    house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     authenticator = house.assembly.authenticator
     run(authenticator.identify(house.key))
     writer.hold_calls()

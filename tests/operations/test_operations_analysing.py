@@ -19,9 +19,8 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
-from mailcheck.operations.deliverability_ports import Lease
-from mailcheck.operations.mail_traffic import MailTraffic
-from mailcheck.operations.run_test_checks import (
+from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.deliverability.run_test_checks import (
     AT_ONCE,
     DEADLINE,
     LEASE,
@@ -29,6 +28,7 @@ from mailcheck.operations.run_test_checks import (
     RENEWAL,
     RunTestChecks,
 )
+from mailcheck.operations.inbox.mail_traffic import MailTraffic
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, mail, result_of, run

@@ -19,7 +19,8 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import MessageSummary, StoredMessage
-from mailcheck.operations.authenticate_message import (
+from mailcheck.operations.deliverability.score_mail import ScoringSettings
+from mailcheck.operations.inbox.authenticate_message import (
     AT_ONCE,
     BRIEFLY,
     OF_ACCOUNT,
@@ -27,11 +28,10 @@ from mailcheck.operations.authenticate_message import (
     WAITING,
     AuthenticateMessage,
 )
-from mailcheck.operations.score_mail import ScoringSettings
 from tests.fakes.mail_signer import ED25519, RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.operations.scored_mails import MAIL, received, zone_with
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 SIGNED = RSA.sign(MAIL)
 
@@ -61,12 +61,12 @@ class Desk:
     def __init__(self, zone: MemoryZone | None = None) -> None:
         self.clock = Clock()
         self.zone = zone or zone_with()
-        self.lane = FaultyLane()
+        self.worker = FaultyWorker()
         self.mails = Mails()
         self.operation = AuthenticateMessage(
             self.mails,  # type: ignore[arg-type]
             lambda: self.zone,
-            self.lane,
+            self.worker,
             ScoringSettings("mailcheck.example", allow_private=False, offers_tls=lambda _: True),
             self.clock,
         )
@@ -146,7 +146,7 @@ def test_nothing_is_asked_of_an_unsigned_mail_from_a_private_address() -> None:
         assert words(found) == ("none", [], "none")
         assert client_ip in found.spf.mail_from.explanation
         assert client_ip in found.dmarc.explanation
-    assert (desk.zone.asked, desk.mails.reads, desk.lane.calls) == ([], 0, 0)
+    assert (desk.zone.asked, desk.mails.reads, desk.worker.calls) == ([], 0, 0)
 
 
 def test_a_signature_is_verified_wherever_it_comes_from() -> None:
@@ -248,14 +248,14 @@ def test_a_failure_of_dns_is_kept_briefly(status: DnsStatus) -> None:
 def test_work_that_takes_too_long() -> None:
     """A signature that is not verified within two seconds is temperror, never none."""
     desk = Desk()
-    desk.lane.is_slow = True
+    desk.worker.is_slow = True
     message = desk.message()
     results: list[Any] = []
     desk.ask(message).addBoth(results.append)
     desk.clock.advance(2)
     (found,) = results
     assert words(found) == ("pass", ["temperror"], "pass")
-    desk.lane.catch_up()
+    desk.worker.catch_up()
     desk.forget_doubts()
     assert words(desk.of(message)) == ("pass", ["pass"], "pass")
 
@@ -264,12 +264,12 @@ def test_a_large_header_is_read_elsewhere() -> None:
     """A header over 64 KiB does not hold up the others; unread in time it is not known."""
     raw = SIGNED.replace(b"\r\n\r\n", b"\r\nX-Long: " + b"x" * 70_000 + b"\r\n\r\n", 1)
     desk = Desk()
-    desk.lane.is_slow = True
+    desk.worker.is_slow = True
     results: list[Any] = []
     desk.ask(desk.message(raw)).addBoth(results.append)
     desk.clock.advance(2)
     assert words(results[0]) == ("pass", ["temperror"], "temperror")
-    desk.lane.catch_up()
+    desk.worker.catch_up()
     desk.forget_doubts()
     assert words(desk.of(desk.message(raw))) == ("pass", ["pass"], "pass")
 
@@ -286,10 +286,10 @@ def test_a_message_that_goes_meanwhile() -> None:
 def test_a_fault_of_ours_hides_no_message(logged_failures: list[LogEvent]) -> None:
     """A crash is logged, and the results are not known."""
     desk = Desk()
-    desk.lane.fault = RuntimeError("a bug")
+    desk.worker.fault = RuntimeError("a bug")
     assert words(desk.of(desk.message())) == ("temperror", ["temperror"], "temperror")
     assert len(logged_failures) == 1
-    desk.lane.fault = None
+    desk.worker.fault = None
     desk.forget_doubts()
     assert words(desk.of(desk.message())) == ("pass", ["pass"], "pass")
 
@@ -335,13 +335,13 @@ def test_few_are_authenticated_at_a_time() -> None:
 def test_a_place_goes_to_the_next_one() -> None:
     """What waits for its turn is judged as soon as it has one."""
     desk = Desk()
-    desk.lane.is_slow = True
+    desk.worker.is_slow = True
     asked = [desk.ask(desk.message(number=number)) for number in range(3 * OF_ACCOUNT)]
     desk.clock.advance(1)
     while not all(one.called for one in asked):
         before = sum(one.called for one in asked)
-        desk.lane.is_slow = True
-        desk.lane.catch_up()
+        desk.worker.is_slow = True
+        desk.worker.catch_up()
         assert sum(one.called for one in asked) > before
     results: list[Any] = []
     for one in asked:

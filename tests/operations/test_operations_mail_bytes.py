@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloaded
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary
-from mailcheck.operations.mail_bytes import AT_ONCE, LARGE, OF_ACCOUNT, PATIENCE, MailBytes
+from mailcheck.operations.inbox.mail_bytes import AT_ONCE, LARGE, OF_ACCOUNT, PATIENCE, MailBytes
 from mailcheck.operations.ports import ContentStore
 from tests.house import House, result_of
 
@@ -33,8 +33,8 @@ class SlowStore:
         return self.asked[-1]
 
 
-class SlowLane:
-    """A lane that runs a call when it is told to."""
+class SlowWorker:
+    """A worker that runs a call when it is told to."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Callable[[], Any], Deferred[Any]]] = []
@@ -58,8 +58,8 @@ class Desk:
         message = house.get("/inbox/messages").json["messages"][0]
         loading = house.assembly.inbox.read.message(house.account.id, message["id"])
         self.summary: MessageSummary = result_of(Deferred.fromCoroutine(loading)).summary
-        self.clock, self.store, self.lane = Clock(), SlowStore(), SlowLane()
-        self.mails = MailBytes(cast(ContentStore, self.store), cast(Any, self.lane), self.clock)
+        self.clock, self.store, self.worker = Clock(), SlowStore(), SlowWorker()
+        self.mails = MailBytes(cast(ContentStore, self.store), cast(Any, self.worker), self.clock)
 
     def of(self, owner: str, size: int = LARGE) -> MessageSummary:
         """Give a message of an account."""
@@ -125,9 +125,9 @@ def test_a_mail_is_in_hand_until_its_attachment_is_taken_out(desk: Desk) -> None
     ]
     for asked in desk.store.asked:
         asked.callback(RAW)
-    assert len(desk.store.asked) == len(desk.lane.calls) == OF_ACCOUNT
+    assert len(desk.store.asked) == len(desk.worker.calls) == OF_ACCOUNT
     for number in range(OF_ACCOUNT):
-        desk.lane.go_on()
+        desk.worker.go_on()
         assert len(desk.store.asked) == OF_ACCOUNT + number + 1
     assert result_of(wanted[0]).data == b"%PDF"
     with pytest.raises(AttachmentNotFound):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.core.errors import InvalidParameter, Overloaded
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.passwords import (
+from mailcheck.operations.accounts.passwords import (
     MAX_UNDER_WAY,
     PasswordHasher,
     ScryptCost,
@@ -18,15 +17,16 @@ from mailcheck.operations.passwords import (
     require_fit,
     write_hash,
 )
+from mailcheck.workers.direct import DirectWorker
 from tests.house import counted_bytes, result_of, run
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 CHEAP = ScryptCost(4, 1, 1)
 
 
-def hasher(lane: Any = None, cost: ScryptCost = CHEAP) -> PasswordHasher:
+def hasher(worker: Any = None, cost: ScryptCost = CHEAP) -> PasswordHasher:
     """Make a hasher."""
-    return PasswordHasher(lane or DirectLane(), cost, counted_bytes())
+    return PasswordHasher(worker or DirectWorker(), cost, counted_bytes())
 
 
 def test_a_known_hash() -> None:
@@ -71,15 +71,15 @@ def test_nobody_has_a_password(password: str) -> None:
 
 def test_nobody_costs_as_much_as_anybody() -> None:
     """The hash that stands in for a missing one is worked on at today's cost."""
-    lane = RecordingLane()
-    one = hasher(lane)
+    worker = RecordingWorker()
+    one = hasher(worker)
     run(one.matches("wrong horse", run(one.write("correct horse"))))
     run(one.matches("wrong horse", None))
-    real, standing_in = (call.args[1].split("$")[2] for call in lane.calls[1:])
+    real, standing_in = (call.args[1].split("$")[2] for call in worker.calls[1:])
     assert real == standing_in == "ln=4,r=1,p=1"
 
 
-class RecordingLane(DirectLane):
+class RecordingWorker(DirectWorker):
     """Keeps what it ran."""
 
     def __init__(self) -> None:
@@ -108,38 +108,38 @@ def test_what_is_no_hash(written: str) -> None:
 
 
 def test_more_than_can_be_taken() -> None:
-    """Hashes wait in a lane, so many at a time; more are refused at once, until one is done."""
-    lane = FaultyLane()
-    one = hasher(lane)
-    lane.is_slow = True
+    """Hashes wait in a worker, so many at a time; more are refused at once, until one is done."""
+    worker = FaultyWorker()
+    one = hasher(worker)
+    worker.is_slow = True
     waiting = [Deferred.fromCoroutine(one.write("correct horse")) for _ in range(MAX_UNDER_WAY)]
     with pytest.raises(Overloaded):
         run(one.matches("correct horse", None))
-    lane.catch_up()
+    worker.catch_up()
     assert {result_of(one) is not None for one in waiting} == {True}
     assert not run(one.matches("correct horse", None))
 
 
 def test_who_goes_away_leaves_no_room() -> None:
     """A hash whose client has gone counts until it is done: going away piles nothing up."""
-    lane = FaultyLane()
-    one = hasher(lane)
-    lane.is_slow = True
+    worker = FaultyWorker()
+    one = hasher(worker)
+    worker.is_slow = True
     for _ in range(MAX_UNDER_WAY):
         given_up = Deferred.fromCoroutine(one.write("correct horse"))
         given_up.addErrback(lambda failure: failure.trap(CancelledError))
         given_up.cancel()
     with pytest.raises(Overloaded):
         run(one.write("correct horse"))
-    lane.catch_up()
+    worker.catch_up()
     assert run(one.write("correct horse"))
 
 
 def test_a_failure_gives_its_place_back() -> None:
     """A hash that fails does not count as under way for ever."""
-    lane = FaultyLane()
-    one = hasher(lane)
-    lane.fault = MemoryError()
+    worker = FaultyWorker()
+    one = hasher(worker)
+    worker.fault = MemoryError()
     for _ in range(MAX_UNDER_WAY + 1):
         with pytest.raises(MemoryError):
             run(one.write("correct horse"))

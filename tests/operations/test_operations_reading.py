@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import Deferred, fail
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AttachmentNotFound,
@@ -24,14 +25,13 @@ from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Recipient
 from mailcheck.core.share_links import format_share_token
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
-from mailcheck.operations.delete_messages import BATCH
-from mailcheck.operations.mail_bytes import LARGE, OF_ACCOUNT
-from mailcheck.operations.read_inbox import OVERVIEW_TAGS, MessageList
+from mailcheck.operations.inbox.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
+from mailcheck.operations.inbox.delete_messages import BATCH
+from mailcheck.operations.inbox.mail_bytes import LARGE, OF_ACCOUNT
+from mailcheck.operations.inbox.read_inbox import OVERVIEW_TAGS, MessageList
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.storage.deliveries import delivery
-from tests.storage.held_lane import HeldLane
 
 ANY = MessageFilter()
 
@@ -48,8 +48,8 @@ class ReadingRoom(House):
     """A house whose reads, and whose taking apart of mails, can be held up and counted."""
 
     def __init__(self) -> None:
-        self.reader, self.writer, self.content = HeldLane(), HeldLane(), HeldLane()
-        super().__init__(config_in_memory(), Lanes(self.writer, self.reader, self.content))
+        self.reader, self.writer, self.content = HeldWorker(), HeldWorker(), HeldWorker()
+        super().__init__(config_in_memory(), Workers(self.writer, self.reader, self.content))
 
     def newest(self) -> MessageSummary:
         """Give the newest message."""
@@ -73,7 +73,7 @@ def room() -> Iterator[ReadingRoom]:
     room.close()
 
 
-class FatalLane(DirectLane):
+class FatalWorker(DirectWorker):
     """Dies of every mail that holds a word, as a process does."""
 
     def __init__(self, error: Exception) -> None:
@@ -93,15 +93,17 @@ class TestContentsThatFail:
 
     def test_poison_is_listed_without_links(self) -> None:
         """A mail that kills each worker that reads it is listed with the others, unread."""
-        lane = FatalLane(WorkerDied("the content process has died"))
-        with closing(House(config_in_memory(), Lanes(DirectLane(), DirectLane(), lane))) as house:
+        worker = FatalWorker(WorkerDied("the content process has died"))
+        with closing(
+            House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
+        ) as house:
             house.receive(raw=mail(subject="Good"))
             house.receive(raw=mail(subject="Bad", body="poison https://example.com/verify"))
             page = run(house.assembly.inbox.read.page(house.account.id, ANY, 10, 1))
             assert [one.summary.header.subject for one in page.messages] == ["Bad", "Good"]
             assert page.messages[0].extracted.links == ()
             assert page.messages[1].extracted.codes == ("482913",)
-            assert lane.deaths == ATTEMPTS
+            assert worker.deaths == ATTEMPTS
             bad = page.messages[0].summary
             message = run(house.assembly.inbox.read.message(house.account.id, bad.id))
             assert "could not be taken apart" in message.content.problems[0]
@@ -110,8 +112,10 @@ class TestContentsThatFail:
 
     def test_a_stopped_worker_is_no_verdict(self) -> None:
         """While the daemon stops nothing is said of a mail: the store is away."""
-        lane = FatalLane(StoreUnavailable("the content process has been stopped"))
-        with closing(House(config_in_memory(), Lanes(DirectLane(), DirectLane(), lane))) as house:
+        worker = FatalWorker(StoreUnavailable("the content process has been stopped"))
+        with closing(
+            House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
+        ) as house:
             house.receive(raw=mail(body="poison"))
             with pytest.raises(StoreUnavailable):
                 run(house.assembly.inbox.read.page(house.account.id, ANY, 10, 1))

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import Config, InboxOptions, StorageOptions
 from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import (
@@ -24,10 +25,9 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Envelope, Recipient, Session
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
-from tests.storage.held_lane import HeldLane
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
@@ -230,16 +230,16 @@ class TestMemory:
     """Inboxes are remembered for a moment, so that a mail costs no look-up."""
 
     @pytest.fixture
-    def reader(self) -> HeldLane:
+    def reader(self) -> HeldWorker:
         """Counts what is read."""
-        return HeldLane()
+        return HeldWorker()
 
     @pytest.fixture
-    def house(self, reader: HeldLane) -> House:
+    def house(self, reader: HeldWorker) -> House:
         """A house whose reads are counted."""
-        return House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+        return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
-    def test_known_inboxes(self, house: House, reader: HeldLane) -> None:
+    def test_known_inboxes(self, house: House, reader: HeldWorker) -> None:
         """An inbox is looked up once in two seconds, however much mail it gets meanwhile."""
         calls = reader.calls
         for _ in range(19):
@@ -252,7 +252,7 @@ class TestMemory:
         assert reader.calls == calls + 2
         house.close()
 
-    def test_unknown_inboxes(self, house: House, reader: HeldLane) -> None:
+    def test_unknown_inboxes(self, house: House, reader: HeldWorker) -> None:
         """That there is no inbox is not remembered: it may be made the next moment."""
         calls = reader.calls
         for _ in range(3):
@@ -273,7 +273,7 @@ class TestMemory:
         assert recipient.account_id == second.id
         house.close()
 
-    def test_after_a_failure(self, house: House, reader: HeldLane) -> None:
+    def test_after_a_failure(self, house: House, reader: HeldWorker) -> None:
         """After a mail that could not be stored, inboxes are looked up again."""
         recipient = accept(house, house.address())
         calls = reader.calls
@@ -289,8 +289,8 @@ class TestDelivery:
 
     def test_hints_follow_the_commit(self) -> None:
         """Nobody hears of a mail before it is on disk, then each inbox once."""
-        writer = HeldLane()
-        house = House(config_in_memory(), Lanes(writer, DirectLane(), DirectLane()))
+        writer = HeldWorker()
+        house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
         heard: list[AccountId] = []
         house.assembly.wake_ups.listen(heard.append)
         second = house.add_account("second")

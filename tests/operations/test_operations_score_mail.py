@@ -17,7 +17,7 @@ from mailcheck.checks.deliverability.content_filter import (
 from mailcheck.checks.deliverability.report import Area
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.deliverability_tests import ReceivedMail
-from mailcheck.wire.deliverability_report import store_report
+from mailcheck.wire.deliverability.report import store_report
 from tests.fakes.mail_signer import RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter

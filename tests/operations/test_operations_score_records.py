@@ -12,8 +12,12 @@ from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.checks.dns_records import ip_addresses, mx_records, txt_values
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.overriding_resolver import MAX_WALKED, OverridingResolver
-from mailcheck.operations.proposed_records import MAX_RECORDS, check_records, parse_record
+from mailcheck.operations.deliverability.overriding_resolver import MAX_WALKED, OverridingResolver
+from mailcheck.operations.deliverability.proposed_records import (
+    MAX_RECORDS,
+    check_records,
+    parse_record,
+)
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import result_of
 

@@ -12,7 +12,7 @@ from mailcheck.checks.deliverability.report import Area, CheckStatus
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish
-from mailcheck.operations.score_mail_report import DeliverabilityReport
+from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter

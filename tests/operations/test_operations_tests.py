@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import CancelledError, Deferred
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.assembly.deliverability import HOLDER
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.deliverability_tests import (
@@ -30,10 +31,9 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId, MessageId
 from mailcheck.core.instants import DAY, HOUR, Instant
 from mailcheck.core.share_links import format_share_token, format_test_share_token
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, config_in_memory, mail, result_of, run
-from tests.storage.held_lane import HeldLane
 
 UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
 
@@ -360,8 +360,8 @@ def test_waits_when_the_daemon_stops(owner: Owner) -> None:
 
 def test_a_move_between_look_and_wait() -> None:
     """A test that ends between a wait's look and its answer is not waited for in vain."""
-    reader = HeldLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = HeldWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     owner = Owner(house)
     store = house.assembly.tests.store
     message_id = message_of(owner)

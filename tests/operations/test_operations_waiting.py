@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import (
@@ -22,12 +23,11 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import KeyId
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import StoredMessage
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.inbox_feeds import LOOK_SIZE
-from mailcheck.operations.wait_for_message import SEEN_LIMIT, TimedOut
+from mailcheck.operations.inbox.feeds import LOOK_SIZE
+from mailcheck.operations.inbox.wait_for_message import SEEN_LIMIT, TimedOut
 from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
-from tests.storage.held_lane import HeldLane
 
 ANY = MessageFilter()
 
@@ -43,8 +43,8 @@ class WaitingRoom(House):
     """A house whose reads can be held up, and whose waits are asked for directly."""
 
     def __init__(self) -> None:
-        self.reader = HeldLane()
-        super().__init__(config_in_memory(), Lanes(DirectLane(), self.reader, DirectLane()))
+        self.reader = HeldWorker()
+        super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, DirectWorker()))
         self.receive()  # from here on the receiver knows the inbox, and reads nothing
         run(self.assembly.inbox.delete.matching(self.account.id, ANY))
 

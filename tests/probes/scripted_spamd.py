@@ -14,11 +14,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.filter_ports import FilterFailed
+from mailcheck.operations.deliverability.filter_ports import FilterFailed
 from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
 from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
 from mailcheck.probes.spamd_finder import ConfiguredSpamd, SpamdFinder
+from mailcheck.workers.direct import DirectWorker
 from tests.probes.scripted_hosts import AcceptedConnection, Transport
 
 ADDRESS = SpamdAddress("127.0.0.1", 783)
@@ -79,7 +79,7 @@ class ScriptedSpamd:
         self.connections = Connections()
         if finder is None:
             finder = ConfiguredSpamd(self.connections, ADDRESS)
-        self.content_filter = SpamdFilter(finder, self.connections, DirectLane(), limits)
+        self.content_filter = SpamdFilter(finder, self.connections, DirectWorker(), limits)
 
     def connection(self, index: int = -1) -> AcceptedConnection:
         """Take a connection."""

@@ -14,10 +14,10 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterVerdict,
 )
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.probes.spamd_address import SpamdAddress, parse_spamd_address
 from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
 from mailcheck.probes.spamd_finder import AutomaticSpamd, NoSpamd
+from mailcheck.workers.direct import DirectWorker
 from tests.probes.scripted_hosts import collect
 from tests.probes.scripted_spamd import (
     MAIL,
@@ -85,14 +85,14 @@ class TestJudging:
         assert problem_of(results) is FilterProblem.TOO_LARGE
         assert spamd.connections.dialled == []
 
-    def test_a_lane_that_has_died(self) -> None:
+    def test_a_worker_that_has_died(self) -> None:
         """Where no large mail can be taken apart, the outcome is no verdict."""
 
-        class DeadLane(DirectLane):
+        class DeadWorker(DirectWorker):
             def run(self, call: Callable[[], Any]) -> Deferred[Any]:
                 return fail(StoreUnavailable("the process has died"))
 
-        content_filter = SpamdFilter(NoSpamd(), Connections(), DeadLane())
+        content_filter = SpamdFilter(NoSpamd(), Connections(), DeadWorker())
         results = collect(content_filter.judge(LARGE_TEXT))
         assert problem_of(results) is FilterProblem.UNREACHABLE
 
@@ -300,7 +300,7 @@ class Automatic(ScriptedSpamd):
         places = (SpamdAddress("127.0.0.1", 783), SpamdAddress(path="/run/spamd.sock"))
         super().__init__()
         finder = AutomaticSpamd(self.connections, self.private, places)
-        self.content_filter = SpamdFilter(finder, self.connections, DirectLane())
+        self.content_filter = SpamdFilter(finder, self.connections, DirectWorker())
 
     def reply(self, said: bytes, accept: Callable[[Connections], Any]) -> bytes:
         """Answer a connection; gives what it has said."""

@@ -6,6 +6,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import DeferredList
 
 from mailcheck.core.accounts import Quota
@@ -14,13 +15,13 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Session
-from mailcheck.lanes.direct import DirectLane
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of
 from tests.storage.deliveries import (
     NOON,
@@ -30,7 +31,6 @@ from tests.storage.deliveries import (
     delivery,
     recipient,
 )
-from tests.storage.held_lane import HeldLane
 
 OWNERS = ("ann", "bob", "gone")
 QUOTA = Quota(max_messages=12, max_bytes=600)
@@ -51,8 +51,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lane = HeldLane()
-        self.engine = SqliteEngine(IN_MEMORY, self.lane, DirectLane())
+        self.worker = HeldWorker()
+        self.engine = SqliteEngine(IN_MEMORY, self.worker, DirectWorker())
         self.engine.open()
         self.store = SqlMailStore(self.engine, QUOTA)
         self.contents = SqlContentStore(self.engine)
@@ -89,9 +89,9 @@ class StoreMachine(RuleBasedStateMachine):
             )
             for recipients, size, fate in group
         ]
-        self.lane.hold_calls()
+        self.worker.hold_calls()
         given = DeferredList([self.store.deliver(one) for one in mails], consumeErrors=True)
-        self.lane.let_go()
+        self.worker.let_go()
         for (was_stored, outcome), one, (_, _, fate) in zip(
             result_of(given), mails, group, strict=True
         ):

@@ -10,12 +10,12 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.lanes.threads import ThreadLane
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.storage.schema_upgrade import SchemaTooNew
 from mailcheck.storage.sqlite import IN_MEMORY, VACUUM_PAGES, SqliteEngine
 from mailcheck.storage.sqlite_writer import SqliteWriter
+from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.threads import ThreadWorker
 from tests.house import result_of
 
 
@@ -42,7 +42,7 @@ def names(transaction: Transaction) -> list[str]:
 
 def direct_engine(path: Path | str) -> SqliteEngine:
     """Make an engine without threads."""
-    return SqliteEngine(str(path), DirectLane(), DirectLane())
+    return SqliteEngine(str(path), DirectWorker(), DirectWorker())
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def threaded_engine(path: Path) -> SqliteEngine:
 
     threads: Any = reactor
     return SqliteEngine(
-        str(path), ThreadLane(threads, "writer", 1), ThreadLane(threads, "reader", 2)
+        str(path), ThreadWorker(threads, "writer", 1), ThreadWorker(threads, "reader", 2)
     )
 
 

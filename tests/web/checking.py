@@ -13,7 +13,7 @@ from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.config_options import Config
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.operations.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_ports import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import START_OF_TIME, House, config_in_memory, counted_bytes
 

@@ -5,19 +5,19 @@ import sqlite3
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.web.errors import reply_to_failure
+from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 SECRET = "SELECT digest FROM api_key -- /srv/mailcheck/var/mailcheck.db"
 
 
-def house_with(reader: FaultyLane) -> House:
-    """Build a house whose reads go through the lane."""
-    return House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+def house_with(reader: FaultyWorker) -> House:
+    """Build a house whose reads go through the worker."""
+    return House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/inbox/nowhere", "/inbox/messages/x/y", "/", ""])
@@ -67,7 +67,7 @@ def test_head_is_get_without_the_body(house: House, path: str) -> None:
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/messages", "/inbox/address", "/inbox/wait"])
 def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> None:
     """Our own fault is 500 with a reference; the cause is in the log under it, and only there."""
-    reader = FaultyLane()
+    reader = FaultyWorker()
     house = house_with(reader)
     house.get("/inbox")
     reader.good_calls = 1  # the key is found, then
@@ -86,7 +86,7 @@ def test_a_crash_is_a_bland_500(path: str, logged_failures: list[LogEvent]) -> N
 
 def test_each_crash_has_its_own_reference(logged_failures: list[LogEvent]) -> None:
     """Two failures can be told apart in the log."""
-    reader = FaultyLane()
+    reader = FaultyWorker()
     house = house_with(reader)
     reader.fault = RuntimeError(SECRET)
     references = {house.open("/share/" + "a" * 52).answer().json["reference"] for _ in range(2)}
@@ -108,7 +108,7 @@ def test_each_crash_has_its_own_reference(logged_failures: list[LogEvent]) -> No
 )
 def test_a_store_that_is_away_is_503(method: str, path: str) -> None:
     """A database that can't answer now is 503 with Retry-After: never 401, 404 or 408."""
-    reader = FaultyLane()
+    reader = FaultyWorker()
     house = house_with(reader)
     reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
     answer = house.ask(method, path).answer()
@@ -122,7 +122,7 @@ def test_a_store_that_is_away_is_503(method: str, path: str) -> None:
 
 def test_a_store_that_goes_away_behind_the_gate_is_503() -> None:
     """The same when it goes between the key and the answer; then the key's numbers are shown."""
-    reader = FaultyLane()
+    reader = FaultyWorker()
     house = house_with(reader)
     reader.good_calls = 1
     reader.fault = StoreUnavailable("the database can't answer now: locked")
@@ -134,7 +134,7 @@ def test_a_store_that_goes_away_behind_the_gate_is_503() -> None:
 
 def test_a_store_that_is_away_does_not_lock_an_address_out() -> None:
     """However often a client asks meanwhile, it stays 503: it has done nothing wrong."""
-    reader = FaultyLane()
+    reader = FaultyWorker()
     house = house_with(reader)
     reader.fault = StoreUnavailable("the database can't answer now: locked")
     assert {house.get("/inbox").status for _ in range(70)} == {503}
@@ -145,8 +145,8 @@ def test_a_store_that_is_away_does_not_lock_an_address_out() -> None:
 
 def test_a_write_that_fails_is_503() -> None:
     """A delete that the database can't write now is 503, and nothing is deleted."""
-    writer = FaultyLane()
-    house = House(config_in_memory(), Lanes(writer, DirectLane(), DirectLane()))
+    writer = FaultyWorker()
+    house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
     house.receive()
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
     writer.fault = StoreUnavailable("the database can't answer now: disk full")

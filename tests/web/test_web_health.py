@@ -2,11 +2,11 @@
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
@@ -18,8 +18,8 @@ def test_a_daemon_that_works_says_so(house: House, method: str, path: str) -> No
 
 def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
     """With the store away /healthz stays 200, /readyz is 503 until it is back."""
-    reader = FaultyLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     reader.fault = StoreUnavailable("the database can't answer now: locked")
     answer = house.open("/readyz").answer()
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")

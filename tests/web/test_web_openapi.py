@@ -17,9 +17,9 @@ from mailcheck.config_options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import MAX_KEPT, ApiDescription
-from mailcheck.web.dashboard.api_view import write_command
-from mailcheck.wire.openapi_components import NAMED
-from mailcheck.wire.openapi_examples import load_examples
+from mailcheck.web.dashboard.api_reference.view import write_command
+from mailcheck.wire.openapi.components import NAMED
+from mailcheck.wire.openapi.examples import load_examples
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 from tests.house import Answer, House, config_in_memory, counted_bytes, run
@@ -219,7 +219,7 @@ def checking() -> Iterator[House]:
 def routes_of(house: House) -> Sequence[Route]:
     """List the routes of a house."""
     built = house.assembly
-    rooms = Rooms(built.inbox, built.checks, built.tests, built.scoring, built._lanes)
+    rooms = Rooms(built.inbox, built.checks, built.tests, built.scoring, built._workers)
     return Skins(built.config, rooms, built.retention, built.now, counted_bytes()).routes
 
 

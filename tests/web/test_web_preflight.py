@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.proposed_records import MAX_RECORDS
-from mailcheck.wire.preflight_bodies import parse_preflight
+from mailcheck.operations.deliverability.proposed_records import MAX_RECORDS
+from mailcheck.wire.deliverability.preflight_bodies import parse_preflight
 from tests.operations.scored_mails import zone_with
 from tests.web.scored_house import ScoredHouse
 

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import WebOptions
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory
-from tests.web.lanes import FaultyLane
 from tests.web.raw_http import RawHttp
+from tests.web.workers import FaultyWorker
 
 PROXY, STRANGER = "10.0.0.1", "192.0.2.1"
 OURS = "http://127.0.0.1:8080"
@@ -147,9 +147,9 @@ def test_agents_get_the_same_link(behind_a_proxy: House) -> None:
 
 def test_one_clients_name_is_no_other_clients() -> None:
     """A message that wakes several, who wait by different ways, has each one's own links."""
-    reader = FaultyLane()
-    lanes = Lanes(DirectLane(), reader, DirectLane())
-    house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))), lanes)
+    reader = FaultyWorker()
+    workers = Workers(DirectWorker(), reader, DirectWorker())
+    house = House(config_in_memory(web=WebOptions(trusted_proxies=("10.0.0.0/8",))), workers)
     house.receive()
     house.pass_time(1)
     ways = [

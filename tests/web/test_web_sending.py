@@ -17,11 +17,11 @@ from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
-from mailcheck.web.client_addresses import ClientAddresses
-from mailcheck.web.connection import IDLE_TIMEOUT, UNSENT
-from mailcheck.web.connections import ConnectionLimits
-from mailcheck.web.sending import PIECE, AnswerRoom
-from mailcheck.web.site import BoundedSite
+from mailcheck.web.site.client_addresses import ClientAddresses
+from mailcheck.web.site.connection import IDLE_TIMEOUT, UNSENT
+from mailcheck.web.site.connections import ConnectionLimits
+from mailcheck.web.site.sending import PIECE, AnswerRoom
+from mailcheck.web.site.server import BoundedSite
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
 

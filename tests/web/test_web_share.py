@@ -4,12 +4,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import WebOptions
 from mailcheck.core.identifiers import MessageId
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, run
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 
 def share_path(house: House, raw: bytes | None = None) -> tuple[str, str]:
@@ -113,8 +113,8 @@ def test_links_begin_with_the_public_url() -> None:
 
 def test_a_message_that_goes_while_its_link_is_opened() -> None:
     """A link whose message is deleted while it is opened is 404, not a crash."""
-    reader = FaultyLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     large = mail(body="too large to be kept in memory " * 10_000)
     message_id, path = share_path(house, large)
     reader.is_slow, reader.good_calls = True, 1  # the message is found, its content is not yet

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.filters import MessageFilter
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, Pending, config_in_memory, mail, result_of
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 
 def wait(house: House, query: str = "", key: str = "") -> Pending:
@@ -123,8 +123,8 @@ def test_a_wait_is_a_broadcast(house: House) -> None:
 
 def test_all_who_are_woken_share_one_reading() -> None:
     """A mail that wakes 90 waits is read and rendered once: the store is asked a few times."""
-    reader = FaultyLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     house.receive(raw=mail("known inbox"))
     house.pass_time(1)
     parked = [wait(house) for _ in range(90)]
@@ -160,8 +160,8 @@ def test_since_is_the_moment_of_the_request(house: House) -> None:
 
 def test_the_moment_of_the_request_is_when_it_came_in() -> None:
     """Mail that arrives while a slow store still looks the key up is not lost to the wait."""
-    reader = FaultyLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     house.receive(raw=mail("known inbox"))
     house.pass_time(0.5)
     reader.is_slow = True
@@ -256,8 +256,8 @@ def test_an_answered_wait_leaves_nothing(house: House) -> None:
 
 def test_a_message_deleted_in_between_is_not_returned() -> None:
     """A message that is deleted while it is being loaded for a wait does not end the wait."""
-    reader = FaultyLane()
-    slow = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    slow = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     pending = wait(slow)
     slow.receive(raw=mail("known inbox"))
     pending.answer()
@@ -302,8 +302,8 @@ def test_shutdown_ends_waits_with_503_and_a_cursor(house: House) -> None:
 
 def test_a_store_that_fails_during_a_wait_is_503() -> None:
     """A store that can't be read when mail comes in is 503 with the cursor, never 408."""
-    reader = FaultyLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     house.receive()
     house.pass_time(1)
     pending = wait(house)
@@ -321,8 +321,8 @@ def test_a_store_that_fails_during_a_wait_is_503() -> None:
 
 def test_a_store_that_fails_at_the_end_of_a_wait_is_503() -> None:
     """A store that can't be read when the time is up is 503 too: nobody knows what came."""
-    reader = FaultyLane()
-    house = House(config_in_memory(), Lanes(DirectLane(), reader, DirectLane()))
+    reader = FaultyWorker()
+    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
     pending = wait(house, "timeout=5")
     reader.fault = StoreUnavailable("the database can't answer now: disk I/O error")
     house.pass_time(5)

@@ -15,9 +15,9 @@ from mailcheck.checks.deliverability.content_filter import (
     unavailable,
 )
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.operations.score_mail_report import DeliverabilityReport
-from mailcheck.wire.deliverability_report import render_report, store_report
-from mailcheck.wire.deliverability_schemas import REPORT_FIELDS
+from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
+from mailcheck.wire.deliverability.report import render_report, store_report
+from mailcheck.wire.deliverability.schemas import REPORT_FIELDS
 from mailcheck.wire.schemas import record
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter

@@ -14,7 +14,7 @@ from mailcheck.web.mcp.inbox_inputs import (
     NEW_ADDRESS_INPUT,
     WAIT_INPUT,
 )
-from mailcheck.wire.mcp_arguments import read_arguments
+from mailcheck.wire.mcp.arguments import read_arguments
 
 SCHEMAS = [NEW_ADDRESS_INPUT, WAIT_INPUT, LIST_INPUT, MESSAGE_INPUT]
 

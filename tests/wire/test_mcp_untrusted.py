@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.wire.mcp_untrusted import (
+from mailcheck.wire.mcp.untrusted import (
     MAX_LINE,
     Fence,
     clean_line,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.share_links import parse_share_token
-from mailcheck.wire.inbox import render_raw_message
+from mailcheck.wire.inbox.messages import render_headers
+from mailcheck.wire.inbox.overview import render_raw_message
 from mailcheck.wire.json_values import JsonValue, dump_json
-from mailcheck.wire.messages import render_headers
 from mailcheck.wire.urls import PublicUrls
 from tests.spec.judge import read_json
 

@@ -8,10 +8,10 @@ from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.rate_limits import Usage
-from mailcheck.operations.authenticate import Authenticator
-from mailcheck.operations.count_requests import RequestMeter, key_subject
-from mailcheck.web.client_addresses import ClientAddresses
-from mailcheck.web.request_headers import header_values
+from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.accounts.count_requests import RequestMeter, key_subject
+from mailcheck.web.site.client_addresses import ClientAddresses
+from mailcheck.web.site.request_headers import header_values
 
 ANONYMOUS_PER_MINUTE = 60
 """Requests without a valid key that an address may make: keys can't be guessed fast."""

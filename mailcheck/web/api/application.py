@@ -14,15 +14,15 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from mailcheck.core.accounts import Caller
 from mailcheck.operations.ports import Now
-from mailcheck.web.answering import MoreHeaders, answer, reply_to_wrong_path
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
-from mailcheck.web.errors import reply_to_failure
-from mailcheck.web.replies import Reply, error_reply
-from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
-from mailcheck.web.request_headers import header_values
-from mailcheck.web.request_urls import RequestUrls
+from mailcheck.web.site.answering import MoreHeaders, answer, reply_to_wrong_path
+from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.replies import Reply, error_reply
+from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.request_urls import RequestUrls
 from mailcheck.wire.parameters import parse_query
 from mailcheck.wire.urls import API_PATH
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.web.replies import Reply
-from mailcheck.wire.openapi import Described, Operation
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.openapi.operations import Described, Operation
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 

@@ -1,8 +1,8 @@
 """The routes of deliverability tests (SPEC.md section 4, DECISIONS.md section 3)."""
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult
-from mailcheck.operations.deliverability import DeliverabilityOperations
-from mailcheck.operations.preflight import Preflight
+from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.web.api import described_tests as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.ranges import (
@@ -13,9 +13,10 @@ from mailcheck.web.api.ranges import (
     LONGEST_WAIT,
     SHORTEST_WAIT,
 )
-from mailcheck.web.downloads import download_reply
-from mailcheck.web.replies import Reply, json_reply
-from mailcheck.wire.deliverability_tests import (
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.wire.deliverability.preflight_bodies import parse_preflight
+from mailcheck.wire.deliverability.tests import (
     render_new_address,
     render_preflight,
     render_recheck,
@@ -24,8 +25,7 @@ from mailcheck.wire.deliverability_tests import (
     render_tested,
     render_wait_over,
 )
-from mailcheck.wire.inbox import render_raw_message
-from mailcheck.wire.preflight_bodies import parse_preflight
+from mailcheck.wire.inbox.overview import render_raw_message
 
 
 class DeliverabilityRoutes:

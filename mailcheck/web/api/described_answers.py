@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from mailcheck.web.errors import TRY_AGAIN
-from mailcheck.web.request_bodies import MAX_BODY
-from mailcheck.wire.openapi import Answer, Body
+from mailcheck.web.site.errors import TRY_AGAIN
+from mailcheck.web.site.request_bodies import MAX_BODY
+from mailcheck.wire.inbox.schemas import CRASH, ERROR
+from mailcheck.wire.openapi.operations import Answer, Body
 from mailcheck.wire.schemas import Schema, text, whole_number
-from mailcheck.wire.schemas_inbox import CRASH, ERROR
 
 TAGS: Mapping[str, str] = {
     "Inbox": "Mail that your software sent: take an address, wait for what comes, read it. "

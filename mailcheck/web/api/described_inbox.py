@@ -2,8 +2,7 @@
 
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
-from mailcheck.wire.openapi import Answer, Body, Link, Operation
-from mailcheck.wire.schemas_inbox import (
+from mailcheck.wire.inbox.schemas import (
     DELETED,
     DELETED_MANY,
     INBOX,
@@ -15,6 +14,7 @@ from mailcheck.wire.schemas_inbox import (
     SHARE,
     TIMED_OUT,
 )
+from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation
 
 _TAG = "Inbox"
 

@@ -13,11 +13,11 @@ from mailcheck.web.api.ranges import (
     MAX_SELECTORS,
     SHORTEST_WAIT,
 )
-from mailcheck.wire.deliverability_schemas import TEST_ID
-from mailcheck.wire.openapi import Parameter
+from mailcheck.wire.deliverability.schemas import TEST_ID
+from mailcheck.wire.inbox.schemas import MESSAGE_ID
+from mailcheck.wire.openapi.operations import Parameter
 from mailcheck.wire.parameters import MAX_TEXT
 from mailcheck.wire.schemas import Schema, array_of, boolean, number, text, whole_number
-from mailcheck.wire.schemas_inbox import MESSAGE_ID
 
 EXAMPLE_MESSAGE = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"

@@ -2,7 +2,7 @@
 
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import missing
-from mailcheck.wire.deliverability_schemas import (
+from mailcheck.wire.deliverability.schemas import (
     DELIVERABILITY_TEST,
     NEW_ADDRESS,
     PREFLIGHT,
@@ -13,7 +13,7 @@ from mailcheck.wire.deliverability_schemas import (
     TEST_WAIT_OVER,
     TESTS,
 )
-from mailcheck.wire.openapi import Answer, Body, Link, Operation
+from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation
 
 _TAG = "Deliverability tests"
 

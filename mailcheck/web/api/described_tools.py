@@ -2,9 +2,8 @@
 
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import REFUSALS
-from mailcheck.wire.openapi import Answer, Body, Operation
-from mailcheck.wire.schemas import Schema
-from mailcheck.wire.schemas_domain import (
+from mailcheck.wire.domains.report_schemas import DOMAIN_REPORT
+from mailcheck.wire.domains.schemas import (
     BLACKLIST_CHECK,
     BLACKLISTS,
     BLACKLISTS_UNANSWERED,
@@ -13,7 +12,8 @@ from mailcheck.wire.schemas_domain import (
     REPUTATION,
     REPUTATION_UNDETERMINED,
 )
-from mailcheck.wire.schemas_domain_report import DOMAIN_REPORT
+from mailcheck.wire.openapi.operations import Answer, Body, Operation
+from mailcheck.wire.schemas import Schema
 
 _TAG = "Domain tools"
 

@@ -12,12 +12,12 @@ from twisted.web.server import Request
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
 from mailcheck.web.dashboard.compression import VARY, accepts_gzip
-from mailcheck.web.replies import Reply
-from mailcheck.web.request_headers import header_values
+from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.request_headers import header_values
 from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.openapi import Answer, Body, Described, Operation
-from mailcheck.wire.openapi_document import DocumentWriter, Frame
-from mailcheck.wire.openapi_examples import load_examples
+from mailcheck.wire.openapi.document import DocumentWriter, Frame
+from mailcheck.wire.openapi.examples import load_examples
+from mailcheck.wire.openapi.operations import Answer, Body, Described, Operation
 from mailcheck.wire.schemas import Schema, array_of, record, text
 from mailcheck.wire.urls import PublicUrls
 

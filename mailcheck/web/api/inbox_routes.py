@@ -8,11 +8,11 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.subaddresses import MAX_TAG, explain_bad_tag
-from mailcheck.operations.authenticate_message import AuthenticateMessage
-from mailcheck.operations.delete_messages import DeleteMessages
-from mailcheck.operations.read_inbox import ReadInbox
-from mailcheck.operations.share_message import ShareMessage
-from mailcheck.operations.wait_for_message import TimedOut, WaitForMessage
+from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
+from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.inbox.share_message import ShareMessage
+from mailcheck.operations.inbox.wait_for_message import TimedOut, WaitForMessage
 from mailcheck.web.api import described_inbox as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.ranges import DEFAULT_PAGE as DEFAULT_PAGE
@@ -21,9 +21,10 @@ from mailcheck.web.api.ranges import LARGEST_PAGE as LARGEST_PAGE
 from mailcheck.web.api.ranges import LAST_PAGE as LAST_PAGE
 from mailcheck.web.api.ranges import LONGEST_WAIT as LONGEST_WAIT
 from mailcheck.web.api.ranges import SHORTEST_WAIT as SHORTEST_WAIT
-from mailcheck.web.downloads import download_reply
-from mailcheck.web.replies import Reply, json_reply
-from mailcheck.wire.inbox import (
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.wire.inbox.messages import render_message
+from mailcheck.wire.inbox.overview import (
     render_address,
     render_list,
     render_overview,
@@ -31,7 +32,6 @@ from mailcheck.wire.inbox import (
     render_share,
     render_timed_out,
 )
-from mailcheck.wire.messages import render_message
 from mailcheck.wire.urls import PublicUrls
 
 _RenderedFor = tuple[PublicUrls, Authentication | None]

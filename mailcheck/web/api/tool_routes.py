@@ -8,25 +8,25 @@ from mailcheck.core.domain_names import (
     parse_host_address,
     parse_selector,
 )
-from mailcheck.operations.check_blocklists import CheckBlocklists
-from mailcheck.operations.check_mx import CheckMx
-from mailcheck.operations.compute_reputation import ComputeReputation, ReputationQuery
-from mailcheck.operations.describe_domain import DescribeDomain
-from mailcheck.operations.list_budgets import ListBudgets
-from mailcheck.operations.zone_health import ZoneHealthCheck
+from mailcheck.operations.domains.check_blocklists import CheckBlocklists
+from mailcheck.operations.domains.check_mx import CheckMx
+from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
+from mailcheck.operations.domains.describe_domain import DescribeDomain
+from mailcheck.operations.domains.list_budgets import ListBudgets
+from mailcheck.operations.domains.zone_health import ZoneHealthCheck
 from mailcheck.web.api import described_tools as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.ranges import MAX_ADDRESSES as MAX_ADDRESSES
 from mailcheck.web.api.ranges import MAX_SELECTORS as MAX_SELECTORS
-from mailcheck.web.replies import Reply, json_reply
-from mailcheck.wire.domain_blocklists import (
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.wire.domains.blocklists import (
     render_blocklist_check,
     render_catalogue,
     render_no_answer,
 )
-from mailcheck.wire.domain_mx import render_mx_check, render_mx_undetermined
-from mailcheck.wire.domain_report import render_domain_report
-from mailcheck.wire.domain_reputation import render_reputation, render_ungradable
+from mailcheck.wire.domains.mx import render_mx_check, render_mx_undetermined
+from mailcheck.wire.domains.report import render_domain_report
+from mailcheck.wire.domains.reputation import render_reputation, render_ungradable
 
 
 @dataclass(frozen=True, slots=True)

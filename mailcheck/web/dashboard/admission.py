@@ -8,15 +8,15 @@ from twisted.web.server import Request
 from mailcheck.core.errors import FormExpired
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.operations.dashboard_sessions import DashboardSessions
+from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.ports import Now
-from mailcheck.web.client_addresses import ClientAddresses
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.request_headers import header_values
-from mailcheck.web.request_urls import RequestUrls
+from mailcheck.web.site.client_addresses import ClientAddresses
+from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.request_urls import RequestUrls
 from mailcheck.wire.parameters import Query, parse_query
 
 OWN_SITES = frozenset({"same-origin", "none"})

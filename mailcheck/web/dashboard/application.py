@@ -14,17 +14,17 @@ from twisted.web.server import Request
 from werkzeug.exceptions import HTTPException
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.web.answering import reply_to_crash, reply_to_wrong_path
+from mailcheck.web.dashboard.accounts.sign_in_pages import own_path
 from mailcheck.web.dashboard.admission import Admission, read_parameters
 from mailcheck.web.dashboard.compression import compress
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.sign_in_pages import own_path
 from mailcheck.web.dashboard.visits import Page, Stream, Visit
-from mailcheck.web.errors import reply_to_failure
-from mailcheck.web.replies import COMMON_HEADERS, Reply, error_reply, write_reply
-from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
-from mailcheck.web.request_headers import header_values
+from mailcheck.web.site.answering import reply_to_crash, reply_to_wrong_path
+from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.replies import COMMON_HEADERS, Reply, error_reply, write_reply
+from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.web.site.request_headers import header_values
 
 TITLES: Mapping[int, str] = {
     400: "That can't be read",

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from twisted.web.server import Request
 
-from mailcheck.web.replies import Reply
-from mailcheck.web.request_headers import header_values
+from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.request_headers import header_values
 
 VARY = {"Vary": "Accept-Encoding"}
 

@@ -4,7 +4,7 @@ import re
 
 from twisted.web.server import Request
 
-from mailcheck.web.request_headers import header_values
+from mailcheck.web.site.request_headers import header_values
 
 SESSION, VISITOR = "mailcheck-session", "mailcheck-visitor"
 

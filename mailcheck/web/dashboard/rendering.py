@@ -12,7 +12,7 @@ from mailcheck.web.dashboard.navigation import MENU, is_current
 from mailcheck.web.dashboard.notices import NOTICES
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.replies import Reply
+from mailcheck.web.site.replies import Reply
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

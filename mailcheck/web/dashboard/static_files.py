@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from mailcheck.web.dashboard.compression import VARY, accepts_gzip
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.replies import Reply, error_reply
+from mailcheck.web.site.replies import Reply, error_reply
 
 MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",

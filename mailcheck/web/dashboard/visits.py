@@ -9,7 +9,7 @@ from twisted.web.server import Request
 from mailcheck.core.accounts import Account
 from mailcheck.core.instants import Instant
 from mailcheck.web.dashboard.form_tokens import FormSecret
-from mailcheck.web.replies import Reply
+from mailcheck.web.site.replies import Reply
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 

@@ -1,15 +1,15 @@
 """The tools for deliverability tests, on the operations that REST uses."""
 
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.deliverability import DeliverabilityOperations
+from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.ports import Now
 from mailcheck.web.api.inbox_routes import DEFAULT_WAIT, LONGEST_WAIT, SHORTEST_WAIT
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
 from mailcheck.wire.json_values import dump_json
-from mailcheck.wire.mcp_arguments import arguments_schema
-from mailcheck.wire.mcp_deliverability import (
+from mailcheck.wire.mcp.arguments import arguments_schema
+from mailcheck.wire.mcp.deliverability import (
     GENERATE_OUTPUT,
     WAIT_FOR_TEST_OUTPUT,
     describe_test_wait,

@@ -7,13 +7,13 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.operations.ask import DEADLINE
-from mailcheck.operations.compute_reputation import ReputationQuery
+from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
 from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.mcp_arguments import arguments_schema
-from mailcheck.wire.mcp_domain import (
+from mailcheck.wire.mcp.arguments import arguments_schema
+from mailcheck.wire.mcp.domains import (
     CHECK_BLOCKLISTS_OUTPUT,
     CHECK_DOMAIN_OUTPUT,
     render_domain_check,

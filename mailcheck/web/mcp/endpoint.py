@@ -37,7 +37,7 @@ from mailcheck.web.mcp.json_rpc import (
 from mailcheck.web.mcp.origins import find_allowed_origins
 from mailcheck.web.mcp.posts import Post
 from mailcheck.web.mcp.streams import Silence
-from mailcheck.web.request_urls import RequestUrls
+from mailcheck.web.site.request_urls import RequestUrls
 
 SESSION = b"Mcp-Session-Id"
 SESSION_BYTES = 16

@@ -13,8 +13,8 @@ from mailcheck.core.errors import (
     StoreUnavailable,
     WaitInterrupted,
 )
-from mailcheck.web.errors import TRY_AGAIN
 from mailcheck.web.mcp.json_rpc import RpcError
+from mailcheck.web.site.errors import TRY_AGAIN
 
 
 def _as_it_is(failure: ExpectedFailure) -> str:

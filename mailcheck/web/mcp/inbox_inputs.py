@@ -8,7 +8,7 @@ from mailcheck.web.api.inbox_routes import (
     LONGEST_WAIT,
     SHORTEST_WAIT,
 )
-from mailcheck.wire.mcp_arguments import arguments_schema
+from mailcheck.wire.mcp.arguments import arguments_schema
 from mailcheck.wire.parameters import MAX_TEXT
 from mailcheck.wire.schemas import Schema, number, text, whole_number
 

@@ -2,10 +2,10 @@
 
 from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.authenticate_message import DEADLINE
 from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.inbox.authenticate_message import DEADLINE
+from mailcheck.operations.inbox.wait_for_message import TimedOut
 from mailcheck.operations.ports import Now
-from mailcheck.operations.wait_for_message import TimedOut
 from mailcheck.web.api.inbox_routes import (
     DEFAULT_WAIT,
     LARGEST_PAGE,
@@ -17,17 +17,17 @@ from mailcheck.web.api.inbox_routes import (
 from mailcheck.web.mcp import inbox_inputs, tool_texts
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
-from mailcheck.wire import mcp_schemas
-from mailcheck.wire.inbox import render_address, render_share
+from mailcheck.wire.inbox.overview import render_address, render_share
 from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.mcp_shapes import (
+from mailcheck.wire.mcp import schemas as mcp_schemas
+from mailcheck.wire.mcp.shapes import (
     render_arrival,
     render_extraction,
     render_message_list,
     render_wait_in_vain,
     render_whole_message,
 )
-from mailcheck.wire.mcp_texts import (
+from mailcheck.wire.mcp.texts import (
     describe_arrival,
     describe_extraction,
     describe_list,

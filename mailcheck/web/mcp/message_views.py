@@ -4,16 +4,16 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.ports import Lane
+from mailcheck.operations.ports import Worker
 from mailcheck.operations.sharing_calls import SharedCalls
-from mailcheck.wire.mcp_views import MessageView, trim_content, view_content
+from mailcheck.wire.mcp.views import MessageView, trim_content, view_content
 
 
 class MessageViews:
     """Makes views of messages; HTML takes its time and is read away from the reactor."""
 
-    def __init__(self, lane: Lane) -> None:
-        self._lane = lane
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
         self._views: WeakKeyDictionary[StoredMessage, MessageView] = WeakKeyDictionary()
         self._making: SharedCalls[StoredMessage, MessageView] = SharedCalls(self._make)
 
@@ -27,7 +27,7 @@ class MessageViews:
     async def _make(self, message: StoredMessage) -> MessageView:
         content = message.content
         if content.html:
-            view = await self._lane.run(partial(view_content, trim_content(content)))
+            view = await self._worker.run(partial(view_content, trim_content(content)))
         else:
             view = view_content(content)
         self._views[message] = view

@@ -18,9 +18,9 @@ from mailcheck.web.mcp.json_rpc import (
     render_result,
 )
 from mailcheck.web.mcp.streams import Channel, EventStream, Silence
-from mailcheck.web.replies import Reply, write_reply
-from mailcheck.web.request_bodies import MAX_BODY, BoundedRequest
-from mailcheck.web.request_headers import header_values
+from mailcheck.web.site.replies import Reply, write_reply
+from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
+from mailcheck.web.site.request_headers import header_values
 
 JSON = "application/json"
 EVENTS = "text/event-stream"

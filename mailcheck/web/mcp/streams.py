@@ -12,7 +12,7 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.web.server import Request
 
 from mailcheck.web.mcp.json_rpc import RequestId, render_notification
-from mailcheck.web.replies import COMMON_HEADERS
+from mailcheck.web.site.replies import COMMON_HEADERS
 
 QUIET = 15.0
 """Seconds without a word: proxies close connections after 30 or 60."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
 from mailcheck.wire.json_values import JsonObject, JsonValue
-from mailcheck.wire.mcp_untrusted import Fence
+from mailcheck.wire.mcp.untrusted import Fence
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 

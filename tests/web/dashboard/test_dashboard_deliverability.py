@@ -9,7 +9,7 @@ from mailcheck.config_options import LimitsOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.messages import NULL_REVERSE_PATH
-from mailcheck.operations.run_test_checks import RENEWAL
+from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from tests.fakes.analyst import Analyst
 from tests.house import run
 from tests.operations.scored_mails import MAIL, received, zone_with

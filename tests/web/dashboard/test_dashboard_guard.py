@@ -7,16 +7,16 @@ from collections.abc import Iterator
 import pytest
 from twisted.logger import LogEvent
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import WebOptions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.web.request_bodies import MAX_BODY
+from mailcheck.web.site.request_bodies import MAX_BODY
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
-from tests.web.lanes import FaultyLane
 from tests.web.raw_http import RawHttp, read_answer, request
+from tests.web.workers import FaultyWorker
 
 PRIVATE = ["/account", "/keys"]
 """Pages for who is signed in."""
@@ -196,18 +196,19 @@ def test_a_query_that_can_not_be_read(browser: Browser) -> None:
 
 
 @pytest.fixture
-def broken() -> Iterator[tuple[House, FaultyLane]]:
+def broken() -> Iterator[tuple[House, FaultyWorker]]:
     """A house whose reads can fail."""
-    reader = FaultyLane()
+    reader = FaultyWorker()
     house = House(
-        config_in_memory(accounts=CHEAP), Lanes(DirectLane(), reader, DirectLane(), DirectLane())
+        config_in_memory(accounts=CHEAP),
+        Workers(DirectWorker(), reader, DirectWorker(), DirectWorker()),
     )
     yield house, reader
     reader.fault = None
     result_of(house.assembly.engine.close())
 
 
-def test_a_store_that_is_away(broken: tuple[House, FaultyLane]) -> None:
+def test_a_store_that_is_away(broken: tuple[House, FaultyWorker]) -> None:
     """A store that can't answer is a 503 page: nobody is told that they are signed out."""
     house, reader = broken
     browser = Browser(house)
@@ -225,7 +226,7 @@ def test_a_store_that_is_away(broken: tuple[House, FaultyLane]) -> None:
 
 
 def test_a_crash_is_a_bland_page(
-    broken: tuple[House, FaultyLane], logged_failures: list[LogEvent]
+    broken: tuple[House, FaultyWorker], logged_failures: list[LogEvent]
 ) -> None:
     """A fault of ours is a page with a reference; the cause is in the log alone."""
     house, reader = broken

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import LimitsOptions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import receive, sign_up
-from tests.web.lanes import FaultyLane
 from tests.web.raw_http import RawHttp, request
+from tests.web.workers import FaultyWorker
 
 
 class Stream:
@@ -200,9 +200,9 @@ def test_a_stopping_daemon_ends_its_streams(browser: Browser) -> None:
 
 def test_a_failing_store_ends_a_stream() -> None:
     """A stream whose store fails says so and ends; nothing crashes."""
-    reader = FaultyLane()
-    lanes = Lanes(DirectLane(), reader, DirectLane(), DirectLane())
-    house = House(config_in_memory(accounts=CHEAP), lanes)
+    reader = FaultyWorker()
+    workers = Workers(DirectWorker(), reader, DirectWorker(), DirectWorker())
+    house = House(config_in_memory(accounts=CHEAP), workers)
     browser = Browser(house)
     account = sign_up(browser)
     stream = Stream(browser)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
-from mailcheck.lanes.direct import DirectLane
-from mailcheck.operations.invitations import INVITATION_DAYS
-from mailcheck.operations.sign_in import PER_ADDRESS, PER_NAME
+from mailcheck.operations.accounts.invitations import INVITATION_DAYS
+from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
-from tests.web.lanes import FaultyLane
+from tests.web.workers import FaultyWorker
 
 Build = Callable[..., House]
 
@@ -243,14 +243,14 @@ def test_attempts_to_change_a_password(browser: Browser) -> None:
 
 def test_who_is_unknown_takes_as_long() -> None:
     """A name that does not exist, or has no password, costs one hash just as a wrong password."""
-    lane = FaultyLane()
-    direct = DirectLane()
-    house = House(config_in_memory(accounts=CHEAP), Lanes(direct, direct, direct, lane))
+    worker = FaultyWorker()
+    direct = DirectWorker()
+    house = House(config_in_memory(accounts=CHEAP), Workers(direct, direct, direct, worker))
     Browser(house, "192.0.2.1").sign_up("ann")
     costs = []
     for name in ("ann", "nobody", "first", ""):
-        before = lane.calls
+        before = worker.calls
         assert Browser(house).sign_in(name, "wrong horse!").status == 403
-        costs.append(lane.calls - before)
+        costs.append(worker.calls - before)
     assert costs == [1, 1, 1, 1]
     house.close()

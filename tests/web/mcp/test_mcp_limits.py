@@ -2,12 +2,12 @@
 
 import pytest
 
-from mailcheck.assembly.daemon import Lanes
+from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.lanes.direct import DirectLane
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, run
-from tests.web.lanes import FaultyLane
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent, Reply, failure_of
+from tests.web.workers import FaultyWorker
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
@@ -120,9 +120,9 @@ def test_keys_can_not_be_guessed_fast(house: House) -> None:
 
 def test_a_store_that_fails_is_no_wrong_key() -> None:
     """When keys can't be looked up the answer is 503 with Retry-After, never 401."""
-    reader = FaultyLane()
-    lane = DirectLane()
-    house = House(config_in_memory(), Lanes(lane, reader, lane))
+    reader = FaultyWorker()
+    worker = DirectWorker()
+    house = House(config_in_memory(), Workers(worker, reader, worker))
     reader.fault = StoreUnavailable("the disk is gone")
     reply = Agent(house).post(PING)
     assert reply.status == 503
@@ -133,9 +133,9 @@ def test_a_store_that_fails_is_no_wrong_key() -> None:
 
 def test_a_store_that_fails_later_is_told_to_the_model() -> None:
     """When the store fails under a tool the model is told to try again, with its cursor."""
-    reader = FaultyLane()
-    lane = DirectLane()
-    house = House(config_in_memory(), Lanes(lane, reader, lane))
+    reader = FaultyWorker()
+    worker = DirectWorker()
+    house = House(config_in_memory(), Workers(worker, reader, worker))
     agent = Agent(house)
     for tool, arguments in (
         ("new_address", {}),

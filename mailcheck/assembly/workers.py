@@ -1,0 +1,71 @@
+"""Where blocking work runs: in processes and threads of the daemon, at once for a command."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.deliverability.reading import read_mail_for_score
+from mailcheck.operations.ports import Worker
+from mailcheck.storage.group_commit import Soon, at_once
+from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.process import ProcessWorker
+from mailcheck.workers.threads import ThreadWorker
+from mailcheck.workers.warmed import WarmedWorker
+from mailcheck.workers.watched import WatchedWorker
+
+READER_THREADS = 4
+"""Reads at a time; each is short, and the disk cache serves most."""
+
+PASSWORD_THREADS = 2
+"""Hashes at a time: they compute outside the interpreter's lock, 32 MiB each."""
+
+LONGEST_READING = 20.0
+"""Seconds for one step of reading a mail: the worst that 25 MiB were made to take is two of them,
+on a machine that has nothing else to do."""
+
+WARM_UP_AFTER = 2.0
+"""Seconds after the start: until then the processor belongs to the daemon, which is to be ready."""
+
+FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
+"""A mail that is taken apart before there is any: the first real one would wait for 0.4 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Where blocking work runs; ``soon`` is after all that the reactor has found to do."""
+
+    writer: Worker
+    reader: Worker
+    content: Worker
+    passwords: Worker = field(default_factory=DirectWorker)
+    analysis: Worker = field(default_factory=DirectWorker)
+    soon: Soon = at_once
+
+    @property
+    def beside_store(self) -> tuple[Worker, ...]:
+        """Give the workers that no engine starts and stops itself."""
+        return self.content, self.passwords, self.analysis
+
+
+def daemon_workers(reactor: Any) -> Workers:
+    """Give the workers of a daemon.
+
+    Writing, taking mails apart and analysing them have processes of their own:
+    in a thread each of their steps would take the interpreter's lock from the
+    receiver. No mail holds up the next ones for long.
+    """
+    return Workers(
+        ProcessWorker(reactor, "writer"),
+        ThreadWorker(reactor, "reader", READER_THREADS),
+        _reading_worker(reactor, "content", partial(derive_content, FIRST_MAIL)),
+        ThreadWorker(reactor, "passwords", PASSWORD_THREADS),
+        _reading_worker(reactor, "analysis", partial(read_mail_for_score, FIRST_MAIL)),
+        partial(reactor.callLater, 0),
+    )
+
+
+def _reading_worker(reactor: Any, name: str, first_call: Callable[[], object]) -> Worker:
+    watched = WatchedWorker(ProcessWorker(reactor, name), reactor, LONGEST_READING)
+    return WarmedWorker(watched, first_call, reactor, WARM_UP_AFTER)

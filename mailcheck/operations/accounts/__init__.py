@@ -1,0 +1,1 @@
+"""Accounts: their keys, sessions, passwords and limits."""

@@ -1,0 +1,150 @@
+"""Passwords: hashed with scrypt (RFC 7914), slowly and away from the reactor."""
+
+import base64
+import hashlib
+import hmac
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import InvalidParameter, Overloaded
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.ports import Worker
+
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
+"""Characters (NIST SP 800-63B 5.1.1 asks for 8, and for no rules about their kinds)."""
+
+MAX_UNDER_WAY = 16
+"""Hashes at a time, waiting ones included: each needs 32 MiB and a tenth of a second or more."""
+
+BLOCK_SIZE, PASSES = 8, 3
+"""scrypt's r and p (OWASP's Password Storage Cheat Sheet, with N = 2**15)."""
+
+Result = TypeVar("Result")
+
+HASH_LENGTH = SALT_LENGTH = 16
+
+_WRITTEN = re.compile(
+    r"\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/=]+)\$([A-Za-z0-9+/=]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScryptCost:
+    """What a hash costs: N is ``2 ** log_n``."""
+
+    log_n: int
+    r: int = BLOCK_SIZE
+    p: int = PASSES
+
+    def derive(self, password: str, salt: bytes) -> bytes:
+        """Derive the key: 128 * r * N bytes of memory, p passes over them."""
+        return hashlib.scrypt(
+            password.encode("utf-8", "surrogatepass"),
+            salt=salt,
+            n=1 << self.log_n,
+            r=self.r,
+            p=self.p,
+            maxmem=256 * self.r * ((1 << self.log_n) + self.p),
+            dklen=HASH_LENGTH,
+        )
+
+
+def write_hash(password: str, salt: bytes, cost: ScryptCost) -> str:
+    """Hash a password; the cost and the salt stand in what is written (PHC string format)."""
+    words = (base64.b64encode(data).decode("ascii") for data in (salt, cost.derive(password, salt)))
+    return f"$scrypt$ln={cost.log_n},r={cost.r},p={cost.p}$" + "$".join(words)
+
+
+def is_password(password: str, written: str) -> bool:
+    """Tell whether a password is the hashed one, in a time that does not depend on the answer.
+
+    :raises ValueError: this is no hash that `write_hash` wrote.
+    """
+    cost, salt, kept = _read_hash(written)
+    return hmac.compare_digest(cost.derive(password, salt), kept)
+
+
+def _read_hash(written: str) -> tuple[ScryptCost, bytes, bytes]:
+    match = _WRITTEN.fullmatch(written)
+    if match is None:
+        raise ValueError("not the hash of a password")
+    log_n, r, p = (int(match[number]) for number in (1, 2, 3))
+    return ScryptCost(log_n, r, p), base64.b64decode(match[4]), base64.b64decode(match[5])
+
+
+def require_fit(password: str, name: str) -> None:
+    """Refuse a password that is too easily guessed.
+
+    :raises InvalidParameter: says what is wrong with it.
+    """
+    if len(password) < SHORTEST_PASSWORD:
+        problem = f"the password needs at least {SHORTEST_PASSWORD} characters"
+    elif len(password) > LONGEST_PASSWORD:
+        problem = f"the password has at most {LONGEST_PASSWORD} characters"
+    elif password.casefold() == name.casefold() or len(set(password)) < 4:
+        problem = "that password would be guessed at once: choose another one"
+    else:
+        return
+    raise InvalidParameter("password", problem)
+
+
+class PasswordHasher:
+    """Hashes and compares, in a worker of its own; more than it can take is refused."""
+
+    def __init__(self, worker: Worker, cost: ScryptCost, random_bytes: RandomBytes) -> None:
+        self._worker = worker
+        self._cost = cost
+        self._random_bytes = random_bytes
+        self._under_way = 0
+        # Compared with where there is no hash: who is unknown takes as long as who is known.
+        salt, key = bytes(SALT_LENGTH), bytes(HASH_LENGTH)
+        words = (base64.b64encode(data).decode("ascii") for data in (salt, key))
+        self._nobody = f"$scrypt$ln={cost.log_n},r={cost.r},p={cost.p}$" + "$".join(words)
+
+    async def write(self, password: str) -> str:
+        """Hash a password at today's cost.
+
+        :raises Overloaded: too many are being hashed.
+        """
+        salt = self._random_bytes(SALT_LENGTH)
+        return await self._run(partial(write_hash, _normal(password), salt, self._cost))
+
+    async def matches(self, password: str, written: str | None) -> bool:
+        """Tell whether a password is the hashed one; nobody's is, and that takes as long.
+
+        :raises Overloaded: too many are being hashed.
+        """
+        too_long = len(password) > LONGEST_PASSWORD
+        given = "" if too_long else _normal(password)
+        found = await self._run(partial(is_password, given, written or self._nobody))
+        return found and written is not None and not too_long
+
+    def is_outdated(self, written: str) -> bool:
+        """Tell whether a hash was made at another cost than today's."""
+        return _read_hash(written)[0] != self._cost
+
+    def _run(self, work: partial[Result]) -> Deferred[Result]:
+        if self._under_way >= MAX_UNDER_WAY:
+            raise Overloaded("too many people are signing in right now: try again in a moment")
+        self._under_way += 1
+        # Who goes away gives up the answer; the work itself goes on, and counts until it ends.
+        answer: Deferred[Result] = Deferred()
+
+        def end(result: Result | Failure) -> None:
+            self._under_way -= 1
+            if not answer.called:
+                answer.callback(result)
+
+        self._worker.run(work).addBoth(end)
+        return answer
+
+
+def _normal(password: str) -> str:
+    """Spell a password one way, however it was typed (RFC 8265 4.2.1)."""
+    return unicodedata.normalize("NFC", password)

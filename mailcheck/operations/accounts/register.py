@@ -1,0 +1,108 @@
+"""Making an account for oneself: open to all, by invitation, or not at all."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.errors import InvalidParameter, RegistrationClosed
+from mailcheck.core.identifiers import digest_secret
+from mailcheck.operations.accounts.attempts import Attempts
+from mailcheck.operations.accounts.dashboard_ports import PasswordStore
+from mailcheck.operations.accounts.invitations import Invitations
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
+from mailcheck.operations.accounts.sign_in import MAX_NAME, SignedIn, SignIn
+from mailcheck.operations.ports import Now
+
+ATTEMPTS = RequestLimits(per_minute=20, per_day=500)
+"""Sign-ups that one client address may send: most are refused for a name or a password."""
+
+
+class Registration(StrEnum):
+    """Who may make an account."""
+
+    OPEN = "open"
+    INVITE = "invite"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationRules:
+    """Who may make an account, and how many one client address may make in a UTC day."""
+
+    mode: Registration
+    per_address: int
+
+
+class Register:
+    """The operations of who has no account yet."""
+
+    def __init__(
+        self,
+        rules: RegistrationRules,
+        accounts: KeepAccounts,
+        store: PasswordStore,
+        hasher: PasswordHasher,
+        sign_in: SignIn,
+        invitations: Invitations,
+        attempts: Attempts,
+        now: Now,
+    ) -> None:
+        self.rules = rules
+        self._accounts = accounts
+        self._store = store
+        self._hasher = hasher
+        self._sign_in = sign_in
+        self._invitations = invitations
+        self._attempts = attempts
+        self._now = now
+
+    async def require_open(self, invitation: str) -> None:
+        """Look whether one who holds this invitation (or none: empty) may make an account.
+
+        :raises RegistrationClosed: nobody may, or nobody without an invitation.
+        :raises InvitationInvalid: it can't be used (any more).
+        """
+        if self.rules.mode is Registration.CLOSED:
+            raise RegistrationClosed("accounts are made by the operator of this service alone")
+        if self.rules.mode is Registration.INVITE:
+            if not invitation:
+                raise RegistrationClosed("you need an invitation to make an account here")
+            await self._invitations.require(invitation)
+
+    async def register(self, name: str, password: str, invitation: str, client: str) -> SignedIn:
+        """Make an account and sign in to it; ``client`` is an address.
+
+        :raises RegistrationClosed: nobody may, or nobody without an invitation.
+        :raises InvitationInvalid: it can't be used (any more).
+        :raises InvalidParameter: the name or the password will not do.
+        :raises AccountNameTaken: there is an account of this name.
+        :raises LimitExceeded: this address has made enough of them.
+        :raises Overloaded: too many people are signing in.
+        """
+        await self._attempts.count(f"sign-up from {client}", ATTEMPTS, "too many attempts")
+        await self.require_open(invitation)
+        name = _require_name(name)
+        require_fit(password, name)
+        # Whoever comes first may be a stranger: an operator is made on the machine itself.
+        account = replace(await self._accounts.draft(name), is_operator=False)
+        number = self.rules.per_address
+        await self._attempts.count(
+            f"accounts of {client}",
+            RequestLimits(per_minute=number, per_day=number),
+            "too many accounts have been made from your address",
+        )
+        hashed = await self._hasher.write(password)
+        is_invited = self.rules.mode is Registration.INVITE
+        digest = digest_secret(invitation) if is_invited else None
+        await self._store.register(account, hashed, digest, self._now())
+        return await self._sign_in.open(account)
+
+
+def _require_name(name: str) -> str:
+    name = name.strip()
+    if not name or len(name) > MAX_NAME:
+        raise InvalidParameter("name", f"a name has 1 to {MAX_NAME} characters")
+    if not name.isprintable():
+        raise InvalidParameter("name", "a name has no characters that can't be seen")
+    return name

@@ -1,0 +1,48 @@
+"""Reading deliverability tests of an account."""
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult, ReceivedMail, is_test_id
+from mailcheck.core.errors import DeliverabilityTestNotFound, NoMailYet
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.operations.deliverability.ports import DeliverabilityStore, ListedTestPage
+from mailcheck.operations.ports import Now
+
+
+def not_found() -> DeliverabilityTestNotFound:
+    """Make the failure for a test that the account does not have."""
+    return DeliverabilityTestNotFound("there is no such test: never made, or its results have gone")
+
+
+class FindTest:
+    """Finds tests, lists them, and gives their mails."""
+
+    def __init__(self, store: DeliverabilityStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def one(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
+        """Give a test as it stands, with its report when it is completed.
+
+        :raises DeliverabilityTestNotFound: the account has no such test.
+        """
+        if is_test_id(test_id):
+            wanted = DeliverabilityTestId(test_id)
+            found = await self._store.find(account_id, wanted, self._now())
+            if found is not None:
+                return found
+        raise not_found()
+
+    async def page(self, account_id: AccountId, limit: int, page: int) -> ListedTestPage:
+        """List the account's tests, newest first; pages are counted from 1."""
+        return await self._store.page(account_id, self._now(), limit, (page - 1) * limit)
+
+    async def mail(self, account_id: AccountId, test_id: str) -> ReceivedMail:
+        """Give the mail of a test as it came in.
+
+        :raises DeliverabilityTestNotFound: the account has no such test.
+        :raises NoMailYet: the test has no mail.
+        """
+        found = await self.one(account_id, test_id)
+        received = await self._store.read_mail(found.test.id)
+        if received is None:
+            raise NoMailYet("no mail has come in for this test")
+        return received

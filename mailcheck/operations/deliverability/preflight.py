@@ -1,0 +1,69 @@
+"""What a test's mail would get if some DNS records were published: nothing is kept of it."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.errors import Overloaded, TooManyPreflights
+from mailcheck.core.identifiers import AccountId
+from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.deliverability.proposed_records import check_records
+from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
+
+Score = Callable[[ReceivedMail, Sequence[RecordToPublish]], Awaitable[DeliverabilityReport]]
+"""Scores a mail with proposed records (`ScoreMail.score`)."""
+
+MAX_AT_ONCE = 8
+"""Pre-flights under way at a time: each holds its mail in memory, as analyses do."""
+
+MAX_OF_ACCOUNT = 2
+"""Of those one account may have so many."""
+
+RETRY_AFTER = 5
+"""Seconds: few take longer."""
+
+
+class Preflight:
+    """Judges mails that were received against records that are not published yet."""
+
+    def __init__(self, find: FindTest, score: Score) -> None:
+        self._find = find
+        self._score = score
+        self._under_way: Counter[AccountId] = Counter()
+
+    async def run(
+        self, account_id: AccountId, test_id: str, records: Sequence[RecordToPublish]
+    ) -> DeliverabilityReport:
+        """Judge the mail of a test; the test, its state and its report stay as they are.
+
+        :param records: each from `parse_record`.
+        :raises InvalidParameter: the records can't stand together, or are too many or none.
+        :raises DeliverabilityTestNotFound: the account has no such test.
+        :raises NoMailYet: the test has no mail.
+        :raises TooManyPreflights: the account has as many under way as it may.
+        :raises Overloaded: all accounts together have.
+        """
+        check_records(records, parameter="records")
+        with self._place_of(account_id):
+            mail = await self._find.mail(account_id, test_id)
+            return await self._score(mail, records)
+
+    @contextmanager
+    def _place_of(self, account_id: AccountId) -> Iterator[None]:
+        if self._under_way[account_id] >= MAX_OF_ACCOUNT:
+            raise TooManyPreflights(
+                f"{MAX_OF_ACCOUNT} pre-flights of this account are under way, its limit;"
+                " wait until one has ended",
+                RETRY_AFTER,
+            )
+        if self._under_way.total() >= MAX_AT_ONCE:
+            raise Overloaded("too many pre-flights are under way: try again in a moment")
+        self._under_way[account_id] += 1
+        try:
+            yield
+        finally:
+            self._under_way[account_id] -= 1
+            if not self._under_way[account_id]:
+                del self._under_way[account_id]

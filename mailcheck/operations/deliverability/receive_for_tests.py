@@ -1,0 +1,66 @@
+"""Mail to the addresses of deliverability tests: which test is meant, and who hears of its mail."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from twisted.internet.defer import Deferred
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.deliverability_tests import DeliverabilityResult, State, parse_local_part
+from mailcheck.core.errors import AddressUsed, RecipientUnknown
+from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.operations.deliverability.ports import DeliverabilityStore, DeliverabilityWakeUps
+from mailcheck.operations.ports import Now
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveForTests:
+    """Finds tests by their addresses.
+
+    ``domains`` are ours; ``new_test_at`` is where a sender who is turned away
+    is told to make a new test; ``when_waiting`` hears that one waits to be analysed.
+    """
+
+    store: DeliverabilityStore
+    wake_ups: DeliverabilityWakeUps
+    when_waiting: Callable[[], None]
+    domains: frozenset[str]
+    new_test_at: str
+    now: Now
+
+    def find_recipient(self, mailbox: Mailbox) -> Deferred[Recipient] | None:
+        """Find the test that an address is of; nothing where it has not the form of one.
+
+        A test that has its mail is found too: whether this is the same mail
+        again is known at its end.
+
+        The Deferred fails with `RecipientUnknown`: never made, or expired.
+        """
+        if mailbox.domain.lower().rstrip(".") not in self.domains:
+            return None
+        test_id = parse_local_part(mailbox.local_part)
+        if test_id is None:
+            return None
+        found = self.store.find_any(test_id, self.now())
+        return found.addCallback(self._recipient, str(mailbox))
+
+    def _recipient(self, found: DeliverabilityResult | None, address: str) -> Recipient:
+        if found is None:
+            raise RecipientUnknown(f"no test has this address; make one at {self.new_test_at}")
+        if found.test.state is State.EXPIRED:
+            raise RecipientUnknown(
+                f"this test address has expired; make a new test at {self.new_test_at}"
+            )
+        return Recipient(address, found.test.account_id, "", found.test.id)
+
+    def announce(self, delivery: Delivery) -> None:
+        """Tell those concerned that tests of this delivery may have got their mail."""
+        test_ids = [one.test_id for one in delivery.envelope.recipients if one.test_id is not None]
+        for test_id in test_ids:
+            self.wake_ups.publish(test_id)
+        if test_ids:
+            self.when_waiting()
+
+    def explain(self, failure: AddressUsed) -> AddressUsed:
+        """Add to a refusal where a new test is made."""
+        return AddressUsed(f"{failure}; make a new test at {self.new_test_at}")

@@ -1,0 +1,53 @@
+"""Share links of deliverability tests: a report for those who have no account."""
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult, is_test_id
+from mailcheck.core.errors import ShareNotFound
+from mailcheck.core.identifiers import (
+    AccountId,
+    DeliverabilityTestId,
+    RandomBytes,
+    new_share_token,
+)
+from mailcheck.core.share_links import is_secret, parse_test_share_token
+from mailcheck.operations.deliverability.find_test import not_found
+from mailcheck.operations.deliverability.ports import DeliverabilityStore
+from mailcheck.operations.ports import Now
+
+
+class ShareTest:
+    """Opens share links of tests and takes them back."""
+
+    def __init__(self, store: DeliverabilityStore, now: Now, random_bytes: RandomBytes) -> None:
+        self._store = store
+        self._now = now
+        self._random_bytes = random_bytes
+
+    async def open(self, token: str) -> DeliverabilityResult:
+        """Give the test of a share link.
+
+        :raises ShareNotFound: no test has this link (any more).
+        """
+        missing = ShareNotFound("this share link leads nowhere: revoked, or the report has gone")
+        try:
+            test_id, secret = parse_test_share_token(token)
+        except ValueError:
+            raise missing from None
+        found = await self._store.find_any(test_id, self._now())
+        if found is None or not is_secret(secret, found.test.share_token):
+            raise missing
+        return found
+
+    async def renew(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
+        """Revoke the share link of a test; a new one takes its place.
+
+        :raises DeliverabilityTestNotFound: the account has no such test.
+        """
+        if not is_test_id(test_id):
+            raise not_found()
+        wanted = DeliverabilityTestId(test_id)
+        token = new_share_token(self._random_bytes)
+        replaced = await self._store.replace_share_token(account_id, wanted, token, self._now())
+        found = await self._store.find(account_id, wanted, self._now())
+        if not replaced or found is None:
+            raise not_found()
+        return found

@@ -1,0 +1,68 @@
+"""Waiting for the end of a deliverability test: register, look, only then wait."""
+
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.deliverability_tests import DeliverabilityResult, State
+from mailcheck.core.errors import ShuttingDown, StoreUnavailable, WaitInterrupted
+from mailcheck.core.identifiers import DeliverabilityTestId
+from mailcheck.core.instants import SECOND
+from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds, Watcher
+from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.inbox.wait_slots import WaitSlots
+
+
+class WaitForTest:
+    """The operation behind the long poll of REST and the wait tool of MCP."""
+
+    def __init__(
+        self, find: FindTest, feeds: DeliverabilityFeeds, slots: WaitSlots, clock: IReactorTime
+    ) -> None:
+        self._find = find
+        self._feeds = feeds
+        self._slots = slots
+        self._clock = clock
+
+    async def wait(
+        self, caller: Caller, test_id: str, timeout: float, seen: State | None = None
+    ) -> DeliverabilityResult:
+        """Give the test as soon as it is in a final state, or as it is after ``timeout`` seconds.
+
+        Cancelling it leaves no trace.
+
+        :param seen: the state that the caller knows of; any other one ends the wait too.
+        :raises DeliverabilityTestNotFound: the account has no such test (any more).
+        :raises TooManyWaits: all wait slots of the key are taken.
+        :raises WaitInterrupted: the daemon stops, or the store can't be read.
+        """
+        deadline = self._clock.seconds() + timeout
+        with self._slots.taken_by(caller):
+            try:
+                watcher = self._feeds.join(DeliverabilityTestId(test_id))
+                try:
+                    return await self._look_and_wait(caller, watcher, deadline, seen)
+                finally:
+                    self._feeds.leave(watcher)
+            except (ShuttingDown, StoreUnavailable) as failure:
+                raise WaitInterrupted(f"the wait was cut short: {failure}", None) from failure
+
+    async def _look_and_wait(
+        self, caller: Caller, watcher: Watcher, deadline: float, seen: State | None
+    ) -> DeliverabilityResult:
+        while True:
+            watcher.arm()
+            found = await self._find.one(caller.account_id, watcher.test_id)
+            left = deadline - self._clock.seconds()
+            state = found.test.state
+            if state.is_final or left <= 0 or state is not (seen or state):
+                return found
+            self._feeds.require_open()
+            if state is State.PENDING:
+                # Nobody tells when the address expires: it is looked up then.
+                expiry = found.test.expires_at / SECOND - self._clock.seconds()
+                left = min(left, max(1 / SECOND, expiry))
+            try:
+                await watcher.when_moved.addTimeout(left, self._clock)
+            except DeferredTimeout:
+                continue

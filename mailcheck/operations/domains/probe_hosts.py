@@ -1,0 +1,37 @@
+"""Asking a domain's mail hosts for encryption, the best ones first."""
+
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.checks.mx.verdicts import MxVerdict
+from mailcheck.checks.starttls import (
+    ProbeOutcome,
+    StarttlsProbe,
+    StarttlsVerdict,
+    judge_starttls,
+)
+from mailcheck.operations.domains.probe_ports import MAX_PROBED_HOSTS, StarttlsProber
+from mailcheck.operations.fan_out import run_all
+
+
+async def probe_hosts(
+    mx: MxVerdict, prober: StarttlsProber, clock: IReactorTime, seconds: float
+) -> StarttlsVerdict:
+    """Probe the hosts that mail for a domain goes to, all at once.
+
+    :param seconds: after which a host that is still being probed is not known.
+    """
+
+    async def probe(exchange: str) -> StarttlsProbe:
+        unknown = StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED)
+        probing = prober.probe(exchange)
+        return await probing.addTimeout(seconds, clock, lambda _, __: unknown)
+
+    return judge_starttls(mx, await run_all(*map(probe, _exchanges(mx))))
+
+
+def _exchanges(mx: MxVerdict) -> list[str]:
+    if mx.is_null_mx:
+        return []
+    if mx.is_implicit_mx:
+        return [mx.domain]
+    return [host.exchange for host in mx.hosts if host.is_usable][:MAX_PROBED_HOSTS]

@@ -1,0 +1,143 @@
+"""What a mail contains: derived once, away from the reactor, and kept."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from twisted.internet.defer import CancelledError
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.core.content import MessageContent
+from mailcheck.core.errors import ExpectedFailure, WorkerDied
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import MessageSummary
+from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.ports import ContentStore, Worker
+from mailcheck.operations.sharing_calls import SharedCalls
+
+RECENT_CONTENTS = 64
+"""Contents kept in memory: those who wait for a mail come right after it."""
+
+RECENT_SIZE = 262_144
+"""Characters over which a content is not kept in memory."""
+
+PATIENCE = 300.0
+"""Seconds that a large mail waits for its turn: what is derived then is kept for the next reader,
+also where the one who asked has given up."""
+
+ATTEMPTS = 3
+"""Times a mail is tried: a worker that died may have died of the one before it."""
+
+UNREADABLE = MessageContent(
+    header_list=(),
+    text="",
+    html="",
+    attachments=(),
+    links=(),
+    best_link=None,
+    codes=(),
+    candidates=(),
+    problems=("this mail could not be taken apart, a fault of ours: its raw bytes can be read",),
+)
+"""Stands in for what can't be derived, and is not kept: a mail that we fail at must not hide
+the others of its list."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A delivery, the same one whoever wants it; the turn it waits for is that of the first."""
+
+    delivery_id: DeliveryId
+    size: int = field(default=0, compare=False)
+    account_id: AccountId = field(default=AccountId(""), compare=False)
+
+
+class Contents:
+    """Gives the content of a delivery; whoever comes first has it derived.
+
+    :param learn: is told of each content that is taken into memory.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: ContentStore,
+        mail_bytes: MailBytes,
+        worker: Worker,
+        learn: Callable[[MessageContent], None],
+    ) -> None:
+        self._store = store
+        self._mail_bytes = mail_bytes
+        self._worker = worker
+        self._learn = learn
+        self._recent: OrderedDict[DeliveryId, MessageContent] = OrderedDict()
+        self._loading: SharedCalls[_Wanted, MessageContent] = SharedCalls(self._load)
+
+    async def of_message(self, message: MessageSummary) -> MessageContent:
+        """Give what a message contains; a large one waits for its turn among those of all readers.
+
+        :raises MessageNotFound: it has gone meanwhile.
+        :raises Overloaded: its turn did not come.
+        """
+        return await self._of(_Wanted(message.delivery_id, message.size, message.account_id))
+
+    async def of(self, delivery_id: DeliveryId) -> MessageContent:
+        """Give what a delivery contains, for who asks for one after the other: no turn is needed.
+
+        :raises MessageNotFound: the delivery has gone meanwhile.
+        """
+        return await self._of(_Wanted(delivery_id))
+
+    async def _of(self, wanted: _Wanted) -> MessageContent:
+        content = self._recent.get(wanted.delivery_id)
+        if content is None:
+            content = await self._loading.call(wanted)
+        return content
+
+    async def _load(self, wanted: _Wanted) -> MessageContent:
+        delivery_id = wanted.delivery_id
+        content = await self._store.find_content(delivery_id)
+        if content is None:
+            async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
+                content = await self._derive(delivery_id, raw_message)
+        self._learn(content)
+        self._remember(delivery_id, content)
+        return content
+
+    async def _derive(self, delivery_id: DeliveryId, raw_message: bytes) -> MessageContent:
+        try:
+            content = await self._take_apart(raw_message)
+        except ExpectedFailure as failure:
+            if not isinstance(failure, WorkerDied):
+                raise
+            self._log.error("{delivery} can't be derived: {why}", delivery=delivery_id, why=failure)
+            return UNREADABLE
+        except CancelledError:
+            raise
+        except Exception:
+            self._log.failure("{delivery} can't be derived", delivery=delivery_id)
+            return UNREADABLE
+        self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
+        return content
+
+    async def _take_apart(self, raw_message: bytes) -> MessageContent:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(WorkerDied):
+                return await self._worker.run(partial(derive_content, raw_message))
+        return await self._worker.run(partial(derive_content, raw_message))
+
+    def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
+        if len(content.text) + len(content.html) > RECENT_SIZE:
+            return
+        self._recent[delivery_id] = content
+        if len(self._recent) > RECENT_CONTENTS:
+            self._recent.popitem(last=False)
+
+    def _log_unsaved(self, failure: Failure) -> None:
+        # Nothing is lost: it can be derived again from the bytes.
+        self._log.warn("derived content was not saved: {reason}", reason=failure.getErrorMessage())

@@ -1,0 +1,99 @@
+"""The bytes of stored mails, for those who want them: only so many large ones in hand at a time."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Protocol
+
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.checks.content.attachments import Attachment, find_attachment
+from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloaded
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.messages import MessageSummary
+from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.ports import ContentStore, Worker
+
+LARGE = 1024 * 1024
+"""Bytes from which on a mail waits for its turn; the others never wait behind such a one."""
+
+AT_ONCE = 4
+"""Large mails in hand at a time: one worker takes them apart, and reading them is quick."""
+
+OF_ACCOUNT = 2
+"""Of those one account may have so many."""
+
+WAITING = 500
+"""Requests that may wait for a turn; they hold no mail yet."""
+
+PATIENCE = 20.0
+"""Seconds that they wait; programs give up after thirty."""
+
+
+class Mail(Protocol):
+    """What a turn depends on; a `MessageSummary` is one."""
+
+    @property
+    def delivery_id(self) -> DeliveryId:
+        """Name its bytes."""
+
+    @property
+    def size(self) -> int:
+        """Say how many they are."""
+
+    @property
+    def account_id(self) -> AccountId:
+        """Name who has the turn."""
+
+
+class MailBytes:
+    """Reads mails, and parts of them."""
+
+    def __init__(self, store: ContentStore, worker: Worker, clock: IReactorTime) -> None:
+        self._store = store
+        self._worker = worker
+        self._places: Places[AccountId] = Places(
+            clock, at_once=AT_ONCE, of_one=OF_ACCOUNT, waiting=WAITING
+        )
+
+    @asynccontextmanager
+    async def in_hand(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[bytes]:
+        """Give the exact bytes that came after DATA, for the time that they are worked on.
+
+        A large mail waits for its turn, at most ``patience`` seconds.
+
+        :raises MessageNotFound: the message has been deleted meanwhile.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        is_large, owner = mail.size >= LARGE, mail.account_id
+        if is_large:
+            try:
+                await self._places.take(owner, patience)
+            except NoPlace:
+                raise Overloaded(
+                    "too many large mails are being read: try again in a moment"
+                ) from None
+        try:
+            raw = await self._store.raw_message(mail.delivery_id)
+            if raw is None:
+                raise MessageNotFound
+            yield raw
+        finally:
+            if is_large:
+                self._places.give_back(owner)
+
+    async def whole(self, summary: MessageSummary) -> bytes:
+        """Give the exact bytes that came after DATA; raises as `in_hand`."""
+        async with self.in_hand(summary) as raw:
+            return raw
+
+    async def attachment(self, summary: MessageSummary, attachment_id: str) -> Attachment:
+        """Give an attachment, decoded; raises as `in_hand`.
+
+        :raises AttachmentNotFound: the message has no such attachment.
+        """
+        async with self.in_hand(summary) as raw:
+            attachment = await self._worker.run(partial(find_attachment, raw, attachment_id))
+        if attachment is None:
+            raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
+        return attachment

@@ -1,0 +1,113 @@
+"""Reading an inbox: overview, address, lists, single messages, raw bytes, attachments."""
+
+from dataclasses import dataclass
+
+from mailcheck.checks.content.attachments import Attachment
+from mailcheck.core.accounts import InboxState
+from mailcheck.core.cursors import Position, require_reached
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
+from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.ports import InboxOverview, MessageStore, Now
+
+OVERVIEW_TAGS = 200
+"""Tags that an overview names, the newest: each test may make one, and people read a screen."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageList:
+    """A page of messages, newest first. ``next_page`` is ``None`` on the last one."""
+
+    messages: tuple[ListedMessage, ...]
+    next_page: int | None
+    total: int
+    cursor: Position
+
+
+class ReadInbox:
+    """The reading operations of one daemon."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        contents: Contents,
+        loader: MessageLoader,
+        mail_bytes: MailBytes,
+        now: Now,
+    ) -> None:
+        self._store = store
+        self._contents = contents
+        self._loader = loader
+        self._mail_bytes = mail_bytes
+        self._now = now
+
+    async def state(self, account_id: AccountId) -> InboxState:
+        """Give the inbox of an account with its newest cursor."""
+        inbox = await self._store.find_account_inbox(account_id)
+        if inbox is None:
+            raise MessageNotFound("the account has been removed")
+        return inbox
+
+    async def overview(self, account_id: AccountId) -> InboxOverview:
+        """Sum the inbox up."""
+        return await self._store.overview(account_id, self._now(), OVERVIEW_TAGS)
+
+    async def page(
+        self, account_id: AccountId, wanted: MessageFilter, limit: int, page: int
+    ) -> MessageList:
+        """List messages that match, newest first; pages count from 1.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        """
+        offset = (page - 1) * limit
+        found = await self._store.page(account_id, wanted, self._now(), limit, offset)
+        require_reached(wanted.start, found.last_position)
+        messages = []
+        for summary, extracted in found.entries:
+            if extracted is None:
+                try:
+                    extracted = (await self._contents.of_message(summary)).extracted
+                except MessageNotFound:
+                    continue  # deleted since the page was read
+            messages.append(ListedMessage(summary, extracted))
+        has_more = offset + len(found.entries) < found.total and bool(found.entries)
+        return MessageList(
+            tuple(messages), page + 1 if has_more else None, found.total, found.last_position
+        )
+
+    async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Give a whole message.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        return await self._loader.load(account_id, message_id)
+
+    async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
+        """Give the exact bytes that came after DATA.
+
+        :raises MessageNotFound: the account has no such message.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        return await self._mail_bytes.whole(await self._summary(account_id, message_id))
+
+    async def attachment(
+        self, account_id: AccountId, message_id: MessageId, attachment_id: str
+    ) -> Attachment:
+        """Give an attachment, decoded.
+
+        :raises MessageNotFound: the account has no such message.
+        :raises AttachmentNotFound: the message has no such attachment.
+        :raises Overloaded: too many large mails are asked for.
+        """
+        summary = await self._summary(account_id, message_id)
+        return await self._mail_bytes.attachment(summary, attachment_id)
+
+    async def _summary(self, account_id: AccountId, message_id: MessageId) -> MessageSummary:
+        row = await self._store.find_message(account_id, message_id, self._now())
+        if row is None:
+            raise MessageNotFound
+        return row.summary

@@ -1,0 +1,242 @@
+"""Taking mail in: whose is a recipient, is there room, and onto the disk.
+
+Runs for every mail, so it looks an inbox up once in a while instead of each
+time; the storing transaction has the last word about inbox and quota.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.accounts import InboxState
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import (
+    AddressUsed,
+    ExpectedFailure,
+    InboxFull,
+    OperatorMissing,
+    OutOfSpace,
+    RecipientUnknown,
+)
+from mailcheck.core.identifiers import (
+    AccountId,
+    DeliveryId,
+    MessageId,
+    RandomBytes,
+    new_share_token,
+    new_time_ordered_id,
+)
+from mailcheck.core.instants import SECOND, Instant
+from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
+from mailcheck.core.subaddresses import INBOX_PREFIX, split_subaddress
+from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
+from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
+from mailcheck.operations.recent import Recent
+
+OPERATOR_MAILBOXES = frozenset({"postmaster", "abuse"})
+"""RFC 5321 4.5.1 and RFC 2142: mail that a person must be able to read."""
+
+INBOX_FRESHNESS = 2 * SECOND
+"""How long an inbox that was found is not looked up again."""
+
+SPACE_FRESHNESS = 1 * SECOND
+
+KNOWN_INBOXES = 4_096
+"""Inboxes remembered at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiveSettings:
+    """``domains`` are ours, in lower case; ``min_free`` bytes of disk stay free."""
+
+    domains: frozenset[str]
+    retention: int
+    min_free: int
+
+
+class ReceiveMail:
+    """Fills the SMTP receiver's port `mailcheck.smtp.ports.MailReceiver`."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: DeliveryStore,
+        authenticator: Authenticator,
+        wake_ups: WakeUps,
+        traffic: MailTraffic,
+        when_stored: Callable[[DeliveryId], None],
+        tests: ReceiveForTests,
+        settings: ReceiveSettings,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._store = store
+        self._authenticator = authenticator
+        self._wake_ups = wake_ups
+        self._traffic = traffic
+        self._when_stored = when_stored
+        self._tests = tests
+        self._settings = settings
+        self._now = now
+        self._random_bytes = random_bytes
+        self._inboxes: Recent[str, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
+        self._space: Recent[None, int | None] = Recent(1, SPACE_FRESHNESS)
+
+    def accept_recipient(
+        self, session: Session, envelope_sender: str, mailbox: Mailbox
+    ) -> Deferred[Recipient]:
+        """Find the inbox, or test, of a recipient; see the port for what it may raise."""
+        try:
+            self._require_space()
+            of_test = self._tests.find_recipient(mailbox)
+            if of_test is not None:
+                return of_test
+            found = self._find_inbox(session, mailbox)
+        except ExpectedFailure as failure:
+            return fail(failure)
+        tag = split_subaddress(mailbox.local_part)[1]
+        return found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
+
+    def deliver(
+        self, session: Session, envelope: Envelope, raw_message: bytes
+    ) -> Deferred[DeliveryId]:
+        """Store a mail; fires when it is on disk; see the port for what it may raise."""
+        try:
+            self._require_space()
+        except ExpectedFailure as failure:
+            return fail(failure)
+        received_at = self._now()
+        count = len(envelope.recipients)
+        delivery = Delivery(
+            id=DeliveryId(new_time_ordered_id(received_at, self._random_bytes)),
+            session=session,
+            envelope=envelope,
+            raw_message=raw_message,
+            received_at=received_at,
+            expires_at=Instant(received_at + self._settings.retention),
+            message_ids=tuple(
+                MessageId(new_time_ordered_id(received_at, self._random_bytes))
+                for _ in range(count)
+            ),
+            share_tokens=tuple(new_share_token(self._random_bytes) for _ in range(count)),
+        )
+        stored = self._store.deliver(delivery)
+        return stored.addCallbacks(lambda _: self._announce(delivery), self._look_again)
+
+    def record_refusal(
+        self,
+        session: Session,
+        envelope_sender: str,
+        recipients: tuple[Recipient, ...],
+        reason: str,
+    ) -> None:
+        """Note that a mail for these inboxes was refused, for those who wait for it."""
+        for recipient in recipients:
+            if recipient.test_id is not None:
+                continue
+            noted = self._store.note_refusal(
+                Refusal(
+                    account_id=recipient.account_id,
+                    recipient=recipient.address,
+                    envelope_sender=envelope_sender,
+                    client_ip=session.client_ip,
+                    reason=reason,
+                    refused_at=self._now(),
+                )
+            )
+            noted.addErrback(self._log_lost_refusal)
+
+    def authenticate(self, secret: str) -> Deferred[AccountId]:
+        """Find the account of an API key given as an SMTP AUTH password."""
+        caller = Deferred.fromCoroutine(self._authenticator.identify(secret))
+        return caller.addCallback(lambda caller: caller.account_id)
+
+    def _find_inbox(self, session: Session, mailbox: Mailbox) -> Deferred[InboxState | None]:
+        if session.account_id is not None:
+            account_id = session.account_id
+            return self._look_up(
+                f"account {account_id}", lambda: self._store.find_account_inbox(account_id)
+            )
+        mailbox_name = split_subaddress(mailbox.local_part)[0]
+        is_ours = mailbox.domain.lower().rstrip(".") in self._settings.domains
+        if mailbox_name in OPERATOR_MAILBOXES and (is_ours or not mailbox.domain):
+            return self._look_up("operator", self._store.find_operator_inbox).addCallback(
+                _require_operator
+            )
+        if not is_ours:
+            raise RecipientUnknown(f"{mailbox.domain} is not a domain of this server")
+        if not mailbox_name.startswith(INBOX_PREFIX):
+            raise RecipientUnknown(f"no inbox has the address {mailbox}")
+        return self._look_up(mailbox_name, lambda: self._store.find_inbox(mailbox_name))
+
+    def _look_up(
+        self, key: str, find: Callable[[], Deferred[InboxState | None]]
+    ) -> Deferred[InboxState | None]:
+        known = self._inboxes.get(key, self._now())
+        return succeed(known) if known is not None else find().addCallback(self._remember, key)
+
+    def _remember(self, inbox: InboxState | None, key: str) -> InboxState | None:
+        if inbox is not None and inbox.has_room:  # a full one may have room the next moment
+            self._inboxes.put(key, inbox, self._now())
+        return inbox
+
+    def _require_room(
+        self,
+        inbox: InboxState | None,
+        session: Session,
+        envelope_sender: str,
+        mailbox: Mailbox,
+        tag: str,
+    ) -> Recipient:
+        if inbox is None:
+            raise RecipientUnknown(f"no inbox has the address {mailbox}")
+        recipient = Recipient(
+            str(mailbox) if mailbox.domain else mailbox.local_part, inbox.account_id, tag
+        )
+        if not inbox.has_room:
+            failure = InboxFull("the inbox is full; mail older than its retention makes room")
+            self.record_refusal(session, envelope_sender, (recipient,), str(failure))
+            raise failure
+        return recipient
+
+    def _require_space(self) -> None:
+        now = self._now()
+        free = self._space.get(None, now)
+        if free is None:
+            free = self._store.free_bytes()
+            self._space.put(None, free, now)
+        if free is not None and free < self._settings.min_free:
+            raise OutOfSpace("the server is short of disk space; try again later")
+
+    def _announce(self, delivery: Delivery) -> DeliveryId:
+        recipients = delivery.envelope.recipients
+        accounts = {one.account_id for one in recipients if one.test_id is None}
+        for account_id in accounts:
+            self._wake_ups.publish(account_id)
+        if accounts:
+            self._traffic.note()
+            self._when_stored(delivery.id)
+        self._tests.announce(delivery)
+        return delivery.id
+
+    def _look_again(self, failure: Failure) -> Failure:
+        """Forget what is remembered of inboxes: the store knows better."""
+        self._inboxes.clear()
+        if isinstance(failure.value, AddressUsed):
+            raise self._tests.explain(failure.value)
+        return failure
+
+    def _log_lost_refusal(self, failure: Failure) -> None:
+        self._log.warn("a refusal could not be noted: {reason}", reason=failure.getErrorMessage())
+
+
+def _require_operator(inbox: InboxState | None) -> InboxState | None:
+    if inbox is None:
+        raise OperatorMissing("no account reads postmaster's mail yet")
+    return inbox

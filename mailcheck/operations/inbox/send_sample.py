@@ -1,0 +1,96 @@
+"""A sample mail to oneself, received as any other: something to look at before there is any."""
+
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import formatdate
+
+from mailcheck.core.accounts import Account
+from mailcheck.core.addresses import Mailbox, parse_mailbox
+from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
+from mailcheck.core.instants import SECOND
+from mailcheck.core.messages import Envelope, Session
+from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.operations.ports import Now
+
+SENDER = "hello"
+"""Local part that sample mails come from."""
+
+_SESSION = Session("127.0.0.1", "localhost", is_extended=True)
+
+_TEXT = """\
+Hello,
+
+this is a sample mail, received like any other.
+
+Your code is {code}.
+
+Or confirm your address here:
+{link}
+
+Your software's mails will look the same here: send one to
+{address}
+"""
+
+_HTML = """\
+<!doctype html>
+<html>
+<body style="margin: 0; padding: 24px; background: #f3f5f8; font-family: Arial, sans-serif">
+<table role="presentation" width="520" align="center" cellpadding="0" cellspacing="0" \
+style="max-width: 100%; background: #ffffff; border-radius: 8px">
+<tr><td style="padding: 32px; color: #1d2733; font-size: 16px; line-height: 24px">
+<h1 style="margin: 0 0 16px; font-size: 22px; line-height: 28px">Confirm your address</h1>
+<p style="margin: 0 0 16px">This is a sample mail, received like any other. Your code is</p>
+<p style="margin: 0 0 16px; font-size: 30px; letter-spacing: 6px; font-weight: bold">{code}</p>
+<p style="margin: 0 0 24px"><a href="{link}" style="display: inline-block; padding: 12px 20px; \
+background: #1f5fbf; color: #ffffff; border-radius: 6px; text-decoration: none">\
+Confirm your address</a></p>
+<p style="margin: 0; font-size: 14px; color: #5a6675">Your software's mails will look the same \
+here: send one to {address}</p>
+</td></tr>
+</table>
+</body>
+</html>
+"""
+
+
+class SendSample:
+    """Writes a mail with text, HTML, a link and a code, and hands it to the receiver."""
+
+    def __init__(
+        self, receiver: ReceiveMail, domain: str, now: Now, random_bytes: RandomBytes
+    ) -> None:
+        self._receiver = receiver
+        self._domain = domain
+        self._now = now
+        self._random_bytes = random_bytes
+
+    async def send(self, account: Account, tag: str) -> DeliveryId:
+        """Send a sample to an account's inbox; ``tag`` is a valid one, or empty.
+
+        :raises InboxFull: there is no room for it.
+        :raises OutOfSpace: the disk is short of space.
+        """
+        address = join_subaddress(account.mailbox_name, tag, self._domain)
+        sender = str(Mailbox(SENDER, self._domain))
+        recipient = await self._receiver.accept_recipient(_SESSION, sender, parse_mailbox(address))
+        raw_message = self._write(address, sender)
+        return await self._receiver.deliver(_SESSION, Envelope(sender, (recipient,)), raw_message)
+
+    def _write(self, address: str, sender: str) -> bytes:
+        number = int.from_bytes(self._random_bytes(4)) % 1_000_000
+        token = new_short_id(self._random_bytes)
+        words = {
+            "code": f"{number:06}",
+            "link": f"https://example.com/confirm?token={token}",
+            "address": address,
+        }
+        mail = EmailMessage(SMTP)
+        mail["From"] = f"mailcheck <{sender}>"
+        mail["To"] = address
+        mail["Subject"] = "Confirm your address (a sample)"
+        mail["Date"] = formatdate(self._now() / SECOND)
+        mail["Message-ID"] = f"<{token}@{self._domain}>"
+        mail.set_content(_TEXT.format(**words))
+        mail.add_alternative(_HTML.format(**words), subtype="html")
+        return mail.as_bytes()

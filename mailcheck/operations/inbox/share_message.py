@@ -1,0 +1,51 @@
+"""Share links: a message for those who have no account."""
+
+from mailcheck.core.errors import MessageNotFound, ShareNotFound
+from mailcheck.core.identifiers import AccountId, MessageId, RandomBytes, new_share_token
+from mailcheck.core.messages import StoredMessage
+from mailcheck.core.share_links import is_secret, parse_share_token
+from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.ports import MessageStore, Now
+
+
+class ShareMessage:
+    """Opens share links and takes them back."""
+
+    def __init__(
+        self, store: MessageStore, loader: MessageLoader, now: Now, random_bytes: RandomBytes
+    ) -> None:
+        self._store = store
+        self._loader = loader
+        self._now = now
+        self._random_bytes = random_bytes
+
+    async def open(self, token: str) -> StoredMessage:
+        """Give the message of a share link.
+
+        :raises ShareNotFound: no message has this link (any more).
+        """
+        not_found = ShareNotFound("this share link leads nowhere: revoked, or the mail has expired")
+        try:
+            message_id, secret = parse_share_token(token)
+        except ValueError:
+            raise not_found from None
+        row = await self._store.find_any_message(message_id, self._now())
+        if row is None or not is_secret(secret, row.summary.share_token):
+            raise not_found
+        try:
+            return await self._loader.complete(row)
+        except MessageNotFound:
+            raise not_found from None
+
+    async def renew(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Revoke the share link of a message; a new one takes its place.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        token = new_share_token(self._random_bytes)
+        replaced = await self._store.replace_share_token(account_id, message_id, token, self._now())
+        # Read anew, not with those who asked for the message before: they get the old link.
+        row = await self._store.find_message(account_id, message_id, self._now())
+        if not replaced or row is None:
+            raise MessageNotFound
+        return await self._loader.complete(row)

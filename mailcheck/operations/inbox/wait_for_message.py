@@ -1,0 +1,187 @@
+"""Waiting for a mail: register, look, only then wait; and say what did arrive if it did not."""
+
+from dataclasses import dataclass, replace
+
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.cursors import Position, format_cursor, require_reached
+from mailcheck.core.errors import (
+    InvalidParameter,
+    MessageNotFound,
+    ShuttingDown,
+    StoreUnavailable,
+    WaitInterrupted,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import MINUTE, Instant, instant_of
+from mailcheck.core.messages import MessageSummary, Refusal, StoredMessage
+from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
+from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.inbox.wait_slots import WaitSlots
+from mailcheck.operations.ports import MessageStore
+
+LOOK_BACK = 10 * MINUTE
+"""A mail that came this long before the wait may be the one meant: people send first."""
+
+SEEN_LIMIT = 20
+"""Messages, and refusals, that a wait in vain is told about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A message that did arrive, and why it is not the one that was waited for."""
+
+    message: MessageSummary
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedOut:
+    """Nothing that matches came in time.
+
+    ``gave_since``: the caller chose ``since``, so that repeating it would miss
+    again. ``waited`` is in seconds. ``missed`` is a message that would have matched
+    had the wait begun earlier; ``missed_by`` milliseconds before the request.
+    """
+
+    cursor: Position
+    gave_since: bool
+    waited: float
+    seen: tuple[Seen, ...]
+    rejected: tuple[Refusal, ...]
+    missed: MessageSummary | None
+    missed_by: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A wait as it was asked for; seconds of the clock, and seconds."""
+
+    began: float
+    timeout: float
+    gave_since: bool
+
+    @property
+    def ends_at(self) -> float:
+        return self.began + self.timeout
+
+
+class WaitForMessage:
+    """The operation behind the long poll of REST and the wait tool of MCP."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        feeds: InboxFeeds,
+        loader: MessageLoader,
+        slots: WaitSlots,
+        clock: IReactorTime,
+    ) -> None:
+        self._store = store
+        self._feeds = feeds
+        self._loader = loader
+        self._slots = slots
+        self._clock = clock
+
+    async def wait(
+        self, caller: Caller, wanted: MessageFilter, timeout: float, asked_at: Instant
+    ) -> StoredMessage | TimedOut:
+        """Give the oldest message that matches, at once or as soon as it arrives.
+
+        Where ``wanted`` has neither ``since`` nor ``after``, only what is
+        received from ``asked_at`` on counts (SPEC.md section 4).
+
+        ``timeout`` is in seconds. A broadcast: every wait that matches gets
+        the message, nothing is consumed. Cancelling it leaves no trace.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox, or a text is
+            searched: texts are taken out of mails some time after they came.
+        :raises TooManyWaits: the key holds as many waits as it may.
+        :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
+        """
+        if wanted.text is not None:
+            raise InvalidParameter(
+                "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
+            )
+        request = _Request(self._clock.seconds(), timeout, wanted.since is not None)
+        if wanted.since is None and wanted.after is None:
+            wanted = replace(wanted, since=asked_at)
+        with self._slots.taken_by(caller):
+            waiter = self._join(caller, wanted)
+            try:
+                return await self._find_or_wait(waiter, request)
+            finally:
+                self._feeds.leave(waiter)
+
+    def _join(self, caller: Caller, wanted: MessageFilter) -> Waiter:
+        try:
+            return self._feeds.join(caller.account_id, wanted)
+        except ShuttingDown as failure:
+            raise _interrupted(failure, wanted.after or None) from failure
+
+    async def _find_or_wait(self, waiter: Waiter, request: _Request) -> StoredMessage | TimedOut:
+        position: Position | None = waiter.wanted.after or None
+        try:
+            while True:
+                matches, last_position = await self._look(waiter)
+                require_reached(waiter.wanted.start, last_position)
+                position = position or last_position
+                if not matches:
+                    if not self._feeds.has_looked(waiter, last_position):
+                        continue
+                    message = await self._next_match(waiter, request.ends_at)
+                    # The last look and the cursor it ends with are one snapshot:
+                    # who goes on from the cursor misses nothing.
+                    matches, last_position = (
+                        ((message,), last_position) if message else await self._look(waiter)
+                    )
+                if not matches:
+                    return await self._explain(waiter, request, last_position)
+                try:
+                    return await self._loader.load(waiter.account_id, matches[0].id)
+                except MessageNotFound:
+                    waiter.rearm()
+        except (ShuttingDown, StoreUnavailable) as failure:
+            raise _interrupted(failure, position) from failure
+
+    async def _look(self, waiter: Waiter) -> tuple[tuple[MessageSummary, ...], Position]:
+        return await self._store.oldest_matches(waiter.account_id, waiter.wanted, self._now(), 1)
+
+    async def _next_match(self, waiter: Waiter, deadline: float) -> MessageSummary | None:
+        left = max(0.0, deadline - self._clock.seconds())
+        try:
+            return await waiter.when_matched.addTimeout(left, self._clock)
+        except DeferredTimeout:
+            return None
+
+    async def _explain(self, waiter: Waiter, request: _Request, cursor: Position) -> TimedOut:
+        wanted = waiter.wanted
+        began = instant_of(request.began)
+        since = Instant(began - LOOK_BACK)
+        newest = await self._store.newest(waiter.account_id, since, self._now(), SEEN_LIMIT)
+        # What came in after the last look is for those who go on from the cursor.
+        messages = [message for message in newest if message.position <= cursor]
+        rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
+        any_time = replace(wanted, since=None, after=None)
+        missed = next((message for message in messages if any_time.matches(message)), None)
+        return TimedOut(
+            cursor=cursor,
+            gave_since=request.gave_since,
+            waited=round(self._clock.seconds() - request.began, 3),
+            seen=tuple(Seen(message, tuple(wanted.mismatches(message))) for message in messages),
+            rejected=tuple(rejected),
+            missed=missed,
+            missed_by=began - missed.received_at if missed else 0,
+        )
+
+    def _now(self) -> Instant:
+        return instant_of(self._clock.seconds())
+
+
+def _interrupted(
+    failure: ShuttingDown | StoreUnavailable, position: Position | None
+) -> WaitInterrupted:
+    cursor = None if position is None else format_cursor(position)
+    return WaitInterrupted(f"the wait was cut short: {failure}", cursor)

@@ -1,0 +1,128 @@
+"""The overview, the password, and invitations."""
+
+from dataclasses import dataclass
+
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.operations.accounts.invitations import INVITATION_DAYS, Invitations
+from mailcheck.operations.accounts.own_keys import OwnKeys
+from mailcheck.operations.accounts.register import Register, Registration
+from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.web.dashboard.accounts.sign_in_pages import session_headers
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.snippets import write_first_mail
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.replies import Reply
+
+EXAMPLE_TAG = "signup"
+
+
+RECENT = 5
+"""Messages that the overview shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where programs reach the inboxes: their domain, and host and port of the SMTP side.
+
+    ``submission_server`` is empty where none is known.
+    """
+
+    domain: str
+    mail_server: str
+    submission_server: str
+
+
+class AccountPages:
+    """What is there to see first, and the account itself."""
+
+    def __init__(
+        self,
+        sign_in: SignIn,
+        register: Register,
+        invitations: Invitations,
+        keys: OwnKeys,
+        inbox: ReadInbox,
+        places: Places,
+        renderer: Renderer,
+    ) -> None:
+        self._sign_in = sign_in
+        self._register = register
+        self._invitations = invitations
+        self._keys = keys
+        self._inbox = inbox
+        self._places = places
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/", self.overview, is_open=True),
+            Page("GET", "/account", self.account),
+            Page("POST", "/account/password", self.change_password),
+            Page("POST", "/account/invitations", self.invite),
+        ]
+
+    async def overview(self, visit: Visit) -> Reply:
+        """GET /: for who is signed in, and for anybody else."""
+        if visit.owner is None:
+            return self._renderer.page(
+                visit,
+                "welcome.html",
+                can_register=self._register.rules.mode is Registration.OPEN,
+            )
+        account = visit.account
+        domain = self._places.domain
+        tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, domain)
+        recent = await self._inbox.page(account.id, MessageFilter(), RECENT, 1)
+        return self._renderer.page(
+            visit,
+            "overview.html",
+            address=join_subaddress(account.mailbox_name, "", domain),
+            tagged=tagged,
+            first_mail=write_first_mail(self._places.mail_server, tagged),
+            places=self._places,
+            recent=recent,
+            keys=await self._keys.valid(account),
+        )
+
+    async def account(self, visit: Visit) -> Reply:
+        """GET /account."""
+        return self._account_page(visit)
+
+    async def change_password(self, visit: Visit) -> Reply:
+        """POST /account/password: old, new, again."""
+        old, new = visit.form.text("old") or "", visit.form.text("new") or ""
+        try:
+            if new != (visit.form.text("again") or ""):
+                raise InvalidParameter("again", "the new password is not the same both times")
+            signed_in = await self._sign_in.change_password(visit.account, old, new)
+        except ExpectedFailure as failure:
+            return self._account_page(visit, failure)
+        headers = session_headers(visit, signed_in)
+        return redirect(visit, "/account", headers=headers, done="password-changed")
+
+    async def invite(self, visit: Visit) -> Reply:
+        """POST /account/invitations: by the operator. The answer shows the link once."""
+        code = await self._invitations.invite_as(visit.account)
+        return self._account_page(visit, invitation=visit.urls.invitation_url(code))
+
+    def _account_page(
+        self, visit: Visit, failure: ExpectedFailure | None = None, invitation: str | None = None
+    ) -> Reply:
+        refusal = None if failure is None else reply_to_failure(failure)
+        return self._renderer.page(
+            visit,
+            "account.html",
+            status=200 if refusal is None else refusal.status,
+            headers=None if refusal is None else refusal.headers,
+            problem=None if failure is None else str(failure),
+            can_invite=visit.account.is_operator
+            and self._register.rules.mode is Registration.INVITE,
+            invitation=invitation,
+            invitation_days=INVITATION_DAYS,
+            mode=self._register.rules.mode,
+        )

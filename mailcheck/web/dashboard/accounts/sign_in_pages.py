@@ -1,0 +1,123 @@
+"""Signing in, out and up."""
+
+import re
+
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
+from mailcheck.operations.accounts.register import Register, Registration
+from mailcheck.operations.accounts.sign_in import SignedIn, SignIn
+from mailcheck.web.dashboard.cookies import SESSION, SESSION_AGE, write_cookie
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.replies import Reply
+
+_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
+"""A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""
+
+
+class SignInPages:
+    """The pages of who is not signed in, and the way out."""
+
+    def __init__(
+        self, sign_in: SignIn, register: Register, sessions: DashboardSessions, renderer: Renderer
+    ) -> None:
+        self._sign_in = sign_in
+        self._register = register
+        self._sessions = sessions
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/sign-in", self.show_sign_in, is_open=True),
+            Page("POST", "/sign-in", self.sign_in, is_open=True),
+            Page("GET", "/sign-up", self.show_sign_up, is_open=True),
+            Page("POST", "/sign-up", self.sign_up, is_open=True),
+            Page("POST", "/sign-out", self.sign_out, is_open=True),
+        ]
+
+    async def show_sign_in(self, visit: Visit) -> Reply:
+        """GET /sign-in?next=<path>."""
+        if visit.owner is not None:
+            return redirect(visit, own_path(visit.query.text("next")))
+        return self._sign_in_form(visit, own_path(visit.query.text("next")))
+
+    async def sign_in(self, visit: Visit) -> Reply:
+        """POST /sign-in: name, password, next."""
+        wanted = own_path(visit.form.text("next"))
+        name, password = visit.form.text("name") or "", visit.form.text("password") or ""
+        try:
+            signed_in = await self._sign_in.sign_in(name, password, visit.client)
+        except ExpectedFailure as failure:
+            return self._sign_in_form(visit, wanted, name, failure)
+        return await self._welcome(visit, signed_in, wanted)
+
+    async def show_sign_up(self, visit: Visit) -> Reply:
+        """GET /sign-up?invitation=<code>."""
+        invitation = visit.query.text("invitation") or ""
+        await self._register.require_open(invitation)
+        return self._sign_up_form(visit, invitation)
+
+    async def sign_up(self, visit: Visit) -> Reply:
+        """POST /sign-up: name, password, invitation."""
+        invitation, name = visit.form.text("invitation") or "", visit.form.text("name") or ""
+        password = visit.form.text("password") or ""
+        try:
+            signed_in = await self._register.register(name, password, invitation, visit.client)
+        except ExpectedFailure as failure:
+            return self._sign_up_form(visit, invitation, name, failure)
+        return await self._welcome(visit, signed_in, "/", done="signed-up")
+
+    async def sign_out(self, visit: Visit) -> Reply:
+        """POST /sign-out: the session ends here and in the store."""
+        if visit.session:
+            await self._sessions.end(visit.session)
+        gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
+        return redirect(visit, "/sign-in", headers={"Set-Cookie": gone}, done="signed-out")
+
+    async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
+        """Give the browser its new session; one that it had before ends."""
+        if visit.session:
+            await self._sessions.end(visit.session)
+        return redirect(visit, path, headers=session_headers(visit, signed_in), **query)
+
+    def _sign_in_form(
+        self, visit: Visit, wanted: str, name: str = "", failure: ExpectedFailure | None = None
+    ) -> Reply:
+        return self._form(
+            visit,
+            "sign_in.html",
+            failure,
+            name=name,
+            wanted=wanted,
+            can_register=self._register.rules.mode is Registration.OPEN,
+        )
+
+    def _sign_up_form(
+        self, visit: Visit, invitation: str, name: str = "", failure: ExpectedFailure | None = None
+    ) -> Reply:
+        return self._form(visit, "sign_up.html", failure, name=name, invitation=invitation)
+
+    def _form(
+        self, visit: Visit, template: str, failure: ExpectedFailure | None, **values: object
+    ) -> Reply:
+        """Show a form, again with what was wrong."""
+        status, headers, problem = 200, {}, None
+        if failure is not None:
+            refusal = reply_to_failure(failure)
+            status, headers, problem = refusal.status, dict(refusal.headers), str(failure)
+        return self._renderer.page(
+            visit, template, status=status, headers=headers, problem=problem, **values
+        )
+
+
+def session_headers(visit: Visit, signed_in: SignedIn) -> dict[str, str]:
+    """Give the header that hands a browser its session."""
+    cookie = write_cookie(SESSION, signed_in.secret, is_secure=visit.is_secure, max_age=SESSION_AGE)
+    return {"Set-Cookie": cookie}
+
+
+def own_path(path: str | None) -> str:
+    """Give a path that leads nowhere but to this site; the overview where it would not."""
+    return path if path and _OWN_PATH.fullmatch(path) else "/"

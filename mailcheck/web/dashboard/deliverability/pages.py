@@ -1,0 +1,116 @@
+"""Deliverability tests: an address, a mail, a report, and what is done with it."""
+
+from urllib.parse import urlencode
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.core.identifiers import MessageId
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.web.dashboard.deliverability.report_pages import view_result
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.deliverability.tests import address_of
+
+TESTS_PER_PAGE = 25
+LAST_PAGE = 1_000_000
+
+BASE = "/tests/<test_id>"
+
+
+class DeliverabilityPages:
+    """The pages of an account's tests; ``mail_server`` is the host and port that mail goes to."""
+
+    def __init__(
+        self,
+        operations: DeliverabilityOperations,
+        budget: CheckBudget,
+        renderer: Renderer,
+        domain: str,
+        mail_server: str,
+    ) -> None:
+        self._operations = operations
+        self._budget = budget
+        self._renderer = renderer
+        self._domain = domain
+        self._mail_server = mail_server
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/tests", self.history),
+            Page("POST", "/tests", self.make),
+            Page("GET", BASE, self.show),
+            Page("GET", f"{BASE}/raw", self.raw),
+            Page("POST", f"{BASE}/recheck", self.recheck),
+            Page("POST", f"{BASE}/share", self.renew_share),
+            Page("POST", "/inbox/messages/<message_id>/test", self.score_message),
+        ]
+
+    async def history(self, visit: Visit) -> Reply:
+        """GET /tests?page=: the account's tests, newest first."""
+        page = visit.query.whole_number("page", 1, LAST_PAGE, 1)
+        found = await self._operations.find.page(visit.account.id, TESTS_PER_PAGE, page)
+        first = (page - 1) * TESTS_PER_PAGE
+        has_more = bool(found.entries) and first + len(found.entries) < found.total
+        return self._renderer.page(
+            visit,
+            "deliverability_list.html",
+            tests=found.entries,
+            total=found.total,
+            first=first + 1,
+            page=page,
+            next_query=urlencode({"page": page + 1}) if has_more else "",
+            addresses={one.test.id: address_of(one.test, self._domain) for one in found.entries},
+        )
+
+    async def make(self, visit: Visit) -> Reply:
+        """POST /tests: a new address."""
+        await self._budget.take(visit.account.id)
+        test = await self._operations.generate.generate(visit.account.id)
+        return redirect(visit, f"/tests/{test.id}")
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /tests/{id}: where it stands, with the report when there is one."""
+        result = await self._operations.find.one(visit.account.id, visit.path["test_id"])
+        return self._show(visit, result)
+
+    async def raw(self, visit: Visit) -> Reply:
+        """GET /tests/{id}/raw: the exact bytes of the mail, as a download."""
+        test_id = visit.path["test_id"]
+        mail = await self._operations.find.mail(visit.account.id, test_id)
+        return download_reply(mail.raw_message, "message/rfc822", f"{test_id}.eml")
+
+    async def recheck(self, visit: Visit) -> Reply:
+        """POST /tests/{id}/recheck."""
+        test_id = visit.path["test_id"]
+        await self._budget.take(visit.account.id)
+        await self._operations.recheck.recheck(visit.account.id, test_id)
+        return redirect(visit, f"/tests/{test_id}", done="recheck-started")
+
+    async def renew_share(self, visit: Visit) -> Reply:
+        """POST /tests/{id}/share: the old link is dead, there is a new one."""
+        test_id = visit.path["test_id"]
+        await self._operations.share.renew(visit.account.id, test_id)
+        return redirect(visit, f"/tests/{test_id}", done="report-share-renewed")
+
+    async def score_message(self, visit: Visit) -> Reply:
+        """POST /inbox/messages/{id}/test: a test that has its mail already."""
+        await self._budget.take(visit.account.id)
+        message_id = MessageId(visit.path["message_id"])
+        test = await self._operations.score_message.score(visit.account.id, message_id)
+        return redirect(visit, f"/tests/{test.id}")
+
+    def _show(self, visit: Visit, result: DeliverabilityResult) -> Reply:
+        test = result.test
+        return self._renderer.page(
+            visit,
+            "deliverability_test.html",
+            here=f"/tests/{test.id}",
+            address=address_of(test, self._domain),
+            mail_server=self._mail_server,
+            share_url=visit.urls.report_url(test.id, test.share_token),
+            is_final=test.state.is_final,
+            **view_result(result),
+        )

@@ -1,0 +1,108 @@
+"""Pre-flight: what a test's mail would get if some DNS records were published."""
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.core.errors import InvalidParameter, NoMailYet
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.operations.deliverability.preflight import Preflight
+from mailcheck.operations.deliverability.proposed_records import (
+    MAX_RECORDS,
+    MAX_VALUE,
+    TYPES,
+    parse_record,
+)
+from mailcheck.web.dashboard.deliverability.report_view import (
+    suggested_records,
+    view_report,
+    view_stored_report,
+)
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.parameters import Query
+
+PATH = "/tests/<test_id>/preflight"
+
+SPARE_ROWS = 2
+"""Empty rows of the form, for records that nobody suggested."""
+
+Rows = Sequence[dict[str, str]]
+EMPTY = {"name": "", "type": "TXT", "value": ""}
+
+
+class PreflightPages:
+    """The form with proposed records, and what comes of them beside what is."""
+
+    def __init__(
+        self, find: FindTest, preflight: Preflight, budget: CheckBudget, renderer: Renderer
+    ) -> None:
+        self._find = find
+        self._preflight = preflight
+        self._budget = budget
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [Page("GET", PATH, self.ask), Page("POST", PATH, self.run)]
+
+    async def ask(self, visit: Visit) -> Reply:
+        """GET /tests/{id}/preflight: the form, with the records that the report suggests."""
+        return await self._page(visit, None)
+
+    async def run(self, visit: Visit) -> Reply:
+        """POST /tests/{id}/preflight: name, type and value of each record. Nothing is kept."""
+        rows: Rows = []
+        try:
+            rows = _read_rows(visit.form)
+            records = _read_records(rows)
+            await self._budget.take(visit.account.id)
+            report = await self._preflight.run(visit.account.id, visit.path["test_id"], records)
+        except InvalidParameter as problem:
+            return await self._page(visit, rows, status=400, problem=str(problem))
+        return await self._page(visit, rows, proposed=view_report(render_report(report)))
+
+    async def _page(
+        self, visit: Visit, rows: Rows | None, *, status: int = 200, **values: Any
+    ) -> Reply:
+        result = await self._find.one(visit.account.id, visit.path["test_id"])
+        if result.test.received_at is None:
+            raise NoMailYet("no mail has come in for this test: there is nothing to judge")
+        now = None if result.report is None else view_stored_report(result.report)
+        if rows is None:
+            rows = [] if now is None else suggested_records(now["doc"])
+        spare = min(SPARE_ROWS, MAX_RECORDS - len(rows))
+        return self._renderer.page(
+            visit,
+            "deliverability_preflight.html",
+            status=status,
+            here=f"/tests/{result.test.id}",
+            now=now,
+            rows=[*rows, *([EMPTY] * spare)],
+            types=TYPES,
+            longest=MAX_VALUE,
+            **{"problem": "", "proposed": None, **values},
+        )
+
+
+def _read_rows(form: Query) -> Rows:
+    """Take the rows out of the form; those without name and value were left empty."""
+    most = MAX_RECORDS + SPARE_ROWS
+    columns = [form.texts(name, most, MAX_VALUE) for name in ("name", "type", "value")]
+    rows = zip_longest(*columns, fillvalue="")
+    return [
+        {"name": name, "type": kind, "value": value}
+        for name, kind, value in rows
+        if name.strip() or value.strip()
+    ]
+
+
+def _read_records(rows: Rows) -> list[RecordToPublish]:
+    return [
+        parse_record(row["name"], row["type"], row["value"], parameter=f"record {number}")
+        for number, row in enumerate(rows, 1)
+    ]

@@ -1,0 +1,57 @@
+"""A report that somebody shared: a page for people, JSON for programs; no login for either."""
+
+from typing import Any
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.operations.deliverability.share_test import ShareTest
+from mailcheck.web.dashboard.application import prefers_html
+from mailcheck.web.dashboard.deliverability.report_view import view_stored_report
+from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.wire.deliverability.tests import render_tested
+
+SECRET_LENGTH = 26
+"""Characters of a share token's secret: 128 bits in base32."""
+
+TOKEN_LENGTH = SHORT_ID_LENGTH + SECRET_LENGTH
+"""That of a message's share link is longer: the two never meet."""
+
+
+class ReportPages:
+    """The page of a report's share link; it asks each time whether the link is still good."""
+
+    def __init__(self, share: ShareTest, renderer: Renderer, domain: str) -> None:
+        self._share = share
+        self._renderer = renderer
+        self._domain = domain
+
+    def pages(self) -> list[Page]:
+        """List the one page; to be put before that of shared messages, which takes any token."""
+        path = f"/share/<string(length={TOKEN_LENGTH}):token>"
+        return [Page("GET", path, self.show, is_open=True)]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /share/{token}."""
+        result = await self._share.open(visit.path["token"])
+        if not prefers_html(visit.request):
+            shape = render_tested(result, self._domain, visit.urls)
+            return json_reply(shape, headers=UNLISTED)
+        return self._renderer.page(
+            visit, "report_shared.html", headers=UNLISTED, **view_result(result)
+        )
+
+
+def view_result(result: DeliverabilityResult) -> dict[str, Any]:
+    """Give what pages show of a test, and of its report once there is one."""
+    shown: dict[str, Any] = {
+        "test": result.test,
+        "state": result.test.state.value,
+        "failure": result.failure,
+        "doc": None,
+    }
+    if result.report is not None:
+        shown |= view_stored_report(result.report)
+    return shown

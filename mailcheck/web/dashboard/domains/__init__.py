@@ -1,0 +1,1 @@
+"""Pages of the domain and blocklist checks."""

@@ -1,0 +1,137 @@
+"""The blocklist check: a row for each list, filled in as the answers arrive."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from twisted.web.server import Request
+
+from mailcheck.core.domain_names import parse_blocklist_query
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.network_addresses import IpAddress
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.domains.ask_blocklists import TimedListing
+from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
+from mailcheck.web.dashboard.domains.blocklist_view import (
+    EXPLANATIONS,
+    LABELS,
+    finished_rows,
+    pending_rows,
+    total_up,
+)
+from mailcheck.web.dashboard.domains.view import NameRules
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Stream, Visit
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.domains.blocklists import render_listing
+from mailcheck.wire.json_values import JsonObject, dump_json
+
+
+class BlocklistPages:
+    """The page of blocklist checks, and the stream that fills it in."""
+
+    def __init__(
+        self,
+        blocklists: CheckBlocklists,
+        budget: CheckBudget,
+        renderer: Renderer,
+        rules: NameRules,
+    ) -> None:
+        self._blocklists = blocklists
+        self._budget = budget
+        self._renderer = renderer
+        self._rules = rules
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", "/blocklists", self.show),
+            Page("GET", "/blocklists/live", self.stream),
+        ]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /blocklists?query=&whole=true: with ``whole`` when all lists have answered."""
+        text = (visit.query.text("query") or "").strip()
+        if not text:
+            return self._page(visit, text)
+        try:
+            query = self._read(text)
+        except InvalidParameter as problem:
+            return self._page(visit, text, status=400, problem=str(problem))
+        if not visit.query.flag("whole"):
+            rows = pending_rows(self._blocklists.lists_for(query))
+            return self._page(visit, text, name=str(query), rows=rows)
+        await self._budget.take(visit.account.id)
+        check = await self._blocklists.check(query)
+        return self._page(
+            visit,
+            text,
+            name=check.query,
+            rows=finished_rows(check),
+            totals=total_up(check),
+            addresses=check.addresses,
+        )
+
+    async def stream(self, visit: Visit) -> Stream:
+        """GET /blocklists/live?query=: a ``row`` for each list, then ``done``."""
+        query = self._read(visit.query.required("query"))
+
+        async def run(request: Request) -> None:
+            try:
+                await self._budget.take(visit.account.id)
+                check = await self._blocklists.check(
+                    query, lambda row: request.write(self._row_event(visit, row))
+                )
+            except ExpectedFailure as failure:
+                request.write(_event("problem", {"problem": str(failure)}))
+            else:
+                request.write(self._done_event(visit, check))
+
+        return Stream("text/event-stream; charset=utf-8", run)
+
+    def _read(self, text: str) -> IpAddress | str:
+        return parse_blocklist_query(
+            text,
+            allow_special_use=self._rules.allow_special_use,
+            allow_private=self._rules.allow_private,
+        )
+
+    def _page(self, visit: Visit, text: str, *, status: int = 200, **values: Any) -> Reply:
+        asked = urlencode({"query": text})
+        return self._renderer.page(
+            visit,
+            "blocklists.html",
+            status=status,
+            text=text,
+            live=f"/blocklists/live?{asked}",
+            whole=f"/blocklists?{asked}&whole=true",
+            labels=LABELS,
+            explanations=EXPLANATIONS,
+            **{"problem": "", "name": "", "rows": [], "totals": None, "addresses": (), **values},
+        )
+
+    def _row_event(self, visit: Visit, row: TimedListing) -> bytes:
+        shown = render_listing(row)
+        html = self._piece(visit, "blocklist_row.html", row=shown)
+        return _event("row", {"zone": shown["zone"], "status": shown["status"], "html": html})
+
+    def _done_event(self, visit: Visit, check: BlocklistCheck) -> bytes:
+        order = [row["zone"] for row in finished_rows(check)]
+        html = self._piece(
+            visit,
+            "blocklist_totals.html",
+            name=check.query,
+            totals=total_up(check),
+            addresses=check.addresses,
+        )
+        return _event("done", {"order": order, "html": html})
+
+    def _piece(self, visit: Visit, template: str, **values: Any) -> str:
+        reply = self._renderer.page(
+            visit, template, labels=LABELS, explanations=EXPLANATIONS, **values
+        )
+        return reply.body.decode()
+
+
+def _event(name: str, data: JsonObject) -> bytes:
+    # JSON has no line breaks outside of its escapes: it can't end the event early.
+    return b"event: %s\ndata: %s\n\n" % (name.encode("ascii"), dump_json(data))

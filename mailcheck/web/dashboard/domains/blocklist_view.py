@@ -1,0 +1,70 @@
+"""A blocklist check as its page shows it: what one row says, and what all of them come to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from mailcheck.checks.dnsbl.catalogue import Blocklist
+from mailcheck.operations.domains.check_blocklists import BlocklistCheck
+from mailcheck.wire.domains.blocklists import render_blocklist_check
+
+ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
+"""What matters most comes first; within that, the order of the catalogue."""
+
+PENDING = "pending"
+
+LABELS = MappingProxyType(
+    {
+        "listed": ("bad", "listed"),
+        "clean": ("good", "not listed"),
+        "unknown": ("unknown", "unknown"),
+        "unsupported": ("", "not asked"),
+        "disabled": ("", "switched off"),
+        PENDING: ("", "asking"),
+    }
+)
+"""Status -> level and words. Unknown is neither good nor bad."""
+
+EXPLANATIONS = MappingProxyType(
+    {
+        "unsupported": "It does not know this kind of address.",
+        "disabled": "The operator of this service has switched it off.",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the rows come to: ``asked`` lists, of which some are listing, some unknown."""
+
+    asked: int
+    listed: int
+    unknown: int
+    has_no_answer: bool
+
+    @property
+    def level(self) -> str:
+        """Say how it is to be read."""
+        if self.listed:
+            return "bad"
+        return "unknown" if self.has_no_answer or self.unknown == self.asked else "good"
+
+
+def pending_rows(blocklists: Sequence[Blocklist]) -> list[dict[str, Any]]:
+    """Make the rows of lists that have not answered yet."""
+    return [{"name": one.name, "zone": one.zone, "status": PENDING} for one in blocklists]
+
+
+def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:
+    """Make the rows of a check, those that matter most first."""
+    rows: Any = render_blocklist_check(check)["results"]
+    return sorted(rows, key=lambda row: ORDER.index(row["status"]))
+
+
+def total_up(check: BlocklistCheck) -> Totals:
+    """Count the rows."""
+    shown: Any = render_blocklist_check(check)
+    return Totals(
+        shown["totalChecked"], shown["totalListed"], shown["totalUnknown"], check.has_no_answer
+    )

@@ -1,0 +1,101 @@
+"""A message: what it says, what was found in it, where it came from, and what to do with it."""
+
+from mailcheck.core.identifiers import MessageId
+from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
+from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.inbox.share_message import ShareMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.web.dashboard.inbox.authentication_view import list_results
+from mailcheck.web.dashboard.inbox.message_frame import frame_reply
+from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import Reply
+
+BASE = "/inbox/messages/<message_id>"
+
+
+class MessagePages:
+    """The pages of one message, for its owner."""
+
+    def __init__(
+        self,
+        read: ReadInbox,
+        authenticate: AuthenticateMessage,
+        show: ShowMessage,
+        share: ShareMessage,
+        delete: DeleteMessages,
+        renderer: Renderer,
+    ) -> None:
+        self._read = read
+        self._authenticate = authenticate
+        self._show = show
+        self._share = share
+        self._delete = delete
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", BASE, self.page),
+            Page("GET", f"{BASE}/frame", self.frame),
+            Page("GET", f"{BASE}/raw", self.raw),
+            Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment),
+            Page("POST", f"{BASE}/share", self.renew_share),
+            Page("POST", f"{BASE}/delete", self.delete),
+        ]
+
+    async def page(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}?view=html|text|headers|source&remote=true."""
+        message = await self._load(visit)
+        view = await view_message(self._show, message, visit, has_source=True)
+        summary = message.summary
+        return self._renderer.page(
+            visit,
+            "message.html",
+            here=f"/inbox/messages/{summary.id}",
+            authentication=list_results(await self._authenticate.of(message)),
+            share_url=visit.urls.share_url(summary.id, summary.share_token),
+            **view.values(),
+        )
+
+    async def frame(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/frame?remote=true."""
+        message = await self._load(visit)
+        is_remote = asks_for_remote(visit)
+        safe = await self._show.html(message, allows_remote=is_remote)
+        return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
+
+    async def raw(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/raw: the exact bytes, as a download."""
+        message_id = _message_id(visit)
+        raw = await self._read.raw_message(visit.account.id, message_id)
+        return download_reply(raw, "message/rfc822", f"{message_id}.eml")
+
+    async def attachment(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/attachments/{attachmentId}: a download whatever it is."""
+        attachment = await self._read.attachment(
+            visit.account.id, _message_id(visit), visit.path["attachment_id"]
+        )
+        return download_reply(attachment.data, attachment.content_type, attachment.filename)
+
+    async def renew_share(self, visit: Visit) -> Reply:
+        """POST /inbox/messages/{id}/share: the old link is dead, there is a new one."""
+        message_id = _message_id(visit)
+        await self._share.renew(visit.account.id, message_id)
+        return redirect(visit, f"/inbox/messages/{message_id}", done="share-renewed")
+
+    async def delete(self, visit: Visit) -> Reply:
+        """POST /inbox/messages/{id}/delete."""
+        await self._delete.one(visit.account.id, _message_id(visit))
+        return redirect(visit, "/inbox", done="message-deleted")
+
+    async def _load(self, visit: Visit) -> StoredMessage:
+        return await self._read.message(visit.account.id, _message_id(visit))
+
+
+def _message_id(visit: Visit) -> MessageId:
+    return MessageId(visit.path["message_id"])

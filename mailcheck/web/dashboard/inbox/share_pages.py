@@ -1,0 +1,60 @@
+"""Mail that somebody shared: a page for people, JSON for programs; no login for either."""
+
+from mailcheck.operations.inbox.share_message import ShareMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.web.dashboard.application import prefers_html
+from mailcheck.web.dashboard.inbox.message_frame import frame_reply
+from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.wire.inbox.messages import render_message
+
+BASE = "/share/<token>"
+
+UNLISTED = {"X-Robots-Tag": "noindex, nofollow", "Vary": "Accept"}
+
+
+class SharePages:
+    """The pages of a share link; each of them asks whether the link is still good."""
+
+    def __init__(self, share: ShareMessage, show: ShowMessage, renderer: Renderer) -> None:
+        self._share = share
+        self._show = show
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [
+            Page("GET", BASE, self.page, is_open=True),
+            Page("GET", f"{BASE}/frame", self.frame, is_open=True),
+            Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment, is_open=True),
+        ]
+
+    async def page(self, visit: Visit) -> Reply:
+        """GET /share/{token}?view=html|text|headers&remote=true."""
+        message = await self._share.open(visit.path["token"])
+        if not prefers_html(visit.request):
+            return json_reply(render_message(message, visit.urls), headers=UNLISTED)
+        view = await view_message(self._show, message, visit, has_source=False)
+        return self._renderer.page(
+            visit,
+            "share.html",
+            headers=UNLISTED,
+            here=f"/share/{visit.path['token']}",
+            **view.values(),
+        )
+
+    async def frame(self, visit: Visit) -> Reply:
+        """GET /share/{token}/frame?remote=true."""
+        message = await self._share.open(visit.path["token"])
+        is_remote = asks_for_remote(visit)
+        safe = await self._show.html(message, allows_remote=is_remote)
+        return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
+
+    async def attachment(self, visit: Visit) -> Reply:
+        """GET /share/{token}/attachments/{attachmentId}: a download whatever it is."""
+        message = await self._share.open(visit.path["token"])
+        attachment = await self._show.attachment(message, visit.path["attachment_id"])
+        return download_reply(attachment.data, attachment.content_type, attachment.filename)

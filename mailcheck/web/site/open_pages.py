@@ -1,0 +1,68 @@
+"""What programs ask for without a key: health, readiness, the client libraries."""
+
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import cast
+
+from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+from werkzeug.exceptions import HTTPException
+
+from mailcheck.web.site.answering import answer, reply_to_wrong_path
+from mailcheck.web.site.replies import Reply, error_reply, json_reply
+
+CLIENT_LIBRARIES = {
+    "mailcheck_client.py": "text/x-python; charset=utf-8",
+    "mailcheck.mjs": "text/javascript; charset=utf-8",
+}
+
+
+class OpenPages:
+    """The pages beside the API; they are not metered."""
+
+    def __init__(self, is_ready: Callable[[], Awaitable[bool]]) -> None:
+        self._is_ready = is_ready
+        self._klein = Klein()
+        self._add("/healthz", self._health)
+        self._add("/readyz", self._readiness)
+        self._add("/clients/<name>", self._client_library)
+        self._klein.handle_errors(HTTPException)(self._refuse_path)
+
+    def resource(self) -> IResource:
+        """Give what is mounted at the root."""
+        resource: IResource = self._klein.resource()
+        return resource
+
+    def _add(self, path: str, handle: Callable[..., Awaitable[Reply]]) -> None:
+        def endpoint(request: Request, **values: str) -> Deferred[bytes]:
+            return Deferred.fromCoroutine(answer(request, lambda _: handle(request, **values)))
+
+        self._klein.route(path, methods=["GET"], endpoint=path)(endpoint)
+
+    async def _health(self, _: Request) -> Reply:
+        """GET /healthz: the process runs and answers."""
+        return json_reply({"status": "ok"})
+
+    async def _readiness(self, _: Request) -> Reply:
+        """GET /readyz: mail can be stored and read now."""
+        if await self._is_ready():
+            return json_reply({"status": "ready"})
+        return error_reply(503, "the store does not answer", {"Retry-After": "1"})
+
+    async def _client_library(self, _: Request, name: str) -> Reply:
+        """GET /clients/<file>: the client libraries of this very version."""
+        media_type = CLIENT_LIBRARIES.get(name)
+        if media_type is None:
+            return error_reply(404, f"there are {' and '.join(CLIENT_LIBRARIES)}")
+        source = files("mailcheck.clients").joinpath(name).read_bytes()
+        return Reply(200, source, media_type)
+
+    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        async def refuse(_: object) -> Reply:
+            return reply_to_wrong_path(cast(Request, request), failure.value)
+
+        return Deferred.fromCoroutine(answer(cast(Request, request), refuse))

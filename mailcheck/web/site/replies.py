@@ -1,0 +1,76 @@
+"""Replies as values, and the one place that writes them to a request."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from twisted.web.server import Request
+
+from mailcheck.web.site.paced_requests import PacedRequest
+from mailcheck.wire.json_values import JsonValue, dump_json
+
+COMMON_HEADERS = {
+    # Nothing here is for a browser to guess at, to frame or to keep.
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+UNREAD_RETRY = 5
+"""Seconds after which an answer that there was no room for is worth asking for again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One HTTP response; it always has a content type."""
+
+    status: int
+    body: bytes
+    content_type: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def json_reply(
+    value: JsonValue, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """Make a JSON response."""
+    return Reply(status, dump_json(value), "application/json; charset=utf-8", headers or {})
+
+
+def error_reply(status: int, error: str, headers: Mapping[str, str] | None = None) -> Reply:
+    """Make an error response (SPEC.md section 7)."""
+    return json_reply({"error": error}, status, headers)
+
+
+def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
+    """Set status and headers of a request, and give the body to send.
+
+    It is 503 instead where too much that was sent earlier has not been read.
+    """
+    if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
+        reply = _unread_reply()
+    request.setResponseCode(reply.status)
+    set_header = request.responseHeaders.setRawHeaders
+    for name, value in all_headers(reply, more_headers).items():
+        set_header(name, [value])
+    return reply.body
+
+
+def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]:
+    """Give the headers of a reply with those that every one has, in their order."""
+    return {
+        **COMMON_HEADERS,
+        **reply.headers,
+        **more_headers,
+        "Content-Type": reply.content_type,
+        "Content-Length": str(len(reply.body)),
+    }
+
+
+def _unread_reply() -> Reply:
+    return error_reply(
+        503,
+        "too much is on its way to you, or to all clients: read it first, then try again",
+        {"Retry-After": str(UNREAD_RETRY)},
+    )

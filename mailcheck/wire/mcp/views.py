@@ -1,0 +1,104 @@
+"""A message as an agent gets to see it: readable, bounded, inert; the same for all who ask."""
+
+from dataclasses import dataclass, replace
+
+from mailcheck.core.content import MessageContent
+from mailcheck.wire.mcp.untrusted import defuse_html, defuse_markdown, remove_invisible
+from mailcheck.wire.mcp.visible import MAX_READ, read_page
+
+MAX_TEXT = 20_000
+"""Characters of text that are shown: about 5,000 tokens, a fifth of what clients pass on."""
+
+MAX_HTML = 20_000
+"""Characters of HTML that are shown; the rest is on the REST side."""
+
+MAX_LINKS = 100
+MAX_LINK_CHARACTERS = 20_000
+"""Links are given exactly, so their number and whole length are bounded, never a link."""
+
+FEW_LINKS = 10
+"""Links of a message in a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """What of a message's content is safe to show, and warnings in sentences of ours.
+
+    ``text`` is the plain text, or the visible words of the HTML where there is
+    none. ``hides_text`` tells that the mail shows machines what it hides from people.
+    """
+
+    text: str
+    links: tuple[str, ...]
+    hides_text: bool
+    warnings: tuple[str, ...]
+
+
+def trim_content(content: MessageContent) -> MessageContent:
+    """Leave what a view needs: little enough to be handed to another process."""
+    return replace(
+        content,
+        header_list=(),
+        candidates=(),
+        text=content.text[: 2 * MAX_TEXT + 1],
+        html=content.html[:MAX_READ],
+    )
+
+
+def view_content(content: MessageContent) -> MessageView:
+    """Make the view of a mail's content, whole or trimmed, in linear time."""
+    page = read_page(content.html)
+    has_text = bool(content.text.strip())
+    text, text_warnings, invisible = _cut(content.text if has_text else page.text, MAX_TEXT)
+    links = bound_links(content.links, MAX_LINKS)
+    warnings = _warn_of_hidden(page.hidden_passages, page.hidden_characters)
+    if not has_text and text:
+        warnings.append("the mail has no plain text: text is what its HTML shows")
+    if len(links) < len(content.links):
+        warnings.append(f"only {len(links)} of {len(content.links)} links are listed")
+    return MessageView(
+        text=defuse_markdown(text),
+        links=links,
+        hides_text=page.hidden_passages > 0 or invisible > 0,
+        warnings=(*warnings, *text_warnings),
+    )
+
+
+def view_html(html: str) -> str:
+    """Make HTML safe to show; what is left out of a long one is said at its end."""
+    shown, warnings, _ = _cut(html, MAX_HTML)
+    return defuse_html(shown) + "".join(f"\n[{warning}]" for warning in warnings)
+
+
+def bound_links(links: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """Give the first links that fit."""
+    shown: list[str] = []
+    left = MAX_LINK_CHARACTERS
+    for link in links[:most]:
+        left -= len(link)
+        if left < 0:
+            break
+        shown.append(link)
+    return tuple(shown)
+
+
+def _cut(text: str, most: int) -> tuple[str, list[str], int]:
+    visible, invisible = remove_invisible(text[: 2 * most])
+    warnings = []
+    if invisible:
+        warnings.append(f"{invisible} invisible characters were taken out")
+    if len(visible) > most or len(text) > 2 * most:
+        visible = visible[:most]
+        warnings.append(f"cut after {most} characters")
+    return visible, warnings, invisible
+
+
+def _warn_of_hidden(passages: int, characters: int) -> list[str]:
+    if not passages:
+        return []
+    places = "one passage" if passages == 1 else f"{passages} passages"
+    warning = (
+        f"the HTML hides {places} ({characters} characters) from people who read it: "
+        f"a harmless preview line, or text meant for machines like you"
+    )
+    return [warning]

@@ -1,0 +1,52 @@
+"""A worker that is warmed up runs one call by itself, and is an ordinary worker."""
+
+from twisted.internet.task import Clock
+
+from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.warmed import WarmedWorker
+from tests.house import result_of
+
+
+def test_the_first_call_runs_some_seconds_after_the_start() -> None:
+    """Nothing runs while the daemon gets ready; then the first call does, once."""
+    ran: list[int] = []
+    clock = Clock()
+    worker = WarmedWorker(DirectWorker(), lambda: ran.append(1), clock, 2)
+    worker.start()
+    clock.advance(1.9)
+    assert ran == []
+    clock.advance(0.1)
+    assert ran == [1]
+    clock.advance(10)
+    assert ran == [1]
+    assert worker.stop() is None
+
+
+def test_calls_do_not_wait_for_it() -> None:
+    """A call that comes earlier is run at once."""
+    worker = WarmedWorker(DirectWorker(), lambda: None, Clock(), 2)
+    worker.start()
+    assert result_of(worker.run(lambda: 2)) == 2
+    worker.stop()
+
+
+def test_a_worker_that_is_stopped_before_runs_nothing_more() -> None:
+    """Stopping leaves no timer behind."""
+    clock = Clock()
+    worker = WarmedWorker(DirectWorker(), lambda: None, clock, 2)
+    worker.start()
+    worker.stop()
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_first_call_that_fails_stops_nobody() -> None:
+    """A failing first call is noted, and the worker works."""
+
+    def fail() -> None:
+        raise ValueError("not now")
+
+    clock = Clock()
+    worker = WarmedWorker(DirectWorker(), fail, clock, 2)
+    worker.start()
+    clock.advance(2)
+    assert result_of(worker.run(lambda: 2)) == 2
