@@ -145,7 +145,7 @@ class Assembly:
         traffic = self._traffic = MailTraffic(reactor)
         self.derivation = Derivation(contents, self._content_store, traffic, reactor)
         loader = MessageLoader(store, contents, now)
-        slots = WaitSlots(config.limits.waits_per_key)
+        slots = WaitSlots(config.limits.waits_per_key, reactor)
         self.tests = DeliverabilityAssembly(
             config, self.engine, slots, analyse, traffic, reactor, random_bytes
         )
@@ -182,7 +182,9 @@ class Assembly:
         addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
         gate = Gate(self.authenticator, self._meter, addresses, self.config.limits.requests_per_day)
-        rooms = Rooms(self.inbox, self.checks, self.tests, self.scoring, self._workers)
+        rooms = Rooms(
+            self.inbox, self.checks, self.tests, self.scoring, self._workers, self._reactor
+        )
         skins = Skins(self.config, rooms, self.retention, self.now, self._random_bytes)
         api = skins.api(gate, urls)
         pages = OpenPages(self.is_ready)

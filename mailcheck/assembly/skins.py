@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from twisted.internet.interfaces import IReactorTime
+
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.scoring import ScoringAssembly
@@ -37,11 +39,12 @@ class Rooms:
     tests: DeliverabilityAssembly
     scoring: ScoringAssembly
     workers: Workers
+    clock: IReactorTime
 
     @cached_property
     def preflight(self) -> Preflight:
         """Give the same one to all: it counts what is under way."""
-        return Preflight(self.tests.operations.find, self.scoring.score)
+        return Preflight(self.tests.operations.find, self.scoring.score, self.clock)
 
 
 class Skins:

@@ -1,6 +1,8 @@
 """Places for work that only so much of may be under way; who finds none waits for a turn."""
 
 from collections import Counter, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -11,18 +13,33 @@ Owner = TypeVar("Owner")
 
 
 class NoPlace(Exception):
-    """No place was free in time, or too many wait for one already."""
+    """No place was free in time, or too many wait for one already.
+
+    :param is_own_share: the owner has as many places as one may have.
+    """
+
+    def __init__(self, *, is_own_share: bool) -> None:
+        super().__init__()
+        self.is_own_share = is_own_share
 
 
 class Places(Generic[Owner]):
     """Gives ``at_once`` places in the order in which they were asked for.
 
+    :param at_once: places of all owners together; as many as are asked for where it is not given.
     :param of_one: places that one owner may have; what more he asks for waits, and those
         behind it go first.
     :param waiting: how many may wait.
     """
 
-    def __init__(self, clock: IReactorTime, *, at_once: int, of_one: int, waiting: int) -> None:
+    def __init__(
+        self,
+        clock: IReactorTime,
+        *,
+        of_one: int,
+        at_once: int | None = None,
+        waiting: int = 0,
+    ) -> None:
         self._clock = clock
         self._at_once = at_once
         self._of_one = of_one
@@ -30,6 +47,15 @@ class Places(Generic[Owner]):
         self._taken: Counter[Owner] = Counter()
         self._queue: deque[tuple[Owner, Deferred[None]]] = deque()
         self._is_calling = False
+
+    @asynccontextmanager
+    async def held(self, owner: Owner, patience: float = 0.0) -> AsyncIterator[None]:
+        """Have a place while the block runs; raises as `take`."""
+        await self.take(owner, patience)
+        try:
+            yield
+        finally:
+            self.give_back(owner)
 
     async def take(self, owner: Owner, patience: float) -> None:
         """Take a place, within ``patience`` seconds; the caller must `give_back`.
@@ -40,13 +66,13 @@ class Places(Generic[Owner]):
             self._taken[owner] += 1
             return
         if len(self._queue) >= self._waiting or patience <= 0:
-            raise NoPlace
+            raise self._no_place(owner)
         turn: Deferred[None] = Deferred()
         self._queue.append((owner, turn))
         try:
             await turn.addTimeout(patience, self._clock)
         except DeferredTimeout:
-            raise NoPlace from None
+            raise self._no_place(owner) from None
         finally:
             if (owner, turn) in self._queue:
                 self._queue.remove((owner, turn))
@@ -76,4 +102,9 @@ class Places(Generic[Owner]):
         return None
 
     def _may_take(self, owner: Owner) -> bool:
-        return self._taken.total() < self._at_once and self._taken[owner] < self._of_one
+        if self._taken[owner] >= self._of_one:
+            return False
+        return self._at_once is None or self._taken.total() < self._at_once
+
+    def _no_place(self, owner: Owner) -> NoPlace:
+        return NoPlace(is_own_share=self._taken[owner] >= self._of_one)

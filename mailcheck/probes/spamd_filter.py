@@ -92,12 +92,12 @@ class SpamdFilter:
 
     async def _judge(self, raw_message: bytes) -> FilterOutcome:
         try:
-            await self._take_place()
-            try:
+            async with self._places.held(None, self._limits.wait_seconds):
                 judging = Deferred.fromCoroutine(self._ask(raw_message))
                 return await judging.addTimeout(self._limits.judge_seconds, self._clock, _give_up)
-            finally:
-                self._places.give_back(None)
+        except NoPlace:
+            self._log.warn("The content filter did not judge: too many mails are waiting")
+            return unavailable(FilterProblem.BUSY)
         except FilterFailed as failure:
             if failure.problem not in _NO_FAULTS:
                 self._log.warn("The content filter did not judge: {failure}", failure=failure)
@@ -136,12 +136,6 @@ class SpamdFilter:
         if len(raw_message) <= MAX_FILTERED:
             return fit_for_filter(raw_message)
         return await self._worker.run(partial(fit_for_filter, raw_message))
-
-    async def _take_place(self) -> None:
-        try:
-            await self._places.take(None, self._limits.wait_seconds)
-        except NoPlace:
-            raise FilterFailed(FilterProblem.BUSY, "too many mails are waiting") from None
 
     def _forget(
         self, outcome: FilterOutcome | Failure, judging: Deferred[FilterOutcome]

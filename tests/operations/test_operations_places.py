@@ -10,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from mailcheck.operations.places import NoPlace, Places
+from tests.house import result_of
 
 
 class Room:
@@ -125,6 +126,24 @@ def test_a_long_queue_of_those_who_are_done_at_once() -> None:
     room.come("last")
     assert room.inside == ["last"]
     assert not room.clock.getDelayedCalls()
+
+
+def test_who_is_told_why() -> None:
+    """Who gets no place is told whether it is for his own share, and one is held for a block."""
+    places: Places[str] = Places(Clock(), at_once=2, of_one=1)
+
+    async def have() -> list[bool]:
+        found = []
+        async with places.held("a"):
+            for owner in "ab":
+                with pytest.raises(NoPlace) as caught:
+                    async with places.held(owner), places.held("c"):
+                        pass
+                found.append(caught.value.is_own_share)
+        async with places.held("a"), places.held("b"):
+            return found
+
+    assert result_of(Deferred.fromCoroutine(have())) == [True, False]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans()), max_size=60))

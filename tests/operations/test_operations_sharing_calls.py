@@ -2,8 +2,10 @@
 
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import LogEvent
 from twisted.python.failure import Failure
 
+from mailcheck.core.errors import MessageNotFound
 from mailcheck.operations.sharing_calls import SharedCalls
 from tests.house import result_of
 
@@ -70,8 +72,8 @@ def test_one_who_leaves(leaving: int) -> None:
     assert [result_of(one) for one in asked] == [1, 1]
 
 
-def test_all_leave() -> None:
-    """A call that nobody waits for any more ends in silence, even when it fails."""
+def test_all_leave(logged_failures: list[LogEvent]) -> None:
+    """A call that nobody waits for any more goes on, and a fault of ours in it is not lost."""
     calls = Calls()
     for _ in range(2):
         asked = calls.shared.call("a")
@@ -79,6 +81,44 @@ def test_all_leave() -> None:
         asked.cancel()
     assert calls.asked == ["a"]
     calls.answers[0].errback(ZeroDivisionError("unheard"))
+    assert [event["log_failure"].type for event in logged_failures] == [ZeroDivisionError]
+
+
+@pytest.mark.parametrize("failure", [MessageNotFound(), CancelledError()])
+def test_what_is_expected_is_no_fault(failure: Exception, logged_failures: list[LogEvent]) -> None:
+    """A failure that can be met without a fault of ours is not logged when nobody waits."""
+    calls = Calls()
+    asked = calls.shared.call("a")
+    asked.addErrback(lambda _: None)
+    asked.cancel()
+    calls.answers[0].errback(failure)
+    assert not logged_failures
+
+
+def test_a_call_that_nobody_wants() -> None:
+    """Where calls end unwanted, the last one who leaves ends the call, and no one before."""
+    calls = Calls()
+    shared = SharedCalls(calls.call, ends_unwanted=True)
+    asked = [shared.call("a") for _ in range(2)]
+    for one in asked:
+        one.addErrback(lambda _: None)
+    asked[0].cancel()
+    assert "a" in shared
+    asked[1].cancel()
+    assert len(shared) == 0
+    shared.call("a")
+    assert calls.asked == ["a", "a"]
+
+
+def test_a_stop() -> None:
+    """Stopping ends all calls, and who waits hears so."""
+    calls = Calls()
+    asked = [calls.shared.call(key) for key in ("a", "b", "a")]
+    calls.shared.stop()
+    for one in asked:
+        with pytest.raises(CancelledError):
+            result_of(one)
+    assert len(calls.shared) == 0
 
 
 def test_one_who_is_cancelled_by_another() -> None:

@@ -219,7 +219,8 @@ def checking() -> Iterator[House]:
 def routes_of(house: House) -> Sequence[Route]:
     """List the routes of a house."""
     built = house.assembly
-    rooms = Rooms(built.inbox, built.checks, built.tests, built.scoring, built._workers)
+    clock = built._reactor
+    rooms = Rooms(built.inbox, built.checks, built.tests, built.scoring, built._workers, clock)
     return Skins(built.config, rooms, built.retention, built.now, counted_bytes()).routes
 
 

@@ -1,8 +1,8 @@
 """What a test's mail would get if some DNS records were published: nothing is kept of it."""
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+
+from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -11,6 +11,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.proposed_records import check_records
 from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
+from mailcheck.operations.places import NoPlace, Places
 
 Score = Callable[[ReceivedMail, Sequence[RecordToPublish]], Awaitable[DeliverabilityReport]]
 """Scores a mail with proposed records (`ScoreMail.score`)."""
@@ -28,10 +29,10 @@ RETRY_AFTER = 5
 class Preflight:
     """Judges mails that were received against records that are not published yet."""
 
-    def __init__(self, find: FindTest, score: Score) -> None:
+    def __init__(self, find: FindTest, score: Score, clock: IReactorTime) -> None:
         self._find = find
         self._score = score
-        self._under_way: Counter[AccountId] = Counter()
+        self._places: Places[AccountId] = Places(clock, at_once=MAX_AT_ONCE, of_one=MAX_OF_ACCOUNT)
 
     async def run(
         self, account_id: AccountId, test_id: str, records: Sequence[RecordToPublish]
@@ -46,24 +47,19 @@ class Preflight:
         :raises Overloaded: all accounts together have.
         """
         check_records(records, parameter="records")
-        with self._place_of(account_id):
-            mail = await self._find.mail(account_id, test_id)
-            return await self._score(mail, records)
-
-    @contextmanager
-    def _place_of(self, account_id: AccountId) -> Iterator[None]:
-        if self._under_way[account_id] >= MAX_OF_ACCOUNT:
-            raise TooManyPreflights(
-                f"{MAX_OF_ACCOUNT} pre-flights of this account are under way, its limit;"
-                " wait until one has ended",
-                RETRY_AFTER,
-            )
-        if self._under_way.total() >= MAX_AT_ONCE:
-            raise Overloaded("too many pre-flights are under way: try again in a moment")
-        self._under_way[account_id] += 1
         try:
-            yield
-        finally:
-            self._under_way[account_id] -= 1
-            if not self._under_way[account_id]:
-                del self._under_way[account_id]
+            async with self._places.held(account_id):
+                mail = await self._find.mail(account_id, test_id)
+                return await self._score(mail, records)
+        except NoPlace as failure:
+            raise _turned_away(failure) from None
+
+
+def _turned_away(failure: NoPlace) -> TooManyPreflights | Overloaded:
+    if not failure.is_own_share:
+        return Overloaded("too many pre-flights are under way: try again in a moment")
+    return TooManyPreflights(
+        f"{MAX_OF_ACCOUNT} pre-flights of this account are under way, its limit;"
+        " wait until one has ended",
+        RETRY_AFTER,
+    )

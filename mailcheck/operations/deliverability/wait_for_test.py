@@ -37,7 +37,7 @@ class WaitForTest:
         :raises WaitInterrupted: the daemon stops, or the store can't be read.
         """
         deadline = self._clock.seconds() + timeout
-        with self._slots.taken_by(caller):
+        async with self._slots.taken_by(caller):
             try:
                 watcher = self._feeds.join(DeliverabilityTestId(test_id))
                 try:

@@ -1,7 +1,7 @@
 """The bytes of stored mails, for those who want them: only so many large ones in hand at a time."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Protocol
 
@@ -65,22 +65,16 @@ class MailBytes:
         :raises MessageNotFound: the message has been deleted meanwhile.
         :raises Overloaded: too many large mails are asked for.
         """
-        is_large, owner = mail.size >= LARGE, mail.account_id
-        if is_large:
-            try:
-                await self._places.take(owner, patience)
-            except NoPlace:
-                raise Overloaded(
-                    "too many large mails are being read: try again in a moment"
-                ) from None
+        is_large = mail.size >= LARGE
+        place = self._places.held(mail.account_id, patience) if is_large else nullcontext()
         try:
-            raw = await self._store.raw_message(mail.delivery_id)
-            if raw is None:
-                raise MessageNotFound
-            yield raw
-        finally:
-            if is_large:
-                self._places.give_back(owner)
+            async with place:
+                raw = await self._store.raw_message(mail.delivery_id)
+                if raw is None:
+                    raise MessageNotFound
+                yield raw
+        except NoPlace:
+            raise Overloaded("too many large mails are being read: try again in a moment") from None
 
     async def whole(self, summary: MessageSummary) -> bytes:
         """Give the exact bytes that came after DATA; raises as `in_hand`."""

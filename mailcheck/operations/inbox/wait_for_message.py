@@ -108,7 +108,7 @@ class WaitForMessage:
         request = _Request(self._clock.seconds(), timeout, wanted.since is not None)
         if wanted.since is None and wanted.after is None:
             wanted = replace(wanted, since=asked_at)
-        with self._slots.taken_by(caller):
+        async with self._slots.taken_by(caller):
             waiter = self._join(caller, wanted)
             try:
                 return await self._find_or_wait(waiter, request)
