@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.storage.held_worker import HeldWorker
 from twisted.logger import LogEvent
 
 from mailcheck.assembly.daemon import Workers
@@ -16,6 +15,7 @@ from mailcheck.operations.inbox.mail_traffic import QUIET, MailTraffic
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of
+from tests.storage.held_worker import HeldWorker
 
 
 class Workshop(House):

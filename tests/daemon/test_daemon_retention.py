@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.storage.held_worker import HeldWorker
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import InboxOptions
@@ -14,6 +13,7 @@ from mailcheck.daemon.retention import BATCH, REFUSALS_KEPT, Retention
 from mailcheck.storage.engine import Transaction
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
+from tests.storage.held_worker import HeldWorker
 
 
 class Archive(House):

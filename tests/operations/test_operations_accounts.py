@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.daemon import Workers
@@ -21,6 +20,7 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
+from tests.storage.held_worker import HeldWorker
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import Deferred, fail
 
 from mailcheck.assembly.daemon import Workers
@@ -32,6 +31,7 @@ from mailcheck.operations.inbox.read_inbox import OVERVIEW_TAGS, MessageList
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.storage.deliveries import delivery
+from tests.storage.held_worker import HeldWorker
 
 ANY = MessageFilter()
 

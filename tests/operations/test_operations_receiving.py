@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.daemon import Workers
@@ -28,6 +27,7 @@ from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_worker import HeldWorker
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
 

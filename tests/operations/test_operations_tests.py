@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.assembly.daemon import Workers
@@ -34,6 +33,7 @@ from mailcheck.core.share_links import format_share_token, format_test_share_tok
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_worker import HeldWorker
 
 UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
 

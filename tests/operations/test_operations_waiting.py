@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
@@ -28,6 +27,7 @@ from mailcheck.operations.inbox.wait_for_message import SEEN_LIMIT, TimedOut
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_worker import HeldWorker
 
 ANY = MessageFilter()
 

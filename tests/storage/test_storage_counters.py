@@ -6,7 +6,6 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from tests.storage.held_worker import HeldWorker
 from twisted.internet.defer import DeferredList
 
 from mailcheck.core.accounts import Quota
@@ -31,6 +30,7 @@ from tests.storage.deliveries import (
     delivery,
     recipient,
 )
+from tests.storage.held_worker import HeldWorker
 
 OWNERS = ("ann", "bob", "gone")
 QUOTA = Quota(max_messages=12, max_bytes=600)
