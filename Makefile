@@ -18,7 +18,10 @@ SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
 
-.PHONY: run test lint types format clean
+# What tests are run with: a virtual environment, and servers and clients of others.
+TEST_NEEDS := bash scripts/install-test-needs && bash scripts/install-mcp-clients
+
+.PHONY: run test soak pictures lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -36,13 +39,22 @@ $(VENV)/installed: setup.cfg pyproject.toml
 
 ## test: install what the tests need, then check the code and run everything
 test: $(VENV)/installed-test
-	@bash scripts/install-test-needs
-	@bash scripts/install-mcp-clients
+	@$(TEST_NEEDS)
 	$(MAKE) --no-print-directory lint types
 	$(BIN)/coverage erase
 	$(PYTEST) --cov=mailcheck --cov-branch --cov-report= --ignore=tests/end_to_end
 	$(PYTEST) tests/end_to_end
 	$(BIN)/coverage report
+
+## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load
+soak: $(VENV)/installed-test
+	@$(TEST_NEEDS)
+	$(BIN)/pytest --quiet -m soak
+
+## pictures: put a picture of each page, in three widths and two themes, into pictures/
+pictures: $(VENV)/installed-test
+	@$(TEST_NEEDS)
+	$(BIN)/pytest --quiet -m pictures
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[test]'
@@ -64,4 +76,4 @@ format: $(VENV)/installed-test
 
 ## clean: remove what was made here, but not var/: it holds mail
 clean:
-	rm -rf $(VENV) .venv-mcp node_modules *.egg-info build .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) .venv-mcp node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage*
