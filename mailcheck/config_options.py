@@ -127,9 +127,16 @@ class WebOptions:
 class StorageOptions:
     """Where mail is kept."""
 
-    url: str = option("sqlite:var/mailcheck.db", "The database: sqlite:<path>.")
+    url: str = option(
+        "sqlite:var/mailcheck.db",
+        "The database: sqlite:<path>, or postgresql://user:password@host/name. What a postgresql "
+        "URL leaves out libpq finds as ever (PGPASSFILE, PGSERVICE): see docs/postgresql.md.",
+        is_secret=True,
+    )
     min_free: int = option(
-        GIBIBYTE, "Bytes of disk that stay free; below it senders are told to try later.", lowest=0
+        GIBIBYTE,
+        "Bytes of disk that stay free; below it senders are told to try later (SQLite).",
+        lowest=0,
     )
     state_directory: str = option(
         "var", "Folder for what is not in the database: the self-signed certificate, the first key."

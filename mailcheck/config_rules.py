@@ -15,6 +15,8 @@ from mailcheck.probes.spamd_address import parse_spamd_address
 Problem = tuple[str, str, str]
 """Section, option, and what is wrong with it: a sentence that goes on from the option's name."""
 
+DATABASES = ("sqlite", "postgresql", "postgres")
+
 
 def find_problem(config: Config) -> Problem | None:
     """Give the first thing that is wrong with a configuration as a whole, or nothing."""
@@ -71,10 +73,12 @@ def _check_certificate(config: Config) -> Iterator[Problem]:
 
 
 def _check_database(config: Config) -> Iterator[Problem]:
-    url = config.storage.url
-    scheme, _, path = url.partition(":")
-    if scheme != "sqlite" or not path:
-        yield "storage", "url", f"{url!r} is not sqlite:<path>"
+    scheme, _, path = config.storage.url.partition(":")
+    # Without the URL: there may be a password in it.
+    if scheme not in DATABASES or not path:
+        yield "storage", "url", f"begins with {scheme!r}: it is sqlite:<path> or postgresql://..."
+    elif scheme != "sqlite" and not path.startswith("//"):
+        yield "storage", "url", "is not of the form postgresql://user:password@host/name"
     elif path == ":memory:":
         yield "storage", "url", "is in memory, which the daemon's processes can't share"
 

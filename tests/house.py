@@ -20,6 +20,7 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Session
 from mailcheck.core.subaddresses import join_subaddress
+from mailcheck.storage.sqlite_writer import SqliteWriter
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.memory_zone import MemoryZone
 from tests.spec.judge import judge_response
@@ -124,6 +125,13 @@ class House:
         self.stub._agent._serverFactory = self.site
         self.account = self.add_account("first")
         self.key = self.issue_key(self.account)
+
+    @property
+    def sqlite(self) -> SqliteWriter:
+        """Give the database in memory itself, to look into it or to break it."""
+        writer = self.assembly.engine._writer
+        assert isinstance(writer, SqliteWriter)
+        return writer
 
     def add_account(self, name: str, **limits: Any) -> Account:
         """Add an account."""

@@ -12,7 +12,6 @@ from mailcheck.assembly.dashboard import DashboardAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.deployment import (
     connection_limits,
-    database_path,
     public_url,
     receive_settings,
     smtp_settings,
@@ -22,6 +21,7 @@ from mailcheck.assembly.inbox_pages import inbox_pages
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.skins import Rooms, Skins
+from mailcheck.assembly.storage import database_engine, lease_holder
 from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.assembly.workers import daemon_workers as daemon_workers
@@ -64,7 +64,6 @@ from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.mcp.dispatch import Dispatcher
@@ -107,8 +106,8 @@ class Assembly:
         self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
 
     def _build_storage(self) -> None:
-        inbox, workers, path = self.config.inbox, self._workers, database_path(self.config)
-        self.engine = SqliteEngine(path, workers.writer, workers.reader, workers.soon)
+        inbox = self.config.inbox
+        self.engine = database_engine(self.config, self._workers)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
         self._mail_bytes = MailBytes(self._content_store, self._workers.content, self._reactor)
@@ -147,7 +146,14 @@ class Assembly:
         loader = MessageLoader(store, contents, now)
         slots = WaitSlots(config.limits.waits_per_key, reactor)
         self.tests = DeliverabilityAssembly(
-            config, self.engine, slots, analyse, traffic, reactor, random_bytes
+            config,
+            self.engine,
+            slots,
+            analyse,
+            traffic,
+            lease_holder(config, random_bytes),
+            reactor,
+            random_bytes,
         )
         self.inbox = InboxOperations(
             read=ReadInbox(store, contents, loader, self._mail_bytes, now),

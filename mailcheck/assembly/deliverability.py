@@ -28,14 +28,11 @@ from mailcheck.operations.inbox.wait_slots import WaitSlots
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.engine import Engine
 
-HOLDER = "daemon"
-"""Whose leases are: with an embedded database there is one daemon, before and after a restart."""
-
 
 class DeliverabilityAssembly:
     """Everything of deliverability tests, built once.
 
-    ``analyse`` is what a mail is judged with.
+    ``analyse`` is what a mail is judged with, ``holder`` the name under which this process does.
     """
 
     def __init__(
@@ -45,6 +42,7 @@ class DeliverabilityAssembly:
         slots: WaitSlots,
         analyse: Analyse,
         traffic: MailTraffic,
+        holder: str,
         reactor: Any,
         random_bytes: RandomBytes,
     ) -> None:
@@ -60,7 +58,7 @@ class DeliverabilityAssembly:
         self.wake_ups = LocalDeliverabilityWakeUps()
         self.wake_ups.listen(self.feeds.hear)
         self.runner = RunTestChecks(
-            self.store, lambda mail: self.analyse(mail), self.wake_ups, traffic, HOLDER, reactor
+            self.store, lambda mail: self.analyse(mail), self.wake_ups, traffic, holder, reactor
         )
         look = self.runner.look
         find = FindTest(self.store, now)

@@ -1,4 +1,4 @@
-"""What follows from the configuration for this one daemon: its file, address, certificate, mail."""
+"""What follows from the configuration for this one daemon: its address, certificate, mail."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,18 +22,6 @@ from mailcheck.smtp.settings import (
     offer_to_public,
 )
 from mailcheck.web.site.connections import ConnectionLimits
-
-
-def database_path(config: Config) -> str:
-    """Give the path of the SQLite file, and make its folder.
-
-    :raises ConfigError: the folder can't be made.
-    """
-    path = config.storage.url.partition(":")[2]
-    if path != ":memory:":
-        with _naming("[storage] url"):
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 def public_url(config: Config) -> str:
@@ -95,11 +83,11 @@ def tls_policy(config: Config, now: Instant) -> TlsPolicy:
     """
     smtp = config.smtp
     if smtp.certificate:
-        with _naming("[smtp] certificate"):
+        with naming("[smtp] certificate"):
             return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
     folder = Path(config.storage.state_directory)
     name = smtp.host_name or config.inbox.domain
-    with _naming("[storage] state_directory"):
+    with naming("[storage] state_directory"):
         folder.mkdir(parents=True, exist_ok=True)
         return offer_to_public(ensure_self_signed(folder, name, now))
 
@@ -119,7 +107,8 @@ def receive_settings(config: Config, retention: int) -> ReceiveSettings:
 
 
 @contextmanager
-def _naming(option: str) -> Iterator[None]:
+def naming(option: str) -> Iterator[None]:
+    """Turn what goes wrong with an option's file or value into a `ConfigError` that names it."""
     try:
         yield
     except (OSError, ValueError) as error:

@@ -89,8 +89,16 @@ class TooManyWaits(LimitExceeded):
     """The key holds as many parked waits as it may."""
 
 
+class OutOfSpace(ExpectedFailure):
+    """The disk has less free space than the operator wants to keep."""
+
+
 class StoreUnavailable(ExpectedFailure):
     """The store can't answer now (disk full, locked, gone): nothing was changed."""
+
+
+class StoreFull(OutOfSpace, StoreUnavailable):
+    """The database server's disk is full: nothing was changed."""
 
 
 class WorkerDied(StoreUnavailable):
@@ -111,10 +119,6 @@ class InboxFull(ExpectedFailure):
 
 class AddressUsed(ExpectedFailure):
     """A test address has got its mail already, and this is another one."""
-
-
-class OutOfSpace(ExpectedFailure):
-    """The disk has less free space than the operator wants to keep."""
 
 
 class OperatorMissing(ExpectedFailure):

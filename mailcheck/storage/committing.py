@@ -1,13 +1,16 @@
 """Committing a group of writes in one transaction; runs wherever the writer's connection is."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, NamedTuple, Protocol
 
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage.engine import Transaction, Work
+from mailcheck.storage.engine import Repeatable, Transaction, Work
+
+MOST_TRIES = 10
+"""Of a group that a deadlock or a lost connection undid: one of two that meet goes through."""
 
 Outcome = Any
 """The result of a write, an expected failure, or the `Failure` of an unexpected one."""
@@ -47,8 +50,19 @@ def commit_group(connection: GroupConnection, group: Sequence[Write]) -> list[Ou
     happened yet, and they run again one by one: work that fails is undone and
     leaves its neighbours' writes alone.
 
-    :raises StoreUnavailable: nothing of the group was written.
+    What the database undid by itself (a deadlock, a lost connection) is repeated
+    at once.
+
+    :raises StoreUnavailable: nothing of the group was written; or nobody knows, where
+        the answer to COMMIT was lost.
     """
+    for _ in range(MOST_TRIES - 1):
+        with suppress(Repeatable):
+            return _commit_once(connection, group)
+    return _commit_once(connection, group)
+
+
+def _commit_once(connection: GroupConnection, group: Sequence[Write]) -> list[Outcome]:
     try:
         return _commit(connection, lambda transaction: _run_together(transaction, group))
     except StoreUnavailable:
@@ -89,9 +103,13 @@ def _run_each(
     for write in group:
         try:
             with connection.savepoint():
-                outcomes.extend(write.work(transaction, [write.item]))
+                results = write.work(transaction, [write.item])
+        except Repeatable:
+            raise
         except Exception:
             if not connection.is_in_transaction:
                 raise
             outcomes.append(Failure())
+        else:
+            outcomes.extend(results)
     return outcomes

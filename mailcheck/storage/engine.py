@@ -9,7 +9,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
+
+
+class Repeatable(StoreUnavailable):
+    """Nothing was done, and the same may go well at once: a deadlock, a connection was lost."""
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -1,45 +1,64 @@
-"""Brings a SQLite file to the newest schema: numbered files in order, a backup before the first."""
+"""The numbered files of the schema, and how a SQLite file is brought to the newest of them."""
 
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from typing import NamedTuple
 
 from mailcheck.core.errors import ExpectedFailure
 
-_NUMBERED = re.compile(r"(\d{4})_\w+\.sql", re.ASCII)
+_NUMBERED = re.compile(r"(\d{4})_\w+(\.postgresql)?\.sql", re.ASCII)
+
+
+class SchemaStep(NamedTuple):
+    """One step: what both engines run, and what PostgreSQL runs after it."""
+
+    version: int
+    sql: str
+    postgresql: str = ""
 
 
 class SchemaTooNew(ExpectedFailure):
     """A newer mailcheck has written this database; this one would damage it."""
 
 
-def schema_steps() -> list[tuple[int, str]]:
-    """List the schema files as (version, SQL), oldest first."""
-    steps = []
-    for file in files("mailcheck.storage.schema").iterdir():
+def schema_steps() -> list[SchemaStep]:
+    """Read the steps, oldest first: ``0001_name.sql``, beside it ``0001_name.postgresql.sql``."""
+    steps: dict[int, SchemaStep] = {}
+    for file in sorted(files("mailcheck.storage.schema").iterdir(), key=lambda file: file.name):
         match = _NUMBERED.fullmatch(file.name)
         if match is not None:
-            steps.append((int(match[1]), file.read_text("utf-8")))
-    return sorted(steps)
+            version, text = int(match[1]), file.read_text("utf-8")
+            step = steps.get(version, SchemaStep(version, ""))
+            replaced = step._replace(postgresql=text) if match[2] else step._replace(sql=text)
+            steps[version] = replaced
+    return [steps[version] for version in sorted(steps)]
 
 
-def upgrade_schema(
-    connection: sqlite3.Connection, path: str, steps: Sequence[tuple[int, str]]
-) -> None:
+def require_known(version: int, steps: Sequence[SchemaStep], name: str) -> None:
+    """Refuse a database that a newer mailcheck has written.
+
+    :raises SchemaTooNew: its version is not known here.
+    """
+    newest = steps[-1].version
+    if version > newest:
+        raise SchemaTooNew(
+            f"{name} has schema version {version}, this mailcheck knows up to {newest}: "
+            f"start the newer mailcheck again"
+        )
+
+
+def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[SchemaStep]) -> None:
     """Apply the steps that the database lacks, all or none.
 
     A database that holds something is first copied to ``<path>.v<version>.backup``.
 
     :raises SchemaTooNew: its version is not known here.
     """
-    newest = steps[-1][0]
+    newest = steps[-1].version
     version = _version(connection)
-    if version > newest:
-        raise SchemaTooNew(
-            f"{path} has schema version {version}, this mailcheck knows up to {newest}: "
-            f"start the newer mailcheck again"
-        )
+    require_known(version, steps, path)
     if version == newest:
         return
     if version > 0:
@@ -48,9 +67,9 @@ def upgrade_schema(
     try:
         # Another process may have upgraded it while this one waited for the lock.
         version = _version(connection)
-        for number, script in steps:
-            if number > version:
-                for statement in _statements(script):
+        for step in steps:
+            if step.version > version:
+                for statement in _statements(step.sql):
                     connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {newest}")
         connection.execute("COMMIT")

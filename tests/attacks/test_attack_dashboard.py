@@ -127,7 +127,7 @@ def test_what_the_store_holds_opens_nothing(browser: Browser) -> None:
     """Who reads the database gets no session, no invitation and no password out of it."""
     browser.sign_up("ann")
     secret = browser.cookies["mailcheck-session"]
-    writer = browser.house.assembly.engine._opened_writer().connection
+    writer = browser.house.sqlite.connection
     dump = "\n".join(writer.iterdump())
     assert secret not in dump
     assert "correct horse" not in dump

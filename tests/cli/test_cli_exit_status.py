@@ -49,7 +49,10 @@ def test_help(arguments: list[str]) -> None:
         ("[nonsense]\n", "line 1: there is no section [nonsense]"),
         ("[inbox]\ndomein = 'x.example'\n", "line 2: [inbox] has no option domein"),
         ("[inbox\n", "mailcheck.toml: "),
-        ("[storage]\nurl = 'mysql:x'\n", "[storage] url 'mysql:x' is not sqlite:<path>"),
+        (
+            "[storage]\nurl = 'mysql:x'\n",
+            "[storage] url begins with 'mysql': it is sqlite:<path> or postgresql://...",
+        ),
     ],
 )
 @pytest.mark.parametrize("arguments", [["config", "check"], ["account", "list"]])

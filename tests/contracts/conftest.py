@@ -22,10 +22,12 @@ from mailcheck.operations.ports import (
 )
 from mailcheck.storage.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
+from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.password_store import SqlPasswordStore
+from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.storage.sqlite_writer import writer_at
@@ -60,36 +62,56 @@ class PicklingWorker(DirectWorker):
         return super().run(lambda: pickle.loads(pickle.dumps(copy())))
 
 
-def _in_memory(folder: Path) -> SqliteEngine:
+def _in_memory(request: pytest.FixtureRequest) -> DatabaseEngine:
     return SqliteEngine(IN_MEMORY, DirectWorker(), DirectWorker())
 
 
-def _in_threads(folder: Path) -> SqliteEngine:
+def _in_threads(request: pytest.FixtureRequest) -> DatabaseEngine:
     from twisted.internet import reactor
 
     threads: Any = reactor
     writer, readers = ThreadWorker(threads, "writer", 1), ThreadWorker(threads, "reader", 4)
-    return SqliteEngine(str(folder / "mail.db"), writer, readers)
+    return SqliteEngine(_file(request), writer, readers)
 
 
-def _pickled(folder: Path) -> SqliteEngine:
-    return SqliteEngine(str(folder / "mail.db"), PicklingWorker(), DirectWorker())
+def _pickled(request: pytest.FixtureRequest) -> DatabaseEngine:
+    path = _file(request)
+    request.addfinalizer(lambda: writer_at(path).close())
+    return SqliteEngine(path, PicklingWorker(), DirectWorker())
+
+
+def _file(request: pytest.FixtureRequest) -> str:
+    folder: Path = request.getfixturevalue("tmp_path")
+    return str(folder / "mail.db")
+
+
+def _postgresql(request: pytest.FixtureRequest) -> DatabaseEngine:
+    # The writer of this process keeps its connection from test to test.
+    url = request.getfixturevalue("postgresql_url")
+    return PostgresqlEngine(url, PicklingWorker(), DirectWorker())
 
 
 ENGINES = {
     "sqlite in memory": _in_memory,
     "sqlite in threads": _in_threads,
     "sqlite as in processes": _pickled,
+    "postgresql": _postgresql,
 }
 
 
 @async_yield_fixture(params=list(ENGINES))
-async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stores]:
+async def stores(request: pytest.FixtureRequest) -> AsyncIterator[Stores]:
     """Give each implementation, empty."""
-    engine = ENGINES[request.param](tmp_path)
+    engine = ENGINES[request.param](request)
     engine.open()
+    yield stores_on(engine)
+    await engine.close()
+
+
+def stores_on(engine: DatabaseEngine) -> Stores:
+    """Fill all ports by an engine."""
     mail_store = SqlMailStore(engine, DEFAULT_QUOTA)
-    yield Stores(
+    return Stores(
         deliveries=mail_store,
         messages=mail_store,
         contents=SqlContentStore(engine),
@@ -99,6 +121,3 @@ async def stores(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         sessions=SqlSessionStore(engine),
         tests=SqlDeliverabilityStore(engine),
     )
-    await engine.close()
-    if request.param == "sqlite as in processes":
-        writer_at(str(tmp_path / "mail.db")).close()

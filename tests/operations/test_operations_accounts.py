@@ -161,7 +161,7 @@ def test_a_later_use_is_not_overwritten() -> None:
     saving = Deferred.fromCoroutine(authenticator.save_key_uses())
     house.clock.advance(5)
     run(authenticator.identify(house.key))
-    connection = house.assembly.engine._opened_writer().connection
+    connection = house.sqlite.connection
     connection.execute("ALTER TABLE api_key RENAME TO hidden")
     writer.let_go()
     with pytest.raises(StoreUnavailable):

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly.deliverability import HOLDER
 from mailcheck.cluster.local import LocalDeliverabilityWakeUps
 from mailcheck.core.deliverability_tests import (
     MAX_ATTEMPTS,
@@ -210,7 +209,7 @@ def test_killed_and_started_again(idle: Work) -> None:
     """What a daemon had begun when it was killed is begun again at its start, at once."""
     test = idle.received()
     now = instant_of(idle.house.clock.seconds())
-    lease = Lease(HOLDER, instant_of(idle.house.clock.seconds() + 30))
+    lease = Lease("daemon", instant_of(idle.house.clock.seconds() + 30))
     assert len(result_of(idle.tests.store.claim(lease, now, 1)).tests) == 1
     run(idle.runner.start())
     assert len(idle.analyst.mails) == 1

@@ -7,7 +7,6 @@ import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.assembly.deliverability import HOLDER
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.deliverability_tests import (
     MAX_PENDING,
@@ -369,7 +368,7 @@ def test_a_move_between_look_and_wait() -> None:
     reader.hold_answers()
     waiting = owner.wait(test)
     assert len(reader.held) == 1
-    result_of(store.complete(test.id, HOLDER, REPORT))
+    result_of(store.complete(test.id, "daemon", REPORT))
     house.assembly.tests.wake_ups.publish(test.id)
     assert not waiting.called
     reader.let_go()

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from mailcheck.storage.schema_upgrade import (
+    SchemaStep,
     SchemaTooNew,
     schema_steps,
     upgrade_schema,
 )
 
-OLD = [(1, "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")]
+OLD = [SchemaStep(1, "CREATE TABLE a (x);\nINSERT INTO a VALUES (1);\n")]
 
 NEW = [
     *OLD,
-    (
+    SchemaStep(
         2,
         """
         -- A comment; with a semicolon.
@@ -32,10 +33,10 @@ NEW = [
         END;
         """,
     ),
-    (3, "ALTER TABLE a ADD COLUMN z;\nUPDATE a SET z = 3;\n"),
+    SchemaStep(3, "ALTER TABLE a ADD COLUMN z;\nUPDATE a SET z = 3;\n"),
 ]
 
-BROKEN = [*NEW, (4, "CREATE TABLE c (x);\nINSERT INTO nowhere VALUES (1);\n")]
+BROKEN = [*NEW, SchemaStep(4, "CREATE TABLE c (x);\nINSERT INTO nowhere VALUES (1);\n")]
 
 
 @pytest.fixture
@@ -62,14 +63,14 @@ def state(connection: sqlite3.Connection) -> tuple[int, set[str]]:
 def test_steps_are_numbered_without_gaps() -> None:
     """The schema files are numbered from 1 on, and every file in the folder is one of them."""
     steps = schema_steps()
-    assert [version for version, _ in steps] == list(range(1, len(steps) + 1))
+    assert [step.version for step in steps] == list(range(1, len(steps) + 1))
 
 
 def test_every_statement_of_the_schema_is_run() -> None:
     """No schema file ends in a statement that lacks its semicolon: that one would be left out."""
-    for _, script in schema_steps():
-        assert re.search(r";\s*(--[^\n]*\s*)*\Z", script)
-        assert sqlite3.complete_statement(script)
+    for step in schema_steps():
+        assert re.search(r";\s*(--[^\n]*\s*)*\Z", step.sql)
+        assert sqlite3.complete_statement(step.sql)
 
 
 def test_a_fresh_database(connection: sqlite3.Connection, path: Path) -> None:
@@ -125,14 +126,14 @@ def test_a_step_that_fails(connection: sqlite3.Connection, path: Path) -> None:
 
 CRASH = """
 import os, sqlite3, sys
-from mailcheck.storage.schema_upgrade import upgrade_schema
+from mailcheck.storage.schema_upgrade import SchemaStep, upgrade_schema
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)
 connection.execute("PRAGMA journal_mode = WAL")
 connection.execute("PRAGMA cache_size = 1")
 connection.create_function("crash", 0, lambda: os._exit(9))
 fill = ["INSERT INTO b VALUES (zeroblob(100000));"] * 20
 step = "\\n".join(["CREATE TABLE b (y);", *fill, "SELECT crash();"])
-upgrade_schema(connection, sys.argv[1], [(1, ""), (2, step)])
+upgrade_schema(connection, sys.argv[1], [SchemaStep(1, ""), SchemaStep(2, step)])
 """
 
 

@@ -1,0 +1,46 @@
+"""Chooses the database: a SQLite file, or a PostgreSQL server."""
+
+import os
+import socket
+from pathlib import Path
+
+from mailcheck.assembly.deployment import naming
+from mailcheck.assembly.workers import Workers
+from mailcheck.config_options import Config
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.storage.database import DatabaseEngine
+from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+
+
+def is_shared(config: Config) -> bool:
+    """Tell whether several daemons can work on the database."""
+    return not config.storage.url.startswith("sqlite:")
+
+
+def database_engine(config: Config, workers: Workers) -> DatabaseEngine:
+    """Make the engine of the configured database; nothing is opened yet.
+
+    :raises ConfigError: the folder of a SQLite file can't be made.
+    """
+    url, writer, reader = config.storage.url, workers.writer, workers.reader
+    if is_shared(config):
+        # Loaded where it is used alone: psycopg2 takes a while, and memory.
+        from mailcheck.storage.postgresql import PostgresqlEngine
+
+        return PostgresqlEngine(url, writer, reader, workers.soon)
+    path = url.partition(":")[2]
+    if path != IN_MEMORY:
+        with naming("[storage] url"):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+    return SqliteEngine(path, writer, reader, workers.soon)
+
+
+def lease_holder(config: Config, random_bytes: RandomBytes) -> str:
+    """Name this process among all that work on the database.
+
+    A SQLite file has one daemon, before and after a restart: it takes up at
+    once what it has left. Others wait for the end of its leases.
+    """
+    if not is_shared(config):
+        return "daemon"
+    return f"{socket.gethostname()}:{os.getpid()}:{random_bytes(6).hex()}"

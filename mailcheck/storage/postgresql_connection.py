@@ -1,0 +1,399 @@
+"""Connections to PostgreSQL: how they are made and watched, and the one that writes.
+
+Statements whose answer nobody asks for wait and are sent with the next one, or
+with COMMIT: a small group of mails costs two round trips.
+"""
+
+import os
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from io import BytesIO
+from itertools import chain
+from typing import Any
+from weakref import WeakSet
+
+import psycopg2
+from psycopg2 import errors
+from psycopg2.extensions import (
+    TRANSACTION_STATUS_IDLE,
+    TRANSACTION_STATUS_INTRANS,
+    make_dsn,
+    new_type,
+    parse_dsn,
+    register_type,
+)
+
+from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.storage.engine import Repeatable, Row, Transaction, Value
+
+CONNECT_TIMEOUT = 5
+"""Seconds that a host may take until the next one of the connection string is tried."""
+
+LOCK_TIMEOUT = 5.0
+"""Seconds to wait for another daemon's write before 451 is the answer."""
+
+STATEMENT_TIMEOUT = 8.0
+"""Seconds for a statement: the server itself gives up first."""
+
+LONGEST_CALL = 10.0
+"""Seconds for an answer; a server that hangs is given up then, and so are our locks there."""
+
+FEWEST_COPIED = 3
+"""Rows from which on COPY costs less than VALUES, for all its round trips."""
+
+COPY_PIECE = 262_144
+"""Octets handed to libpq at a time."""
+
+_HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
+_TRAILER = struct.pack(">h", -1)
+_NULL = struct.pack(">i", -1)
+_BIGINT = struct.Struct(">iq")
+_LENGTH = struct.Struct(">i")
+_COLUMNS = struct.Struct(">h")
+
+_SETTINGS = f"""
+    SET statement_timeout = {STATEMENT_TIMEOUT * 1000:.0f};
+    SET lock_timeout = {LOCK_TIMEOUT * 1000:.0f};
+    SET idle_in_transaction_session_timeout = {LONGEST_CALL * 1000:.0f}
+"""
+
+BYTEA = 17
+"""The type's object identifier (``pg_type``)."""
+
+_ANSWERS_TO_BUGS = (
+    psycopg2.IntegrityError,
+    psycopg2.ProgrammingError,
+    psycopg2.DataError,
+    psycopg2.NotSupportedError,
+)
+"""What a database says to statements that are wrong: not a failure of its own."""
+
+_TRY_AGAIN = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    # Another host has been made the primary since we connected.
+    errors.ReadOnlySqlTransaction,
+)
+
+
+class Connection:
+    """A connection that is made when it is needed, and again after it was lost."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection: Any = None
+        self._deadline: float | None = None
+        self._is_cut = False
+        self._lock = threading.Lock()
+
+    def opened(self) -> Any:
+        """Give the psycopg2 connection.
+
+        :raises StoreUnavailable: there is no answer from any host.
+        """
+        if self._connection is None or self._connection.closed:
+            self._is_cut = False
+            try:
+                self._connection = connect(self._url)
+            except psycopg2.Error as error:
+                raise StoreUnavailable(f"the database can't be reached: {_said(error)}") from error
+            watch().add(self)
+        return self._connection
+
+    @property
+    def status(self) -> int:
+        """Give libpq's state of the transaction; idle where there is no connection."""
+        if self._connection is None or self._connection.closed:
+            return TRANSACTION_STATUS_IDLE
+        status: int = self._connection.info.transaction_status
+        return status
+
+    @contextmanager
+    def calling(self, *, is_repeatable: bool) -> Iterator[None]:
+        """Bracket a call to the server.
+
+        :raises Repeatable: the same may go well at once; never for a connection that was lost
+            in a call that is not repeatable.
+        :raises StoreUnavailable: the server can't do it now, or did not answer in time.
+        :raises StoreFull: its disk is full.
+        """
+        self._deadline = time.monotonic() + LONGEST_CALL
+        try:
+            yield
+        except psycopg2.Error as error:
+            self._deadline = None
+            raise self._explained(error, is_repeatable=is_repeatable) from error
+        finally:
+            self._deadline = None
+
+    def _explained(self, error: psycopg2.Error, *, is_repeatable: bool) -> Exception:
+        if self._is_cut:
+            self.close()
+            return StoreUnavailable(f"the database did not answer within {LONGEST_CALL:.0f} s")
+        if self._connection.closed:
+            kind = Repeatable if is_repeatable else StoreUnavailable
+            return kind(f"the connection to the database was lost: {_said(error)}")
+        if isinstance(error, _TRY_AGAIN):
+            if isinstance(error, errors.ReadOnlySqlTransaction):
+                self.close()
+            return Repeatable(f"the database asks to try again: {_said(error)}")
+        if isinstance(error, _ANSWERS_TO_BUGS):
+            return error
+        kind = StoreFull if isinstance(error, errors.DiskFull) else StoreUnavailable
+        return kind(f"the database can't answer now: {_said(error)}")
+
+    def cut_if_late(self, now: float) -> None:
+        """End a call that takes too long: the socket is shut down under it."""
+        with self._lock:
+            if self._deadline is None or now < self._deadline or self._connection.closed:
+                return
+            self._is_cut = True
+            with suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as end:
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close the connection; the next call makes another one."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+
+def _said(error: psycopg2.Error) -> str:
+    return " ".join(str(error).split())
+
+
+class Watch:
+    """Looks after the connections of this process, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._connections: WeakSet[Connection] = WeakSet()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._look, name="database watch", daemon=True).start()
+
+    def add(self, connection: Connection) -> None:
+        """Look after one more."""
+        with self._lock:
+            self._connections.add(connection)
+
+    def _look(self) -> None:
+        while True:
+            time.sleep(1.0)
+            with self._lock:
+                connections = list(self._connections)
+            for connection in connections:
+                connection.cut_if_late(time.monotonic())
+
+
+@cache
+def watch() -> Watch:
+    """Give the watch of this process."""
+    return Watch()
+
+
+def connect(url: str) -> Any:
+    """Open a connection; what is not in the URL comes from libpq's variables and files.
+
+    :raises psycopg2.Error: there is no answer from any host, or nobody may come in so.
+    :raises StoreUnavailable: the URL is none.
+    """
+    try:
+        given = parse_dsn(url)
+    except psycopg2.ProgrammingError:
+        # Without libpq's words: they quote what may be the password.
+        raise StoreUnavailable(
+            "the database's URL can't be read: what is special in it is written as %xx"
+        ) from None
+    known = {"application_name": "mailcheck", "client_encoding": "UTF8"}
+    if "PGCONNECT_TIMEOUT" not in os.environ:
+        known["connect_timeout"] = str(CONNECT_TIMEOUT)
+    connection = psycopg2.connect(make_dsn(**{**known, **given}))
+    try:
+        connection.autocommit = True
+        register_type(_BYTES, connection)
+        with connection.cursor() as cursor:
+            cursor.execute(_SETTINGS)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _as_bytes(value: Any, cursor: Any) -> bytes | None:
+    return None if value is None else bytes(psycopg2.BINARY(value, cursor))
+
+
+_BYTES = new_type((BYTEA,), "BYTES", _as_bytes)
+
+
+@cache
+def _marked(sql: str) -> str:
+    """Write the seam's statement as psycopg2 wants it."""
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _fit(values: Iterable[Value]) -> list[Value]:
+    """Make the values such as PostgreSQL can hold: its text has no NUL."""
+    return [
+        value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+        for value in values
+    ]
+
+
+class PostgresqlTransaction:
+    """A transaction on one connection; nothing is sent before an answer is needed."""
+
+    def __init__(self, connection: Connection, begin: bytes) -> None:
+        self._connection = connection
+        self._cursor = connection.opened().cursor()
+        self._waiting = [begin]
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
+        """Run a statement; gives the number of rows it changed."""
+        self.send(self._written(sql, parameters))
+        count: int = self._cursor.rowcount
+        return count
+
+    def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
+        """Run a statement once for each set of parameters."""
+        self._waiting += [self._written(sql, some) for some in parameters]
+
+    def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
+        if len(rows) >= FEWEST_COPIED:
+            self._copy(into, rows)
+        elif rows:
+            marks = f"({', '.join('?' * len(rows[0]))})"
+            values = ", ".join([marks] * len(rows))
+            self._waiting.append(
+                self._written(f"INSERT INTO {into} VALUES {values}", list(chain(*rows)))
+            )
+
+    def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
+        """Run a query and give all its rows."""
+        self.send(self._written(sql, parameters))
+        rows: list[Row] = self._cursor.fetchall()
+        return rows
+
+    def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
+        """Run a query and give its first row."""
+        rows = self.rows(sql, parameters)
+        return rows[0] if rows else None
+
+    def send(self, statement: bytes, *, is_repeatable: bool = True) -> None:
+        """Send a statement and all that waits before it, in one round trip."""
+        statements, self._waiting = [*self._waiting, statement], []
+        with self._connection.calling(is_repeatable=is_repeatable):
+            self._cursor.execute(b";\n".join(statements))
+
+    def forget_waiting(self) -> None:
+        """Drop what was not sent yet."""
+        self._waiting = []
+
+    @property
+    def answer(self) -> str:
+        """Give what the server said last, ``COMMIT`` for one."""
+        return self._cursor.statusmessage or ""
+
+    def _copy(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
+        if self._waiting:
+            self.send(b"")
+        data = BytesIO(b"".join(chain((_HEADER,), map(_binary, rows), (_TRAILER,))))
+        with self._connection.calling(is_repeatable=True):
+            self._cursor.copy_expert(f"COPY {into} FROM STDIN (FORMAT binary)", data, COPY_PIECE)
+
+    def _written(self, sql: str, parameters: Sequence[Value]) -> bytes:
+        written: bytes = self._cursor.mogrify(_marked(sql), _fit(parameters))
+        return written
+
+
+def _binary(row: Sequence[Value]) -> bytes:
+    """Write a row as COPY reads it: a whole number is a BIGINT, as in all of our tables."""
+    fields = [_COLUMNS.pack(len(row))]
+    for value in _fit(row):
+        if value is None:
+            fields.append(_NULL)
+        elif isinstance(value, int):
+            fields.append(_BIGINT.pack(8, value))
+        else:
+            octets = value.encode() if isinstance(value, str) else value
+            fields.append(_LENGTH.pack(len(octets)))
+            fields.append(octets)
+    return b"".join(fields)
+
+
+class PostgresqlWriter:
+    """The one connection of a daemon that writes, bracketed for group commit.
+
+    Pickled it is its URL: another process opens a connection of its own.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._connection = Connection(url)
+        self._transaction: PostgresqlTransaction | None = None
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return writer_at, (self._url,)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Tell whether the transaction goes on: one whose connection was lost does not."""
+        return self._connection.status == TRANSACTION_STATUS_INTRANS
+
+    def begin(self) -> Transaction:
+        """Begin a writing transaction. Each statement sees what others have committed before it."""
+        self._transaction = PostgresqlTransaction(
+            self._connection, b"BEGIN ISOLATION LEVEL READ COMMITTED"
+        )
+        return self._transaction
+
+    def commit(self) -> None:
+        """Make it durable. When the answer is lost nobody knows whether it is."""
+        transaction = self._begun()
+        transaction.send(b"COMMIT", is_repeatable=False)
+        if transaction.answer != "COMMIT":
+            raise StoreUnavailable(f"the database answered COMMIT by {transaction.answer}")
+
+    def rollback(self) -> None:
+        """Undo all of it; a connection that can't is closed."""
+        self._begun().forget_waiting()
+        if self._connection.status == TRANSACTION_STATUS_IDLE:
+            return
+        try:
+            self._begun().send(b"ROLLBACK")
+        except (StoreUnavailable, psycopg2.Error):
+            self._connection.close()
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Bracket a part of the transaction: an exception undoes the part and goes on up."""
+        transaction = self._begun()
+        transaction.send(b"SAVEPOINT part")
+        try:
+            yield
+            transaction.send(b"RELEASE SAVEPOINT part")
+        except BaseException:
+            transaction.forget_waiting()
+            if self._connection.status != TRANSACTION_STATUS_IDLE:
+                transaction.send(b"ROLLBACK TO SAVEPOINT part; RELEASE SAVEPOINT part")
+            raise
+
+    def _begun(self) -> PostgresqlTransaction:
+        if self._transaction is None:
+            raise StoreUnavailable("no transaction was begun")
+        return self._transaction
+
+
+@cache
+def writer_at(url: str) -> PostgresqlWriter:
+    """Give the writer of this process for a database: what a pickled one becomes again."""
+    return PostgresqlWriter(url)

@@ -1,0 +1,63 @@
+"""Databases on the real PostgreSQL that all tests of a run share."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import psycopg2
+import pytest
+
+from tests.servers.postgresql import TEMPLATE, PostgresqlServer, require_installed, shared_server
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PostgresqlServer]:
+    """Give the server of the test run; other processes of the run get the same one."""
+    require_installed()
+    folder = tmp_path_factory.getbasetemp()
+    is_worker = hasattr(request.config, "workerinput")
+    with shared_server(folder.parent if is_worker else folder) as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql_database(
+    postgresql_server: PostgresqlServer, request: pytest.FixtureRequest
+) -> Iterator[str]:
+    """Give the URL of a new database with the newest schema: for whole daemons."""
+    name = f"own_{_worker(request)}_{next(_numbers)}"
+    yield postgresql_server.make_database(name, TEMPLATE)
+    postgresql_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def _one_database(
+    postgresql_server: PostgresqlServer, request: pytest.FixtureRequest
+) -> Iterator[tuple[str, Any]]:
+    name = f"shared_{_worker(request)}"
+    url = postgresql_server.make_database(name, TEMPLATE)
+    connection = psycopg2.connect(url)
+    connection.autocommit = True
+    yield url, connection
+    connection.close()
+
+
+@pytest.fixture
+def postgresql_url(_one_database: tuple[str, Any]) -> str:
+    """Give the URL of a database that is empty but for its schema: one for many tests."""
+    url, connection = _one_database
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM delivery; "
+            "DELETE FROM invitation; DELETE FROM account"
+        )
+    return url
+
+
+def _worker(request: pytest.FixtureRequest) -> str:
+    facts: dict[str, str] = getattr(request.config, "workerinput", {})
+    return facts.get("workerid", "main")

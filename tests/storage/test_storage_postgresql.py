@@ -1,0 +1,214 @@
+"""What PostgreSQL is asked for beyond the contracts: its schema, its connections, its failures."""
+
+import threading
+from collections.abc import Iterator
+
+import psycopg2
+import pytest
+
+from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.smtp.replies import FAILURES, reply_to_failure
+from mailcheck.storage.engine import Repeatable
+from mailcheck.storage.postgresql import PostgresqlEngine, upgrade_schema
+from mailcheck.storage.postgresql_connection import (
+    Connection,
+    PostgresqlTransaction,
+    PostgresqlWriter,
+)
+from mailcheck.storage.schema_upgrade import SchemaStep, SchemaTooNew, schema_steps
+from mailcheck.workers.direct import DirectWorker
+from tests.house import result_of
+from tests.servers.postgresql import PostgresqlServer
+
+OLD = [SchemaStep(1, "CREATE TABLE a (x INTEGER, y TEXT);", "INSERT INTO a VALUES (1, 'ä');")]
+NEW = [*OLD, SchemaStep(2, "ALTER TABLE a ADD COLUMN z TEXT;"), SchemaStep(3, "DROP TABLE a;")]
+BROKEN = [*OLD, SchemaStep(2, "CREATE TABLE b (x TEXT);"), SchemaStep(3, "DROP TABLE nowhere;")]
+
+
+@pytest.fixture
+def empty(postgresql_server: PostgresqlServer) -> Iterator[str]:
+    """The URL of a database with nothing in it."""
+    name = f"empty_{threading.get_native_id()}"
+    yield postgresql_server.make_database(name)
+    postgresql_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def engine(postgresql_url: str) -> Iterator[PostgresqlEngine]:
+    """An engine whose calls run at once."""
+    engine = PostgresqlEngine(postgresql_url, DirectWorker(), DirectWorker())
+    engine.open()
+    yield engine
+    result_of(engine.close())
+
+
+def ask(url: str, sql: str) -> list[tuple[object, ...]]:
+    """Run a query on a connection of its own."""
+    connection = psycopg2.connect(url)
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+            return cursor.fetchall()
+    finally:
+        connection.close()
+
+
+def test_an_upgrade(empty: str) -> None:
+    """A database gets the steps that it lacks, what is PostgreSQL's own included."""
+    upgrade_schema(empty, OLD)
+    assert ask(empty, "SELECT * FROM a") == [(1, "ä")]
+    upgrade_schema(empty, NEW)
+    assert ask(empty, "SELECT version FROM schema_version ORDER BY 1") == [(1,), (2,), (3,)]
+    upgrade_schema(empty, NEW)
+    with pytest.raises(SchemaTooNew, match=r"schema version 3.*knows up to 1"):
+        upgrade_schema(empty, OLD)
+
+
+def test_a_step_that_fails(empty: str) -> None:
+    """When a step fails, the database stays at its old version, as a whole."""
+    upgrade_schema(empty, OLD)
+    with pytest.raises(psycopg2.ProgrammingError, match="nowhere"):
+        upgrade_schema(empty, BROKEN)
+    assert ask(empty, "SELECT version FROM schema_version") == [(1,)]
+    assert ask(empty, "SELECT to_regclass('b')") == [(None,)]
+
+
+def test_two_daemons_start_at_once(empty: str) -> None:
+    """Of daemons that start together one makes the schema, and the others find it made."""
+    failures: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            upgrade_schema(empty, schema_steps())
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(ask(empty, "SELECT version FROM schema_version")) == len(schema_steps())
+
+
+def test_mail_is_not_compressed(postgresql_url: str) -> None:
+    """The bytes of mails are stored as they are."""
+    query = "SELECT attstorage FROM pg_attribute WHERE attname = 'raw_message'"
+    assert ask(postgresql_url, query) == [("e",)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://127.0.0.1:1/none?connect_timeout=2",
+        "postgresql://user:secret@127.0.0.1:none/x",
+        "postgresql:///none?host=/nowhere",
+        "postgresql://user:secret%@127.0.0.1/x",
+    ],
+)
+def test_a_server_that_is_not_there(url: str) -> None:
+    """A server that can't be reached, or a URL that is none, is a store that is unavailable."""
+    engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
+    with pytest.raises(StoreUnavailable, match="the database") as failure:
+        engine.open()
+    assert "secret" not in str(failure.value)
+
+
+def test_another_encoding(postgresql_server: PostgresqlServer) -> None:
+    """A database that can't hold all of Unicode is refused."""
+    postgresql_server.run(
+        "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C' STRATEGY file_copy"
+    )
+    engine = PostgresqlEngine(postgresql_server.url("latin"), DirectWorker(), DirectWorker())
+    with pytest.raises(StoreUnavailable, match="encoding is LATIN1, not UTF8"):
+        engine.open()
+    postgresql_server.run("DROP DATABASE latin WITH (FORCE)")
+
+
+def test_readers_can_not_write(engine: PostgresqlEngine) -> None:
+    """A query that tries to write fails."""
+    with pytest.raises(StoreUnavailable, match="read-only"):
+        result_of(engine.read(lambda t: t.execute("DELETE FROM account")))
+
+
+def test_a_read_is_one_snapshot(engine: PostgresqlEngine, postgresql_url: str) -> None:
+    """All statements of a query see the same, whatever is committed between them."""
+    count = "SELECT COUNT(*) FROM invitation"
+
+    def query(transaction: PostgresqlTransaction) -> tuple[object, object]:
+        before = transaction.rows(count)
+        other = psycopg2.connect(postgresql_url)
+        with other, other.cursor() as cursor:
+            cursor.execute("INSERT INTO invitation VALUES ('x', 1, 2)")
+        other.close()
+        return before, transaction.rows(count)
+
+    assert result_of(engine.read(query)) == ([(0,)], [(0,)])  # type: ignore[arg-type]
+    assert result_of(engine.read(lambda t: t.rows(count))) == [(1,)]
+
+
+def test_a_lost_read_is_repeated(
+    engine: PostgresqlEngine, postgresql_server: PostgresqlServer
+) -> None:
+    """A read whose connection is lost is repeated once; one that loses both fails."""
+    runs = []
+
+    def query(transaction: PostgresqlTransaction, losses: int) -> object:
+        runs.append(1)
+        ((pid,),) = transaction.rows("SELECT pg_backend_pid()")
+        if len(runs) <= losses:
+            postgresql_server.run(f"SELECT pg_terminate_backend({pid}, 5000)")
+        return transaction.rows("SELECT 7")
+
+    assert result_of(engine.read(lambda t: query(t, 1))) == [(7,)]  # type: ignore[arg-type]
+    runs.clear()
+    with pytest.raises(StoreUnavailable, match="was lost"):
+        result_of(engine.read(lambda t: query(t, 9)))  # type: ignore[arg-type]
+    assert len(runs) == 2
+
+
+def test_text_with_nothing_in_it(engine: PostgresqlEngine) -> None:
+    """A NUL, which PostgreSQL's text can't hold, is replaced; other strange text is kept."""
+    texts = ["a\0b", "é🎉\u2028", "\\x41 'quoted' \"twice\" %s ? {} $1", ""]
+    row = result_of(engine.read(lambda t: t.row("SELECT ?, ?, ?, ?", texts)))
+    assert row == ("a\ufffdb", *texts[1:])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 40])
+def test_inserting_rows(postgresql_url: str, count: int) -> None:
+    """Rows are stored the same, few or many: strange text, bytes, large numbers and NULL."""
+    text = "\t\n\\N é🎉 \\."
+    writer = PostgresqlWriter(postgresql_url)
+    transaction = writer.begin()
+    transaction.execute("CREATE TEMPORARY TABLE r (a TEXT, b BYTEA, c BIGINT, d BIGINT)")
+    rows = [(f"{text}{n}\0", bytes([0, n, 255]), -(2**62) + n, None) for n in range(count)]
+    transaction.insert("r (a, b, c, d)", rows)
+    stored = transaction.rows("SELECT a, b, c, d FROM r ORDER BY c")
+    assert stored == [(a.replace("\0", "\ufffd"), *rest) for a, *rest in rows]
+    writer.rollback()
+    writer.close()
+
+
+def test_a_full_disk(postgresql_url: str) -> None:
+    """What a server says whose disk is full is 452 to a sender, and nothing of it is stored."""
+    connection = Connection(postgresql_url)
+    transaction = PostgresqlTransaction(connection, b"BEGIN")
+    with pytest.raises(StoreFull, match="No space left") as failure:
+        transaction.execute(
+            "DO $$ BEGIN RAISE EXCEPTION 'No space left' USING ERRCODE = '53100'; END $$"
+        )
+    reply = reply_to_failure(failure.value, FAILURES)
+    assert reply is not None
+    assert reply.startswith(b"452 4.3.1 ")
+    connection.close()
+
+
+@pytest.mark.parametrize("state", ["40P01", "40001", "25006"])
+def test_what_the_server_undoes(postgresql_url: str, state: str) -> None:
+    """A deadlock, a failed serialization and a server that only reads mean: the same again."""
+    connection = Connection(postgresql_url)
+    transaction = PostgresqlTransaction(connection, b"BEGIN")
+    with pytest.raises(Repeatable):
+        transaction.execute(f"DO $$ BEGIN RAISE EXCEPTION 'x' USING ERRCODE = '{state}'; END $$")
+    connection.close()
