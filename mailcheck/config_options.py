@@ -276,6 +276,18 @@ class SpamassassinOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class OpsOptions:
+    """What an operator sees of a running daemon."""
+
+    listen: tuple[str, ...] = option(
+        ("127.0.0.1:9464",),
+        "Where /metrics is served for Prometheus, to whoever asks: host:port or a Twisted "
+        "endpoint. A port that is taken is named in the log, and the daemon runs on. "
+        "Empty: nowhere.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """The whole configuration; a section of the file for each field."""
 
@@ -291,6 +303,7 @@ class Config:
     network: NetworkOptions = field(default_factory=NetworkOptions)
     tests: DeliverabilityOptions = field(default_factory=DeliverabilityOptions)
     spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
+    ops: OpsOptions = field(default_factory=OpsOptions)
 
 
 OptionField = Field[Any]

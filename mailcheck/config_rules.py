@@ -50,6 +50,7 @@ def _check_listen(config: Config) -> Iterator[Problem]:
         ("smtp", "listen", config.smtp.listen),
         ("smtp", "submission_listen", config.smtp.submission_listen),
         ("web", "listen", config.web.listen),
+        ("ops", "listen", config.ops.listen),
     ):
         yield from _check_each(section, option, addresses, parse_listen_address)
     if not config.web.listen:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-EFFECTS = ("dns", "smtp", "web", "storage", "cluster", "probes", "daemon", "workers")
+EFFECTS = ("dns", "smtp", "web", "storage", "cluster", "probes", "daemon", "workers", "ops")
 """Each talks to one outside thing; siblings never import each other."""
 
 MAY_IMPORT: dict[str, tuple[str, ...]] = {

@@ -1,11 +1,11 @@
 """Builds the daemon from a configuration: the only file that knows every class."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TextIO
 
-from twisted.application.service import MultiService
+from twisted.application.service import MultiService, Service
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.dashboard import DashboardAssembly
@@ -18,6 +18,14 @@ from mailcheck.assembly.deployment import (
     tls_policy,
 )
 from mailcheck.assembly.inbox_pages import inbox_pages
+from mailcheck.assembly.metrics import (
+    Values,
+    check_metrics,
+    daemon_metrics,
+    mail_metrics,
+    store_metrics,
+    wait_metrics,
+)
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.skins import Rooms, Skins
@@ -28,9 +36,11 @@ from mailcheck.assembly.workers import daemon_workers as daemon_workers
 from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
+from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR, instant_of
+from mailcheck.core.instruments import Metric
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.derivation import Derivation
@@ -58,6 +68,8 @@ from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.inbox.wait_slots import WaitSlots
 from mailcheck.operations.ports import Now
+from mailcheck.ops.journal import MailJournal, Pace
+from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.settings import TlsPolicy
 from mailcheck.storage.account_store import SqlAccountStore
@@ -71,8 +83,11 @@ from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.open_pages import OpenPages
 from mailcheck.web.site.request_urls import RequestUrls
-from mailcheck.web.site.server import build_site
+from mailcheck.web.site.server import BoundedSite, build_site
 from mailcheck.wire.urls import PublicUrls
+
+MINUTE = 60.0
+"""Seconds."""
 
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""
@@ -91,6 +106,7 @@ class Assembly:
         self._reactor = reactor
         self._workers = workers
         self._random_bytes = random_bytes
+        self.conditions = Conditions()
         self.now: Now = lambda: instant_of(reactor.seconds())
         self.retention = int(config.inbox.retention_hours * HOUR)
         self.urls = PublicUrls(public_url(config))
@@ -170,6 +186,8 @@ class Assembly:
         )
 
     def _build_receiver(self) -> None:
+        self.pace = Pace()
+        self.journals = {name: MailJournal(name, self.pace) for name in ("mail", "submission")}
         self.receiver = ReceiveMail(
             self._mail_store,
             self.authenticator,
@@ -182,7 +200,27 @@ class Assembly:
             self._random_bytes,
         )
 
-    def site(self) -> Any:
+    def metrics(
+        self, mail: MailFactory, submission: MailFactory, site: BoundedSite
+    ) -> list[Metric]:
+        """List all that is measured; other daemons on the same store have their own."""
+
+        def connections() -> Values:
+            return {
+                ("mail",): mail.connection_count,
+                ("submission",): submission.connection_count,
+                ("HTTP",): len(site.connections),
+            }
+
+        return [
+            *mail_metrics(self.journals, connections),
+            *wait_metrics(self.inbox.wait, self.feeds, self.tests.feeds),
+            *check_metrics(self.checks, self.tests.runner),
+            *store_metrics(self.engine, self._workers),
+            *daemon_metrics(site.answers, self.conditions),
+        ]
+
+    def site(self) -> BoundedSite:
         """Build the HTTP site."""
         web = self.config.web
         addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
@@ -230,7 +268,8 @@ class Assembly:
     def mail_factory(self, tls_for: TlsPolicy, *, is_submission: bool) -> MailFactory:
         """Build the factory for SMTP connections of one port."""
         settings = smtp_settings(self.config, tls_for, is_submission=is_submission)
-        return MailFactory(self.receiver, settings, self._reactor)
+        journal = self.journals["submission" if is_submission else "mail"]
+        return MailFactory(self.receiver, settings, self._reactor, journal)
 
     def services(self, output: TextIO) -> MultiService:
         """Put the services of the daemon into the order in which they start.
@@ -243,6 +282,8 @@ class Assembly:
         tls_for = tls_policy(config, self.now())
         mail = self.mail_factory(tls_for, is_submission=False)
         submission = self.mail_factory(tls_for, is_submission=True)
+        site = self.site()
+        metrics = self.metrics(mail, submission, site)
         for service in (
             StoreService(self.engine, self._workers.beside_store),
             self.derivation,
@@ -259,17 +300,26 @@ class Assembly:
             ),
             self.scoring.filter.service,
             *self.tests.services(),
-            self._listening("HTTP", config.web.listen, self.site()),
+            self._listening("HTTP", config.web.listen, site),
             self._listening("mail", config.smtp.listen, mail, mail.drain),
             self._listening(
                 "submission", config.smtp.submission_listen, submission, submission.drain
             ),
             ParkedWaits(self.feeds, self.tests.feeds),
+            *self._ops(metrics),
         ):
             service.setServiceParent(tree)
         if config.accounts.bootstrap:
             self._first_start(output).setServiceParent(tree)
         return tree
+
+    def _ops(self, metrics: Sequence[Metric]) -> Iterator[Service]:
+        """Give what the operator looks at."""
+        begin_minute = self.pace.begin_minute
+        yield PeriodicService("counting refusals", MINUTE, begin_minute, self._reactor)
+        yield self._listening(
+            "metrics", self.config.ops.listen, MetricsSite(metrics), is_needed=False
+        )
 
     def _first_start(self, output: TextIO) -> FirstStart:
         config = self.config
@@ -298,6 +348,8 @@ class Assembly:
         addresses: tuple[str, ...],
         factory: Any,
         drain: Callable[[float], Any] | None = None,
+        *,
+        is_needed: bool = True,
     ) -> ListeningService:
         return ListeningService(
             self._reactor,
@@ -305,4 +357,5 @@ class Assembly:
             [parse_listen_address(address) for address in addresses],
             factory,
             None if drain is None else lambda: drain(DRAIN_GRACE),
+            is_needed=is_needed,
         )

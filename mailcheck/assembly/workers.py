@@ -10,6 +10,7 @@ from mailcheck.checks.deliverability.reading import read_mail_for_score
 from mailcheck.operations.ports import Worker
 from mailcheck.storage.group_commit import Soon, at_once
 from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.measured import MeasuredWorker
 from mailcheck.workers.process import ProcessWorker
 from mailcheck.workers.threads import ThreadWorker
 from mailcheck.workers.warmed import WarmedWorker
@@ -44,6 +45,20 @@ class Workers:
     soon: Soon = at_once
 
     @property
+    def measured(self) -> dict[str, MeasuredWorker]:
+        """Give the workers that are measured, by name."""
+        named = {
+            "writer": self.writer,
+            "reader": self.reader,
+            "content": self.content,
+            "passwords": self.passwords,
+            "analysis": self.analysis,
+        }
+        return {
+            name: worker for name, worker in named.items() if isinstance(worker, MeasuredWorker)
+        }
+
+    @property
     def beside_store(self) -> tuple[Worker, ...]:
         """Give the workers that no engine starts and stops itself."""
         return self.content, self.passwords, self.analysis
@@ -56,12 +71,16 @@ def daemon_workers(reactor: Any) -> Workers:
     in a thread each of their steps would take the interpreter's lock from the
     receiver. No mail holds up the next ones for long.
     """
+
+    def measured(worker: Worker) -> Worker:
+        return MeasuredWorker(worker, reactor)
+
     return Workers(
-        ProcessWorker(reactor, "writer"),
-        ThreadWorker(reactor, "reader", READER_THREADS),
-        _reading_worker(reactor, "content", partial(derive_content, FIRST_MAIL)),
-        ThreadWorker(reactor, "passwords", PASSWORD_THREADS),
-        _reading_worker(reactor, "analysis", partial(read_mail_for_score, FIRST_MAIL)),
+        measured(ProcessWorker(reactor, "writer")),
+        measured(ThreadWorker(reactor, "reader", READER_THREADS)),
+        measured(_reading_worker(reactor, "content", partial(derive_content, FIRST_MAIL))),
+        measured(ThreadWorker(reactor, "passwords", PASSWORD_THREADS)),
+        measured(_reading_worker(reactor, "analysis", partial(read_mail_for_score, FIRST_MAIL))),
         partial(reactor.callLater, 0),
     )
 

@@ -12,6 +12,7 @@ from twisted.internet.interfaces import (
     IProtocolFactory,
     IStreamServerEndpoint,
 )
+from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.listen_addresses import ListenAddress
@@ -24,6 +25,8 @@ class CannotStart(SystemExit):
 class ListeningService(Service):
     """Accepts connections of one kind on some addresses."""
 
+    _log = Logger()
+
     def __init__(
         self,
         reactor: object,
@@ -31,8 +34,10 @@ class ListeningService(Service):
         addresses: Sequence[ListenAddress],
         factory: IProtocolFactory,
         drain: Callable[[], Deferred[None]] | None = None,
+        *,
+        is_needed: bool = True,
     ) -> None:
-        """Prepare to listen.
+        """Prepare to listen; where that is not needed, a port that can't be had is only logged.
 
         :raises CannotStart: names the endpoint that Twisted does not understand.
         """
@@ -42,6 +47,7 @@ class ListeningService(Service):
             for address in addresses
         ]
         self._drain = drain
+        self._is_needed = is_needed
         self.ports: list[IListeningPort] = []
 
     def privilegedStartService(self) -> None:
@@ -53,7 +59,10 @@ class ListeningService(Service):
             problems: list[Failure] = []
             maybeDeferred(listen).addCallbacks(self.ports.append, problems.append)
             if problems:
-                raise self._cannot_listen(address, problems[0].value)
+                problem = self._cannot_listen(address, problems[0].value)
+                if self._is_needed:
+                    raise problem
+                self._log.error("{problem}", problem=problem)
 
     def stopService(self) -> Deferred[None]:
         """Take no more connections; end those there are."""

@@ -34,7 +34,9 @@ def finish_mail(connection: MailProtocol, transaction: Transaction, message: Mes
         raw_message,
     )
     connection.wait_for(
-        answer, partial(_delivered, connection), partial(_not_delivered, connection, transaction)
+        answer,
+        partial(_delivered, connection, transaction, len(raw_message), connection.clock.seconds()),
+        partial(_not_delivered, connection, transaction),
     )
 
 
@@ -53,8 +55,22 @@ def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes
     _record(connection, transaction, refusal)
 
 
-def _delivered(connection: MailProtocol, delivery_id: DeliveryId) -> None:
+def _delivered(
+    connection: MailProtocol,
+    transaction: Transaction,
+    size: int,
+    complete_at: float,
+    delivery_id: DeliveryId,
+) -> None:
     connection.forgive()
+    connection.journal.note_delivery(
+        transaction.session,
+        transaction.envelope_sender,
+        delivery_id,
+        transaction.recipient_count,
+        size,
+        connection.clock.seconds() - complete_at,
+    )
     connection.reply(replies.reply(250, f"OK, delivery {delivery_id}", "2.0.0"))
 
 

@@ -8,7 +8,7 @@ from mailcheck.core.connection_counts import ConnectionCounts
 from mailcheck.core.network_addresses import is_local_client
 from mailcheck.smtp import replies
 from mailcheck.smtp.data import MemoryBudget
-from mailcheck.smtp.ports import MailReceiver
+from mailcheck.smtp.ports import MailJournal, MailReceiver
 from mailcheck.smtp.protocol import MailProtocol
 from mailcheck.smtp.settings import SmtpSettings
 from mailcheck.smtp.verbs import VERBS
@@ -22,11 +22,18 @@ class MailFactory(SMTPFactory):
 
     noisy = False
 
-    def __init__(self, receiver: MailReceiver, settings: SmtpSettings, clock: IReactorTime) -> None:
+    def __init__(
+        self,
+        receiver: MailReceiver,
+        settings: SmtpSettings,
+        clock: IReactorTime,
+        journal: MailJournal,
+    ) -> None:
         self.domain = settings.host_name.encode("ascii")
         self._receiver = receiver
         self._settings = settings
         self._clock = clock
+        self.journal = journal
         self.memory = MemoryBudget(settings.limits.held_bytes)
         self._connections: set[MailProtocol] = set()
         self._admitted: ConnectionCounts[MailProtocol] = ConnectionCounts()

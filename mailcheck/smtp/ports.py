@@ -9,6 +9,24 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
 
 
+class MailJournal(Protocol):
+    """Keeps a record of what came in and what was refused."""
+
+    def note_delivery(
+        self,
+        session: Session,
+        envelope_sender: str,
+        delivery_id: DeliveryId,
+        recipients: int,
+        size: int,
+        seconds: float,
+    ) -> None:
+        """Note a mail that is on disk: ``seconds`` after its last octet had come."""
+
+    def note_refusal(self, client_ip: str, command: str, reply: bytes) -> None:
+        """Note a reply of 4xx or 5xx to a command, or to a client that sent none yet."""
+
+
 class MailReceiver(Protocol):
     """Says whose a recipient is and takes mails in.
 

@@ -21,7 +21,7 @@ from mailcheck.smtp.client import Client
 from mailcheck.smtp.client_addresses import client_ip_of, is_in_networks
 from mailcheck.smtp.commands import CommandError
 from mailcheck.smtp.data import MemoryBudget
-from mailcheck.smtp.ports import MailReceiver
+from mailcheck.smtp.ports import MailJournal, MailReceiver
 from mailcheck.smtp.proxy_header import ProxyHeaderReader
 from mailcheck.smtp.receive_path import ReceivePath
 from mailcheck.smtp.replies import FailureTable, reply_to_failure
@@ -30,9 +30,10 @@ from mailcheck.smtp.transaction import Transaction
 
 
 class Admission(typing.Protocol):
-    """Keeps count of the connections, and of the memory that all of them use."""
+    """Keeps count of the connections, of their memory, and of what becomes of their mail."""
 
     memory: MemoryBudget
+    journal: MailJournal
 
     def admit(self, connection: "MailProtocol") -> bytes | None:
         """Count a client, whose address is known now; or give the reply that turns it away."""
@@ -40,6 +41,10 @@ class Admission(typing.Protocol):
     def forget(self, connection: "MailProtocol") -> None:
         """Note that a connection has ended."""
 
+
+CONNECTING = b"(connecting)"
+UNKNOWN = b"(unknown)"
+"""What stands in the journal for a command that is none, or that is none of ours."""
 
 Verb = Callable[["MailProtocol", bytes], None]
 """Obeys one command, given its argument; raises `CommandError` to refuse it."""
@@ -71,6 +76,8 @@ class MailProtocol(ReceivePath):
         self._errors = 0
         self._verbs = verbs
         self._admission = admission
+        self._command = CONNECTING
+        self.journal = admission.journal
         self._delayed: IDelayedCall | None = None
 
     # What Twisted calls.
@@ -171,6 +178,10 @@ class MailProtocol(ReceivePath):
             self.log_fault(failure)
         return line or fault
 
+    def note_refusal(self, line: bytes) -> None:
+        """Put a refusal into the journal."""
+        self.journal.note_refusal(self.client.claimed_ip, self._command.decode("ascii"), line)
+
     def log_fault(self, failure: Failure) -> None:
         """Log a failure that nobody expected."""
         self.log.failure("Failure while serving {client_ip}", failure, client_ip=self.client.ip)
@@ -191,8 +202,10 @@ class MailProtocol(ReceivePath):
         verb = verb.upper()
         obey = self._verbs.get(verb)
         if obey is None:
+            self._command = UNKNOWN
             # Not kept as it is: it may be a password, sent after a refused AUTH.
             self.transcript.hear(verb, b"(an unknown command)")
             raise CommandError(replies.UNKNOWN_COMMAND)
+        self._command = verb
         self.transcript.hear(verb, line)
         obey(self, argument.strip(b" \t"))

@@ -26,6 +26,9 @@ from mailcheck.smtp.wire import Wire
 
 T = TypeVar("T")
 
+FIRST_OF_REFUSALS = ord("4")
+"""The first octet of the replies that refuse something is this or a larger one."""
+
 
 class ReceivePath(Protocol):
     """The part of a connection that knows lines, parts and replies, but no command."""
@@ -54,6 +57,10 @@ class ReceivePath(Protocol):
     @abstractmethod
     def refuse(self, line: bytes) -> None:
         """Send the reply to nonsense."""
+
+    @abstractmethod
+    def note_refusal(self, line: bytes) -> None:
+        """Note that a command, or the client, is refused with this reply."""
 
     @abstractmethod
     def log_fault(self, failure: Failure) -> None:
@@ -101,6 +108,8 @@ class ReceivePath(Protocol):
     def reply(self, line: bytes) -> None:
         """Send a reply; those to pipelined commands leave together."""
         if not self._is_closed:
+            if line[0] >= FIRST_OF_REFUSALS:
+                self.note_refusal(line)
             self.transcript.say(line)
             self._wire.add(line)
             if not self._is_running:

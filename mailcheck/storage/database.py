@@ -7,6 +7,7 @@ from typing import Protocol
 from twisted.internet.defer import Deferred, fail, maybeDeferred
 
 from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.instruments import Distribution
 from mailcheck.operations.ports import Worker
 from mailcheck.storage.committing import GroupConnection, Outcome, Write, commit_group
 from mailcheck.storage.engine import Item, Result, Transaction, Work
@@ -46,6 +47,11 @@ class DatabaseEngine:
         """Take nothing more, finish what was given to write, then close the database."""
         self._is_open = False
         return Deferred.fromCoroutine(self._close())
+
+    @property
+    def group_sizes(self) -> Distribution:
+        """How many writes shared each commit."""
+        return self._group_commit.sizes
 
     def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
         """Run ``work`` for the item in the next group commit."""

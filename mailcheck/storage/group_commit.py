@@ -12,6 +12,7 @@ from twisted.internet.defer import Deferred, fail, maybeDeferred
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
+from mailcheck.core.instruments import SIZES, Distribution
 from mailcheck.storage.committing import Outcome, Write
 from mailcheck.storage.engine import Item, Result, Work
 
@@ -52,6 +53,7 @@ class GroupCommit:
         self._last_size = 0
         self._is_closed = False
         self._when_finished: Deferred[None] = Deferred()
+        self.sizes = Distribution(SIZES)
 
     def submit(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
         """Take a write; fires after the commit that holds it."""
@@ -89,6 +91,7 @@ class GroupCommit:
     def _commit_next(self) -> None:
         group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
         self._last_size = len(group)
+        self.sizes.observe(len(group))
         self._under_way += 1
         committed = maybeDeferred(self._commit, [write for write, _ in group])
         committed.addBoth(self._finish, [when_committed for _, when_committed in group])

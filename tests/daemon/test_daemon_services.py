@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.task import Clock
 from twisted.internet.testing import MemoryReactorClock
-from twisted.logger import LogEvent
+from twisted.logger import LogEvent, capturedLogs, formatEvent
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.listen_addresses import parse_listen_address
@@ -141,6 +141,23 @@ class TestListening:
         assert str(caught.value) == (
             f"mailcheck: can't listen for mail on 127.0.0.1:{number}: Address already in use"
         )
+        await service.stopService()
+        await taken.stopListening()
+
+    async def test_a_busy_port_that_is_not_needed(self) -> None:
+        """Where a port can be done without, the log names it and the daemon starts."""
+        from twisted.internet import reactor
+
+        real: Any = reactor
+        taken = real.listenTCP(0, Factory(), interface="127.0.0.1")
+        where = f"127.0.0.1:{taken.getHost().port}"
+        addresses = [parse_listen_address(where)]
+        service = ListeningService(real, "metrics", addresses, Factory(), is_needed=False)
+        with capturedLogs() as events:
+            service.privilegedStartService()
+        assert [formatEvent(event) for event in events] == [
+            f"mailcheck: can't listen for metrics on {where}: Address already in use"
+        ]
         await service.stopService()
         await taken.stopListening()
 

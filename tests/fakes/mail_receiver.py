@@ -11,8 +11,12 @@ from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.core.subaddresses import split_subaddress
+from mailcheck.ops.journal import MailJournal, Pace
 
 T = TypeVar("T")
+
+JOURNAL = MailJournal("mail", Pace())
+"""For tests that don't look at it."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from mailcheck.probes.own_addresses import is_own_address
 from mailcheck.probes.trust import find_trust_roots
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.settings import SmtpSettings, TlsPolicy, offer_no_tls, offer_to_all
-from tests.fakes.mail_receiver import FakeMailReceiver
+from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, OldServer, self_signed, server_options
 from tests.smtp.loopback import served
@@ -76,7 +76,12 @@ def probes(reactor: Any, tmp_path: Path) -> Probes:
 async def probe_receiver(probes: Probes, reactor: Any, tls_for: TlsPolicy) -> StarttlsProbe:
     """Probe our own mail receiver; it must see nothing but a polite visitor."""
     receiver = FakeMailReceiver()
-    factory = MailFactory(receiver, SmtpSettings("mx.d.example", tls_for=tls_for), reactor)
+    factory = MailFactory(
+        receiver,
+        SmtpSettings("mx.d.example", tls_for=tls_for),
+        reactor,
+        JOURNAL,
+    )
     async with served(factory, reactor) as port:
         result = await probes.probe(port.number)
     assert receiver.asked == []

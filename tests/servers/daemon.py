@@ -110,6 +110,7 @@ class Daemon:
             "smtp_listen": f"{HOST}:{self.smtp_port}",
             "smtp_submission_listen": f"{HOST}:{self.submission_port}",
             "web_listen": f"{HOST}:{self.http_port}",
+            "ops_listen": "",
             "storage_min_free": 0,
             "limits_requests_per_minute": UNMETERED,
             "limits_requests_per_day": UNMETERED,

@@ -9,6 +9,7 @@ from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
+from mailcheck.ops.journal import MailJournal, Pace
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.limits import Limits
 from mailcheck.smtp.protocol import MailProtocol
@@ -61,10 +62,11 @@ class House:
 
     def __init__(self, receiver: FakeMailReceiver | None = None, **settings: Any) -> None:
         self.clock = Clock()
+        self.journal = MailJournal("mail", Pace())
         self.receiver = receiver or FakeMailReceiver()
         limits = Limits(**settings.pop("limits", {}))
         self.settings = replace(SmtpSettings(HOST_NAME), limits=limits, **settings)
-        self.factory = MailFactory(self.receiver, self.settings, self.clock)
+        self.factory = MailFactory(self.receiver, self.settings, self.clock, self.journal)
 
     def connect(self, client_ip: str = PUBLIC_IP) -> Talk:
         """Open a connection; the greeting is there to be heard."""

@@ -16,6 +16,7 @@ from mailcheck.core.deliverability_tests import DeliverabilityTest, ReceivedMail
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, Instant, instant_of
+from mailcheck.core.instruments import Tally
 from mailcheck.operations.deliverability.ports import (
     Analyse,
     DeliverabilityStore,
@@ -74,6 +75,7 @@ class RunTestChecks:
         self._must_look = False
         self._looking: Deferred[None] = succeed(None)
         self._is_looking = False
+        self.outcomes = Tally()
 
     async def start(self) -> None:
         """Take up what was left, also by this daemon's own earlier life."""
@@ -168,10 +170,12 @@ class RunTestChecks:
             return  # stopped, or another daemon has it now
         except Exception as failure:
             self._log.failure("analysis of test {test} failed", test=test.id)
+            self.outcomes.add("failed")
             await self._fail(test, f"the analysis failed: {type(failure).__name__}")
             return
         if self._is_running:
             await self._store.complete(test.id, self._holder, report)
+            self.outcomes.add("completed")
             self._wake_ups.publish(test.id)
 
     async def _wait_turn(self) -> None:

@@ -11,6 +11,7 @@ from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.evaluate import evaluate_listing
 from mailcheck.checks.dnsbl.listings import Listing, UnknownReason, unknown_listing
 from mailcheck.checks.dnsbl.targets import Target, query_name
+from mailcheck.core.instruments import Tally
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.list_budgets import ListBudgets
@@ -53,6 +54,7 @@ class AskBlocklists:
         self._health = health
         self._clock = clock
         self.deadline = deadline
+        self.answers = Tally()
 
     async def ask(
         self,
@@ -72,6 +74,7 @@ class AskBlocklists:
             names = _names(listing.blocklist, targets)
             row = TimedListing(listing, max(map(lookups.seconds, names), default=0.0))
             told[listing.blocklist.zone] = row
+            self.answers.add(listing.status.value)
             hear(row)
 
         affordable = [one for one in blocklists if self._can_afford(one, targets)]

@@ -13,6 +13,7 @@ from mailcheck.checks.mx.evaluate import evaluate_mx
 from mailcheck.checks.mx.verdicts import MxVerdict
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 
@@ -53,6 +54,7 @@ class CheckMx:
         self._resolver = resolver
         self._clock = clock
         self._allow_private = allow_private
+        self.outcomes = Tally()
 
     async def check(self, domain: str) -> MxCheck:
         """Check a domain, given in A-labels."""
@@ -65,9 +67,11 @@ class CheckMx:
                 evaluate_dmarc(domain, answers),
             )
 
-        return await ask_until_known(
+        found = await ask_until_known(
             self._resolver,
             evaluate,
             clock=self._clock,
             budget=QuestionBudget.starting_now(self._clock),
         )
+        self.outcomes.add(outcome_of(is_determined=not found.undetermined))
+        return found

@@ -21,6 +21,7 @@ from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.verdicts import SpfVerdict
 from mailcheck.checks.starttls import StarttlsVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
+from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.ask import DEADLINE, QuestionBudget, Verdict, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
@@ -86,6 +87,7 @@ class ComputeReputation:
         self._allow_private = allow_private
         self._remembered: OrderedDict[ReputationQuery, Reputation] = OrderedDict()
         self._running = SharedCalls(self._compute)
+        self.outcomes = Tally()
 
     async def compute(self, query: ReputationQuery, *, is_refresh: bool = False) -> Reputation:
         """Give the reputation; one that is remembered unless the caller wants a new one."""
@@ -126,6 +128,7 @@ class ComputeReputation:
         )
         score = compute_score(evidence)
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
+        self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable:
             self._remember(query, found)
         return found

@@ -26,6 +26,7 @@ from mailcheck.checks.transport_policy.mta_sts import (
 )
 from mailcheck.checks.transport_policy.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
 from mailcheck.core.instants import Instant
+from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.known_selectors import KnownSelectors
@@ -95,6 +96,7 @@ class DescribeDomain:
         self._is_validating = is_validating
         self._allow_private = allow_private
         self._running = SharedCalls(self._describe)
+        self.outcomes = Tally()
 
     async def describe(self, domain: str, selectors: tuple[str, ...] = ()) -> DomainReport:
         """Describe a domain, given in A-labels.
@@ -116,6 +118,8 @@ class DescribeDomain:
         if records.mta_sts_record.presence is Presence.FOUND:
             fetch = await self._fetcher.fetch_policy(domain)
         mta_sts = judge_mta_sts(records.mta_sts_record, fetch, records.mx)
+        presences = (records.mx.presence, records.spf.presence, records.dmarc.presence)
+        self.outcomes.add(outcome_of(is_determined=Presence.UNDETERMINED not in presences))
         return DomainReport(domain, records, mta_sts, self._now())
 
     def _evaluate(self, domain: str, known: tuple[str, ...]) -> Callable[[Answers], DomainRecords]:

@@ -15,7 +15,8 @@ from mailcheck.core.errors import (
     WaitInterrupted,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import MINUTE, Instant, instant_of
+from mailcheck.core.instants import MINUTE, SECOND, Instant, instant_of
+from mailcheck.core.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.messages import MessageSummary, Refusal, StoredMessage
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.load_message import MessageLoader
@@ -84,6 +85,8 @@ class WaitForMessage:
         self._loader = loader
         self._slots = slots
         self._clock = clock
+        self.outcomes = Tally()
+        self.wake_up_seconds = Distribution(SECONDS)
 
     async def wait(
         self, caller: Caller, wanted: MessageFilter, timeout: float, asked_at: Instant
@@ -111,9 +114,20 @@ class WaitForMessage:
         async with self._slots.taken_by(caller):
             waiter = self._join(caller, wanted)
             try:
-                return await self._find_or_wait(waiter, request)
+                found = await self._find_or_wait(waiter, request)
             finally:
                 self._feeds.leave(waiter)
+        self._count(found, instant_of(request.began))
+        return found
+
+    def _count(self, found: StoredMessage | TimedOut, began: Instant) -> None:
+        if isinstance(found, TimedOut):
+            self.outcomes.add("timed out")
+        elif found.summary.received_at < began:
+            self.outcomes.add("found")
+        else:
+            self.outcomes.add("woken")
+            self.wake_up_seconds.observe((self._now() - found.summary.received_at) / SECOND)
 
     def _join(self, caller: Caller, wanted: MessageFilter) -> Waiter:
         try:

@@ -11,6 +11,7 @@ from twisted.web.http import Request as HttpRequest
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
+from mailcheck.core.instruments import Tally
 from mailcheck.web.site.client_addresses import LOCAL_PEER, ClientAddresses
 from mailcheck.web.site.connection import IDLE_TIMEOUT, WebConnection
 from mailcheck.web.site.connections import ConnectionLimits, Connections
@@ -86,6 +87,7 @@ class BoundedSite(Site):
             reactor=clock,
         )
         self._clock = clock
+        self.answers = Tally()
         self._turned_away = 0
         self._warned_at = -math.inf
 
@@ -105,7 +107,8 @@ class BoundedSite(Site):
         return [b"http/1.1"]
 
     def log(self, request: HttpRequest) -> None:
-        """Write nothing."""
+        """Count the answer, and write nothing."""
+        self.answers.add(str(request.code))
 
     def _turn_away(self) -> Protocol:
         self._warn()
@@ -132,6 +135,6 @@ def build_site(
     limits: ConnectionLimits,
     addresses: ClientAddresses,
     clock: IReactorTime,
-) -> Site:
+) -> BoundedSite:
     """Build the factory for HTTP connections."""
     return BoundedSite(_Root(api, mcp, pages, dashboard), limits, addresses, clock)

@@ -1,0 +1,202 @@
+"""Every metric: what it is called, what it says, and where it is read. Names are a contract."""
+
+import platform
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.workers import Workers
+from mailcheck.core.conditions import Conditions
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally
+from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
+from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
+from mailcheck.operations.inbox.feeds import InboxFeeds
+from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.ops.journal import MailJournal
+from mailcheck.storage.database import DatabaseEngine
+
+PREFIX = "mailcheck_"
+
+Values = Mapping[Labels, float | Distribution]
+Read = Callable[[], Values]
+
+ALONE: Labels = ()
+"""The labels of a metric that has none."""
+
+
+def counter(name: str, text: str, labels: Labels, tally: Tally) -> Metric:
+    """Describe a count by labels."""
+    return Metric(PREFIX + name, text, Kind.COUNTER, labels, lambda: {**tally.counts})
+
+
+def gauge(name: str, text: str, labels: Labels, read: Read) -> Metric:
+    """Describe a number that rises and falls."""
+    return Metric(PREFIX + name, text, Kind.GAUGE, labels, read)
+
+
+def distribution(name: str, text: str, what: Distribution) -> Metric:
+    """Describe how large values are."""
+    return Metric(PREFIX + name, text, Kind.DISTRIBUTION, ALONE, lambda: {ALONE: what})
+
+
+def mail_metrics(journals: Mapping[str, MailJournal], connections: Read) -> list[Metric]:
+    """List what is counted of mail coming in; ``journals`` by the name of their port."""
+
+    def replies() -> Values:
+        return {
+            (port, *labels): count
+            for port, journal in journals.items()
+            for labels, count in journal.replies.counts.items()
+        }
+
+    return [
+        Metric(
+            f"{PREFIX}mail_replies",
+            "Mails accepted (command DATA, reply 250), and every reply of 4xx or 5xx: the "
+            "command, the reply's code, and its enhanced status code (RFC 3463) as the reason.",
+            Kind.COUNTER,
+            ("port", "command", "reply", "reason"),
+            replies,
+        ),
+        gauge("connections", "Connections that are open, by port.", ("port",), connections),
+    ]
+
+
+def wait_metrics(
+    wait: WaitForMessage, inboxes: InboxFeeds, tests: DeliverabilityFeeds
+) -> list[Metric]:
+    """List what is counted of waits."""
+    return [
+        gauge(
+            "waits_parked",
+            "Waits that are parked, for mail of an inbox or for the result of a test.",
+            ("kind",),
+            lambda: {("inbox",): inboxes.count(), ("test",): tests.count()},
+        ),
+        counter(
+            "waits",
+            "Waits for mail that have ended: found at once, woken by a mail, or timed out.",
+            ("outcome",),
+            wait.outcomes,
+        ),
+        distribution(
+            "wake_up_seconds",
+            "From the last octet of a mail to the moment at which a wait that it has woken has "
+            "it, codes and links taken out.",
+            wait.wake_up_seconds,
+        ),
+    ]
+
+
+def _checks_by_outcome(checks: ChecksAssembly) -> Values:
+    outcomes = {
+        "mx": checks.mx.outcomes,
+        "reputation": checks.reputation.outcomes,
+        "domain": checks.domain.outcomes,
+    }
+    return {
+        (check, *labels): count
+        for check, tally in outcomes.items()
+        for labels, count in tally.counts.items()
+    }
+
+
+def check_metrics(checks: ChecksAssembly, runner: RunTestChecks) -> list[Metric]:
+    """List what is counted of checks."""
+
+    def health() -> Values:
+        return {
+            (blocklist.zone, health.kind.value, health.status.value): 1
+            for blocklist in checks.catalogue.blocklists
+            for health in checks.health.of(blocklist)
+        }
+
+    return [
+        Metric(
+            f"{PREFIX}checks",
+            "Checks of domains that were run, and whether all of each could be determined.",
+            Kind.COUNTER,
+            ("check", "outcome"),
+            lambda: _checks_by_outcome(checks),
+        ),
+        counter(
+            "blocklist_answers",
+            "What blocklists said: unknown is a list that has not answered or is not believed.",
+            ("status",),
+            checks.lists.answers,
+        ),
+        gauge(
+            "blocklist_health",
+            "1 for what the last self-test of a list found, by the kind of target.",
+            ("zone", "kind", "status"),
+            health,
+        ),
+        counter(
+            "analyses",
+            "Mails of deliverability tests that were analysed, or could not be.",
+            ("outcome",),
+            runner.outcomes,
+        ),
+    ]
+
+
+def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
+    """List what is counted of the store and the daemon's processes and threads."""
+
+    def free_bytes() -> Values:
+        try:
+            free = engine.free_bytes()
+        except StoreUnavailable:
+            return {}
+        return {} if free is None else {ALONE: free}
+
+    measured = workers.measured
+
+    def seconds() -> Values:
+        return {(name,): worker.seconds for name, worker in measured.items()}
+
+    return [
+        distribution("commit_group_size", "Writes that shared a commit.", engine.group_sizes),
+        gauge("storage_free_bytes", "Bytes that the disk of the store has left.", (), free_bytes),
+        Metric(
+            f"{PREFIX}worker_seconds",
+            "From when work is given to a process or thread of the daemon to its answer. The "
+            "writer's work is a commit.",
+            Kind.DISTRIBUTION,
+            ("worker",),
+            seconds,
+        ),
+        gauge(
+            "worker_queue",
+            "Work that was given to a process or thread of the daemon and has no answer yet.",
+            ("worker",),
+            lambda: {(name,): worker.under_way for name, worker in measured.items()},
+        ),
+    ]
+
+
+def daemon_metrics(http_answers: Tally, conditions: Conditions) -> list[Metric]:
+    """List what is said of the daemon as a whole."""
+
+    def build() -> Values:
+        versions = (version("mailcheck"), platform.python_version(), version("twisted"))
+        return {versions: 1}
+
+    return [
+        counter("http_answers", "HTTP requests that were answered.", ("status",), http_answers),
+        gauge(
+            "well",
+            "1 where what the daemon stands on is well, else 0; the log says what is wrong.",
+            ("subject",),
+            lambda: {
+                (subject,): float(not problem) for subject, problem in conditions.problems.items()
+            },
+        ),
+        gauge(
+            "build_info",
+            "1, with the versions of mailcheck, Python and Twisted.",
+            ("version", "python", "twisted"),
+            build,
+        ),
+    ]

@@ -1,0 +1,39 @@
+"""What the daemon stands on and how it is: each change is told once, and the state can be asked."""
+
+from collections.abc import Callable, Mapping
+
+Tell = Callable[[str, str], None]
+"""Told of a change: what has changed, and what is wrong with it; empty where it is well again."""
+
+
+class Conditions:
+    """Knows what is well and what is not: the disk, the store, a resolver, a list, ...
+
+    What was never heard of is well, and nobody is told that it is.
+    """
+
+    def __init__(self) -> None:
+        self._problems: dict[str, str] = {}
+        self._listeners: list[Tell] = []
+
+    def listen(self, tell: Tell) -> None:
+        """Call ``tell`` for every change from now on."""
+        self._listeners.append(tell)
+
+    def set(self, subject: str, problem: str) -> None:
+        """Say how something is; an empty ``problem`` says that it is well.
+
+        Cheap where nothing changes. That one is wrong in another way now is no change.
+        """
+        was_well = not self._problems.get(subject)
+        if was_well and not problem and subject not in self._problems:
+            self._problems[subject] = ""
+        elif was_well != (not problem):
+            self._problems[subject] = problem
+            for tell in self._listeners:
+                tell(subject, problem)
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Give what is wrong by what was heard of; an empty text where nothing is."""
+        return self._problems

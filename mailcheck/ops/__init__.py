@@ -1,0 +1,1 @@
+"""What an operator has of the daemon: logs, metrics, a shell, and the word of systemd."""

@@ -1,0 +1,105 @@
+"""A line for each mail and each refusal, in a form that fail2ban reads, and a count of them.
+
+No line holds a body, a key, or more of a sender than the domain. What a client has
+chosen itself stands at the end of a line: it can't pass for what we have to say.
+"""
+
+from collections import Counter
+
+from twisted.logger import Logger
+
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instruments import Tally
+from mailcheck.core.messages import Session
+from mailcheck.core.network_addresses import counting_key
+
+LINES_PER_MINUTE = 10
+"""Refusals of one client that have a line each; what comes above that is counted."""
+
+MAX_CLIENTS = 1_000
+"""Clients that are told apart in a minute; those that come later share their lines."""
+
+OTHERS = "others"
+
+
+class Pace:
+    """Says which refusals are worth a line, so that nobody can fill the disk with them."""
+
+    _log = Logger()
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def allows(self, client_ip: str) -> bool:
+        """Count a refusal of a client, and tell whether it gets a line."""
+        client = counting_key(client_ip)
+        if client not in self._counts and len(self._counts) >= MAX_CLIENTS:
+            client = OTHERS
+        self._counts[client] += 1
+        return self._counts[client] <= LINES_PER_MINUTE
+
+    async def begin_minute(self) -> None:
+        """Say how many had no line, and begin to count anew: once a minute."""
+        counts, self._counts = self._counts, Counter()
+        for client, count in counts.items():
+            if count > LINES_PER_MINUTE:
+                self._log.info(
+                    "{count} more refusals within a minute: client={client}",
+                    count=count - LINES_PER_MINUTE,
+                    client=client,
+                )
+
+
+class MailJournal:
+    """Fills the port `mailcheck.smtp.ports.MailJournal` for one listening port."""
+
+    _log = Logger()
+
+    def __init__(self, port: str, pace: Pace) -> None:
+        self._port = port
+        self._pace = pace
+        self.replies = Tally()
+
+    def note_delivery(
+        self,
+        session: Session,
+        envelope_sender: str,
+        delivery_id: DeliveryId,
+        recipients: int,
+        size: int,
+        seconds: float,
+    ) -> None:
+        """Note a mail that is on disk."""
+        self.replies.add("DATA", "250", "2.0.0")
+        self._log.info(
+            "mail accepted: client={client} port={port} delivery={delivery} "
+            "recipients={recipients} size={size} tls={tls} reply=250 ms={ms} sender={sender}",
+            client=session.client_ip,
+            port=self._port,
+            delivery=delivery_id,
+            recipients=recipients,
+            size=size,
+            tls=None if session.tls is None else session.tls.version,
+            ms=round(seconds * 1_000, 1),
+            sender=envelope_sender.rpartition("@")[2],
+        )
+
+    def note_refusal(self, client_ip: str, command: str, reply: bytes) -> None:
+        """Note a reply of 4xx or 5xx; the client's own words may stand in it."""
+        text = reply.decode("ascii", "replace").rstrip()
+        code, _, rest = text.partition(" ")
+        status = rest.partition(" ")[0]
+        self.replies.add(command, code, status if _is_enhanced(status) else "")
+        if self._pace.allows(client_ip):
+            self._log.info(
+                "refused: client={client} port={port} command={command} reply={reply}",
+                client=client_ip,
+                port=self._port,
+                command=command,
+                reply=text,
+            )
+
+
+def _is_enhanced(status: str) -> bool:
+    """Tell an enhanced status code (RFC 3463) from the first word of a text."""
+    return status[:1] in ("4", "5") and status[1:2] == "."

@@ -1,0 +1,64 @@
+"""``/metrics``: what Prometheus reads is what was counted."""
+
+from typing import Any
+
+import pytest
+import pytest_twisted
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families as classic
+from treq.testing import StubTreq
+
+from mailcheck.core.instruments import Distribution, Kind, Metric, Tally
+from mailcheck.ops.metrics_site import MetricsSite
+
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0"
+
+
+def made_metrics() -> list[Metric]:
+    """Count something of each kind; a label holds what the format has to escape."""
+    tally, seconds = Tally(), Distribution((0.1, 1.0))
+    tally.add("250", 'quote " and \\ and \n')
+    for value in (0.05, 0.5, 0.5, 7.0):
+        seconds.observe(value)
+    return [
+        Metric("x_mails", "Mails.", Kind.COUNTER, ("reply", "why"), lambda: {**tally.counts}),
+        Metric("x_parked", "Parked.", Kind.GAUGE, (), lambda: {(): 3.0}),
+        Metric("x_seconds", "Time.", Kind.DISTRIBUTION, (), lambda: {(): seconds}),
+        Metric("x_nothing", "Nothing yet.", Kind.GAUGE, ("subject",), dict),
+    ]
+
+
+async def ask(accept: str) -> tuple[str, dict[tuple[str, ...], float]]:
+    """Ask for the page; gives its media type and all samples by name and labels' values."""
+    treq: Any = StubTreq(MetricsSite(made_metrics()).resource)
+    response = await treq.get("http://ops/metrics", headers={"Accept": accept})
+    assert response.code == 200
+    text = await response.text()
+    parse: Any = open_metrics if accept == OPEN_METRICS else classic
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in parse(text)
+        for sample in family.samples
+    }
+    return response.headers.getRawHeaders("Content-Type")[0], samples
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"), [("*/*", "text/plain"), (OPEN_METRICS, "application/openmetrics")]
+)
+@pytest_twisted.ensureDeferred
+async def test_what_was_counted(accept: str, media_type: str) -> None:
+    """Counts, numbers and distributions come through, in the format that is asked for."""
+    content_type, samples = await ask(accept)
+    assert content_type.startswith(media_type)
+    ours = {key: value for key, value in samples.items() if key[0].startswith("x_")}
+    assert ours == {
+        ("x_mails_total", "250", 'quote " and \\ and \n'): 1.0,
+        ("x_parked",): 3.0,
+        ("x_seconds_bucket", "0.1"): 1.0,
+        ("x_seconds_bucket", "1.0"): 3.0,
+        ("x_seconds_bucket", "+Inf"): 4.0,
+        ("x_seconds_sum",): 8.05,
+        ("x_seconds_count",): 4.0,
+    }
+    assert samples["process_open_fds",] > 0
