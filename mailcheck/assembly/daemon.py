@@ -291,13 +291,7 @@ class Assembly:
             # Stopped before the self-tests: a round under way ends at once.
             ChecksService(self.checks.close),
             PeriodicService("retention", INTERVAL, self._retention.sweep, self._reactor),
-            PeriodicService(
-                "noting key uses",
-                KEY_USE_INTERVAL,
-                self.authenticator.save_key_uses,
-                self._reactor,
-                ends_with_round=True,
-            ),
+            self._noting_key_uses(),
             self.scoring.filter.service,
             *self.tests.services(),
             self._listening("HTTP", config.web.listen, site),
@@ -312,6 +306,12 @@ class Assembly:
         if config.accounts.bootstrap:
             self._first_start(output).setServiceParent(tree)
         return tree
+
+    def _noting_key_uses(self) -> PeriodicService:
+        save = self.authenticator.save_key_uses
+        return PeriodicService(
+            "noting key uses", KEY_USE_INTERVAL, save, self._reactor, ends_with_round=True
+        )
 
     def _ops(self, metrics: Sequence[Metric]) -> Iterator[Service]:
         """Give what the operator looks at."""
