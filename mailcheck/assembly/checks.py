@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -106,14 +107,19 @@ def load_catalogue(options: BlocklistOptions, *, allow_special_use: bool) -> Cat
         text = packaged_catalogue_text()
         if options.catalogue:
             text = Path(options.catalogue).read_text("utf-8")
-        return parse_catalogue(
-            text,
-            keys=parse_pairs(options.keys),
-            disabled=options.disabled,
-            allow_special_use=allow_special_use,
-        )
+        return _read_catalogue(text, options.keys, options.disabled, allow_special_use)
     except (OSError, UnicodeDecodeError, BadCatalogue) as error:
         raise ConfigError(f"[blocklists] {source}: {error}") from None
+
+
+@lru_cache(maxsize=8)
+def _read_catalogue(
+    text: str, keys: tuple[str, ...], disabled: tuple[str, ...], allow_special_use: bool
+) -> Catalogue:
+    """Read a catalogue; once for all who have the same in one process."""
+    return parse_catalogue(
+        text, keys=parse_pairs(keys), disabled=disabled, allow_special_use=allow_special_use
+    )
 
 
 class ChecksAssembly:

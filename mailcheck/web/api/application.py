@@ -4,13 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 from urllib.parse import unquote
 
-from klein import Klein
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
-from werkzeug.exceptions import HTTPException, MethodNotAllowed
+from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.core.accounts import Caller
 from mailcheck.operations.ports import Now
@@ -23,8 +22,11 @@ from mailcheck.web.site.replies import Reply, error_reply
 from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.site.request_headers import header_values
 from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.routing import Path, route_to
 from mailcheck.wire.parameters import parse_query
 from mailcheck.wire.urls import API_PATH
+
+_DOCUMENT = Path("GET", DOCUMENT_PATH)
 
 
 class Api:
@@ -42,36 +44,31 @@ class Api:
         self._description = description
         self._urls = urls
         self._now = now
-        self._klein = Klein()
         self._fixed = _fixed_paths(routes)
-        for route in routes:
-            self._add(route)
-        self._klein.route(DOCUMENT_PATH, methods=["GET"])(self._describe)
-        self._klein.handle_errors(HTTPException)(self._refuse_path)
+        self._routes = {Path(route.method, route.path): route for route in routes}
 
     def resource(self) -> IResource:
         """Give what is mounted at the base URL."""
-        resource: IResource = self._klein.resource()
-        return resource
+        return route_to(self, [*self._routes, _DOCUMENT])
 
-    def _add(self, route: Route) -> None:
-        def endpoint(request: Request, **path: str) -> Deferred[bytes]:
-            if route.method not in self._fixed.get(_path_of(request), (route.method,)):
-                return self._refuse_path(request, Failure(MethodNotAllowed()))
-            # Before the gate takes its time: mail that comes meanwhile is after the request.
-            asked_at = self._now()
+    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Answer a request for one of the paths."""
+        if asked == _DOCUMENT:
+            return self._describe(request)
+        if asked.method not in self._fixed.get(_path_of(request), (asked.method,)):
+            return self.refuse_path(request, Failure(MethodNotAllowed()))
+        # Before the gate takes its time: mail that comes meanwhile is after the request.
+        asked_at = self._now()
 
-            async def handle(caller: Caller) -> Reply:
-                query = parse_query(request.uri.partition(b"?")[2])
-                accept = ", ".join(header_values(request, b"Accept"))
-                urls = self._urls.of(request)
-                body = b"" if request.content is None else request.content.read()
-                return await route.handle(Call(caller, asked_at, query, path, accept, urls, body))
+        async def handle(caller: Caller) -> Reply:
+            query = parse_query(request.uri.partition(b"?")[2])
+            accept = ", ".join(header_values(request, b"Accept"))
+            urls = self._urls.of(request)
+            body = b"" if request.content is None else request.content.read()
+            call = Call(caller, asked_at, query, values, accept, urls, body)
+            return await self._routes[asked].handle(call)
 
-            return self._serve(request, handle)
-
-        name = f"{route.method} {route.path}"
-        self._klein.route(route.path, methods=[route.method], endpoint=name)(endpoint)
+        return self._serve(request, handle)
 
     def _describe(self, request: Request) -> Deferred[bytes]:
         """Give the description of the API: to anyone, and counted for nobody."""
@@ -82,7 +79,7 @@ class Api:
 
         return Deferred.fromCoroutine(answer(request, describe))
 
-    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no route has; it is counted like any request."""
         asked, problem = cast(Request, request), failure.value
         fixed = self._fixed.get(_path_of(asked))

@@ -5,13 +5,11 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import cast
 
-from klein import Klein
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
-from werkzeug.exceptions import HTTPException
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.web.dashboard.accounts.sign_in_pages import own_path
@@ -25,6 +23,7 @@ from mailcheck.web.site.errors import reply_to_failure
 from mailcheck.web.site.replies import COMMON_HEADERS, Reply, error_reply, write_reply
 from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.routing import Path, route_to
 
 TITLES: Mapping[int, str] = {
     400: "That can't be read",
@@ -48,24 +47,19 @@ class Dashboard:
     def __init__(self, admission: Admission, renderer: Renderer, pages: Sequence[Page]) -> None:
         self._admission = admission
         self._renderer = renderer
-        self._klein = Klein()
-        for page in pages:
-            self._add(page)
-        self._klein.handle_errors(HTTPException)(self._refuse_path)
+        self._pages = {Path(page.method, page.path): page for page in pages}
 
     def resource(self) -> IResource:
         """Give what is mounted at the root, beside the API."""
-        resource: IResource = self._klein.resource()
-        return resource
+        return route_to(self, self._pages)
 
-    def _add(self, page: Page) -> None:
-        def endpoint(request: Request, **path: str) -> Deferred[bytes]:
-            return Deferred.fromCoroutine(self._serve(request, page, path))
+    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Answer a request for one of the pages."""
+        return Deferred.fromCoroutine(self._serve(request, self._pages[asked], values))
 
-        name = f"{page.method} {page.path}"
-        self._klein.route(page.path, methods=[page.method], endpoint=name)(endpoint)
+    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Answer a path or method that no page has."""
 
-    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         async def refuse(visit: Visit) -> Reply:
             return reply_to_wrong_path(cast(Request, request), failure.value)
 

@@ -4,16 +4,15 @@ from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from typing import cast
 
-from klein import Klein
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
-from werkzeug.exceptions import HTTPException
 
 from mailcheck.web.site.answering import answer, reply_to_wrong_path
 from mailcheck.web.site.replies import Reply, error_reply, json_reply
+from mailcheck.web.site.routing import Path, route_to
 
 CLIENT_LIBRARIES = {
     "mailcheck_client.py": "text/x-python; charset=utf-8",
@@ -26,22 +25,20 @@ class OpenPages:
 
     def __init__(self, is_ready: Callable[[], Awaitable[bool]]) -> None:
         self._is_ready = is_ready
-        self._klein = Klein()
-        self._add("/healthz", self._health)
-        self._add("/readyz", self._readiness)
-        self._add("/clients/<name>", self._client_library)
-        self._klein.handle_errors(HTTPException)(self._refuse_path)
+        self._pages: dict[Path, Callable[..., Awaitable[Reply]]] = {
+            Path("GET", "/healthz"): self._health,
+            Path("GET", "/readyz"): self._readiness,
+            Path("GET", "/clients/<name>"): self._client_library,
+        }
 
     def resource(self) -> IResource:
         """Give what is mounted at the root."""
-        resource: IResource = self._klein.resource()
-        return resource
+        return route_to(self, self._pages)
 
-    def _add(self, path: str, handle: Callable[..., Awaitable[Reply]]) -> None:
-        def endpoint(request: Request, **values: str) -> Deferred[bytes]:
-            return Deferred.fromCoroutine(answer(request, lambda _: handle(request, **values)))
-
-        self._klein.route(path, methods=["GET"], endpoint=path)(endpoint)
+    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Answer a request for one of the pages."""
+        handle = self._pages[asked]
+        return Deferred.fromCoroutine(answer(request, lambda _: handle(request, **values)))
 
     async def _health(self, _: Request) -> Reply:
         """GET /healthz: the process runs and answers."""
@@ -61,7 +58,9 @@ class OpenPages:
         source = files("mailcheck.clients").joinpath(name).read_bytes()
         return Reply(200, source, media_type)
 
-    def _refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Answer a path or method that no page has."""
+
         async def refuse(_: object) -> Reply:
             return reply_to_wrong_path(cast(Request, request), failure.value)
 

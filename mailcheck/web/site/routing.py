@@ -1,0 +1,59 @@
+"""Which endpoint a path leads to. Paths are compiled once in a process, whoever serves them."""
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+from klein import Klein
+from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request
+from werkzeug.exceptions import HTTPException
+
+
+class Path(NamedTuple):
+    """What an endpoint answers: ``/inbox/messages/<id>`` with one method; GET takes HEAD too."""
+
+    method: str
+    path: str
+
+
+class Server(Protocol):
+    """Answers what was asked below one base URL."""
+
+    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Answer a request; ``values`` are those of the path's variables."""
+
+    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Answer a path or method that no endpoint has; the failure is one of Werkzeug's."""
+
+
+def route_to(server: Server, paths: Iterable[Path]) -> IResource:
+    """Give the resource that hands requests for these paths to the server."""
+    application = _compile(tuple(paths)).__get__(server, type(server))
+    resource: IResource = application.resource()
+    return resource
+
+
+@cache
+def _compile(paths: tuple[Path, ...]) -> Klein:
+    """Make the application of a class, as Klein has it: it is bound to an instance when used."""
+    application = Klein()
+    for path in paths:
+        _add(application, path)
+    application.handle_errors(HTTPException)(_refuse)
+    return application
+
+
+def _add(application: Klein, path: Path) -> None:
+    def endpoint(server: Server, request: Request, **values: Any) -> Deferred[bytes]:
+        return server.serve(request, path, values)
+
+    name = f"{path.method} {path.path}"
+    application.route(path.path, methods=[path.method], endpoint=name)(endpoint)
+
+
+def _refuse(server: Server, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    return server.refuse_path(request, failure)
