@@ -6,7 +6,7 @@ libpq finds what the URL leaves out: PGPASSFILE, PGSERVICE, further hosts and
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import psycopg2
 from twisted.internet.defer import Deferred, succeed
@@ -94,7 +94,7 @@ class PostgresqlEngine(DatabaseEngine):
             connection.close()
 
 
-def upgrade_schema(url: str, steps: list[SchemaStep]) -> None:
+def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
     """Apply the steps that the database lacks, all or none.
 
     :raises SchemaTooNew: its version is not known here.

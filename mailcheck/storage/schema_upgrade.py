@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -23,7 +24,8 @@ class SchemaTooNew(ExpectedFailure):
     """A newer mailcheck has written this database; this one would damage it."""
 
 
-def schema_steps() -> list[SchemaStep]:
+@cache
+def schema_steps() -> Sequence[SchemaStep]:
     """Read the steps, oldest first: ``0001_name.sql``, beside it ``0001_name.postgresql.sql``."""
     steps: dict[int, SchemaStep] = {}
     for file in sorted(files("mailcheck.storage.schema").iterdir(), key=lambda file: file.name):

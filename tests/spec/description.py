@@ -20,6 +20,7 @@ FORMATS.checks("date")(is_calendar_date)
 FORMATS.checks("uuid")(is_uuid_shaped)
 
 _RESPONSES = "#/components/responses/"
+_SCHEMAS = "#/components/schemas/"
 _HEADERS = "#/components/headers/"
 
 Described = Mapping[str, Any]
@@ -82,7 +83,7 @@ def _find_response(
     operation = methods.get("get" if method == "HEAD" else method.lower())
     if operation is None:
         wrong = {"405": "MethodNotAllowed"} if methods else {"404": "NotFound"}
-        found: Described | None = shared.get({**_refusals(document), **wrong}.get(status, ""))
+        found: Described | None = shared.get({**_refusals(), **wrong}.get(status, ""))
         return found
     response: Described | None = operation["responses"].get(status)
     if response is not None and "$ref" in response:
@@ -90,11 +91,12 @@ def _find_response(
     return response
 
 
-def _refusals(document: Described) -> dict[str, str]:
+@cache
+def _refusals() -> dict[str, str]:
     """Give the names of the answers that all operations share, by status."""
     return {
         status: response["$ref"].removeprefix(_RESPONSES)
-        for methods in document["paths"].values()
+        for methods in load_document()["paths"].values()
         for operation in methods.values()
         for status, response in operation["responses"].items()
         if "$ref" in response
@@ -112,8 +114,13 @@ def _header_problems(
             yield f"{name} is described and not sent"
             continue
         value = int(sent) if header["schema"]["type"] == "integer" else sent
-        for error in Draft202012Validator(header["schema"]).iter_errors(value):
+        for error in _header_validator(json.dumps(header["schema"])).iter_errors(value):
             yield f"{name} is not as described: {error.message}"
+
+
+@cache
+def _header_validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads(schema))
 
 
 _VALIDATORS: dict[int, Any] = {}
@@ -130,23 +137,38 @@ def _validator(document: Described, schema: Described) -> Any:
 @cache
 def _closed_components() -> Described:
     schemas = load_document()["components"]["schemas"]
-    return {"schemas": {name: closed(schema) for name, schema in schemas.items()}}
+    return {"schemas": {name: closed(one, (_SCHEMAS + name,)) for name, one in schemas.items()}}
 
 
-def closed(schema: Any) -> Any:
-    """Give a schema whose objects have nothing beside what it lists."""
+def closed(schema: Any, within: tuple[str, ...] = ()) -> Any:
+    """Give a schema whose objects have nothing beside what it lists.
+
+    What it refers to is put into it, since the library looks a reference up anew for each value;
+    only one that leads back to where it stands (``within``) stays.
+    """
     if isinstance(schema, Mapping):
-        inside = {name: closed(one) for name, one in schema.items()}
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in within:
+            rest = {name: one for name, one in schema.items() if name != "$ref"}
+            return closed({**_component(reference), **rest}, (*within, reference))
+        inside = {name: closed(one, within) for name, one in schema.items()}
         if schema.get("type") == "object" and schema.get("properties"):
             inside.setdefault("additionalProperties", False)
         return inside
     if isinstance(schema, Sequence) and not isinstance(schema, str):
-        return [closed(one) for one in schema]
+        return [closed(one, within) for one in schema]
     return schema
 
 
-def described_path(path: str, document: Described) -> str | None:
+def _component(reference: str) -> Described:
+    schema: Described = load_document()["components"]["schemas"][reference.removeprefix(_SCHEMAS)]
+    return schema
+
+
+@cache
+def described_path(path: str) -> str | None:
     """Find the path of the document that a decoded path below the base URL is one of."""
+    document = load_document()
     if path in document["paths"]:
         return path
     for described in document["paths"]:

@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NoReturn, Protocol
 from urllib.parse import unquote
 
-from tests.spec.description import described_path, description_problems, load_document
+from tests.spec.description import described_path, description_problems
 from tests.spec.inbox_shapes import ERROR
 from tests.spec.routes import API, REFUSALS, ROUTES, Bodies, Body, Route
 from tests.spec.shapes import Bytes
@@ -50,7 +51,7 @@ def judge_response(method: str, path: str, answer: Judged) -> None:
 
 def _described_problems(method: str, path: str, answer: Judged) -> Iterator[str]:
     """Hold an answer that keeps to the tables against the service's own description too."""
-    described = described_path(path, load_document())
+    described = described_path(path)
     value = None
     if answer.body and _JSON.fullmatch(answer.headers.get("content-type", "")):
         value = read_json(answer.body)
@@ -76,6 +77,7 @@ def routes_at(path: str) -> Sequence[Route]:
     return plain or found
 
 
+@cache
 def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
 

@@ -1,6 +1,7 @@
 """Pages from templates: escaped, complete, and with the policy that keeps a browser from more."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -31,21 +32,28 @@ FORM_TOKEN = "form-token"  # noqa: S105
 """Name of the field, and of the meta element, that holds the token."""
 
 
+@cache
+def _templates() -> Environment:
+    """Make what compiles the templates: each when it is first filled in, once in a process."""
+    templates = Environment(
+        loader=PackageLoader("mailcheck.web.dashboard", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    templates.filters["moment"] = write_moment
+    templates.filters["thousands"] = "{:,}".format
+    return templates
+
+
 class Renderer:
     """Fills templates in."""
 
     def __init__(self, static: StaticFiles) -> None:
         self._static = static
-        self._templates = Environment(
-            loader=PackageLoader("mailcheck.web.dashboard", "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            auto_reload=False,
-        )
-        self._templates.filters["moment"] = write_moment
-        self._templates.filters["thousands"] = "{:,}".format
+        self._templates = _templates()
 
     def part(self, template: str, **values: Any) -> Markup:
         """Render a part of a page that is the same for every visitor."""

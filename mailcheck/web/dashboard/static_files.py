@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from mailcheck.web.dashboard.compression import VARY, accepts_gzip
@@ -30,12 +31,7 @@ class StaticFiles:
     """The files of ``static/``, read once."""
 
     def __init__(self) -> None:
-        folder = files("mailcheck.web.dashboard").joinpath("static")
-        self._files = {
-            file.name: _read(file.name, file.read_bytes())
-            for file in folder.iterdir()
-            if file.name.rpartition(".")[2] in MEDIA_TYPES
-        }
+        self._files = _read_all()
 
     def path(self, name: str) -> str:
         """Give the path of a file; it changes with the content."""
@@ -56,6 +52,16 @@ class StaticFiles:
             return Reply(200, file.body, file.media_type, headers)
         headers["Content-Encoding"] = "gzip"
         return Reply(200, file.compressed, file.media_type, headers)
+
+
+@cache
+def _read_all() -> dict[str, _File]:
+    folder = files("mailcheck.web.dashboard").joinpath("static")
+    return {
+        file.name: _read(file.name, file.read_bytes())
+        for file in folder.iterdir()
+        if file.name.rpartition(".")[2] in MEDIA_TYPES
+    }
 
 
 def _read(name: str, body: bytes) -> _File:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from klein import Klein
 from twisted.internet.defer import Deferred
@@ -43,7 +43,7 @@ def _compile(paths: tuple[Path, ...]) -> Klein:
     application = Klein()
     for path in paths:
         _add(application, path)
-    application.handle_errors(HTTPException)(_refuse)
+    application.handle_errors(HTTPException)(cast(Any, _refuse))  # Klein can't name the instance
     return application
 
 
