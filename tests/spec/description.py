@@ -129,13 +129,14 @@ _VALIDATORS: dict[int, Any] = {}
 def _validator(document: Described, schema: Described) -> Any:
     """Make a validator of a part of the document, once."""
     if id(schema) not in _VALIDATORS:
-        whole = {**closed(schema), "components": _closed_components()}
+        whole = {**closed(schema), "components": closed_components()}
         _VALIDATORS[id(schema)] = StrictValidator(whole, format_checker=FORMATS)
     return _VALIDATORS[id(schema)]
 
 
 @cache
-def _closed_components() -> Described:
+def closed_components() -> Described:
+    """Give the schemas that the document names, closed: for references that stay."""
     schemas = load_document()["components"]["schemas"]
     return {"schemas": {name: closed(one, (_SCHEMAS + name,)) for name, one in schemas.items()}}
 

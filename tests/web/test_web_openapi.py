@@ -23,7 +23,13 @@ from mailcheck.wire.openapi.examples import load_examples
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 from tests.house import Answer, House, config_in_memory, counted_bytes, run
-from tests.spec.description import FORMATS, closed, description_problems, load_document
+from tests.spec.description import (
+    FORMATS,
+    closed,
+    closed_components,
+    description_problems,
+    load_document,
+)
 from tests.spec.judge import BrokenPromise, judge_response
 from tests.spec.routes import API, ROUTES
 from tests.spec.shapes import Shape, StrictValidator
@@ -63,7 +69,7 @@ def resolved(part: Mapping[str, Any]) -> Mapping[str, Any]:
 def validator(schema: Any) -> StrictValidator:
     """Make a validator of a part of the document that lets no other fields through."""
     return StrictValidator(
-        {**closed(schema), "components": closed(DOCUMENT["components"])}, format_checker=FORMATS
+        {**closed(schema), "components": closed_components()}, format_checker=FORMATS
     )
 
 
