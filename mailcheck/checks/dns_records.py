@@ -19,12 +19,12 @@ def host_name(name: Name) -> str:
 
 
 def txt_values(answer: DnsAnswer) -> tuple[str, ...]:
-    r"""Give each TXT record as one text: its strings joined without a space (RFC 7208 3.3).
+    """Give each TXT record as one text: its strings joined without a space (RFC 7208 3.3).
 
-    What isn't UTF-8 is written as ``\xff``, so nothing foreign can pass as syntax.
+    What isn't UTF-8 is written as U+FFFD, which is no syntax in any record.
     """
     return tuple(
-        b"".join(record.strings).decode("utf-8", "backslashreplace")
+        b"".join(record.strings).decode("utf-8", "replace")
         for record in answer.records
         if isinstance(record, TXT)
     )

@@ -14,7 +14,7 @@ from mailcheck.checks.helo import evaluate_helo
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
 from mailcheck.checks.spf.mail_findings import describe_spf_of_mail
 from mailcheck.checks.spf.mail_verdicts import SpfOfMail
-from mailcheck.checks.spf.pyspf_query import MAX_RECORD, MAX_TERMS
+from mailcheck.checks.spf.parse import MAX_RECORD, MAX_TERMS
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -62,7 +62,7 @@ def test_mechanisms_are_read_in_order() -> None:
 
 def test_redirect_is_read_and_unknown_modifiers_are_ignored() -> None:
     """Modifiers may stand anywhere; those of the future have no meaning (RFC 7208 6)."""
-    record = parse_spf_record("v=spf1 redirect=_SPF.example.com. mx future=%{x} exp=e.example.com")
+    record = parse_spf_record("v=spf1 redirect=_SPF.example.com. mx future=%{d} exp=e.example.com")
     assert (record.redirect, record.problems) == ("_spf.example.com", ())
     assert record.all_qualifier is None
 

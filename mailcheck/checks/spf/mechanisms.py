@@ -3,8 +3,15 @@
 import re
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
-from mailcheck.checks.spf.macros import explain_bad_domain_spec
-from mailcheck.checks.spf.terms import Mechanism, MechanismName, Modifier, Qualifier, TermProblem
+from mailcheck.checks.spf.macros import explain_bad_domain_spec, has_macros, is_macro_string
+from mailcheck.checks.spf.terms import (
+    WHOLE_ADDRESSES,
+    Mechanism,
+    MechanismName,
+    Modifier,
+    Qualifier,
+    TermProblem,
+)
 
 MAX_SHOWN = 80  # characters of a term that are repeated in a problem
 
@@ -43,6 +50,13 @@ def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
 
 
 def _read_modifier(term: str, name: str, value: str) -> Modifier | TermProblem:
+    problem = None
+    if name in ("redirect", "exp"):
+        problem = explain_bad_domain_spec(value)
+    elif not is_macro_string(value):
+        problem = "has a character or a macro that is not allowed"
+    if problem is not None:
+        return TermProblem(term[:MAX_SHOWN], problem, _suggest(term) if name in _NAMES else "")
     if name in _NAMES or name in _MISSPELT:
         reason = 'is ignored by receivers: it needs ":" in place of "="'
         return TermProblem(term[:MAX_SHOWN], reason, _suggest(term), is_error=False)
@@ -50,11 +64,7 @@ def _read_modifier(term: str, name: str, value: str) -> Modifier | TermProblem:
         return TermProblem(
             term[:MAX_SHOWN], "stands in the middle of the record and is ignored", is_error=False
         )
-    if name == "redirect":
-        problem = explain_bad_domain_spec(value)
-        if problem is not None:
-            return TermProblem(term[:MAX_SHOWN], problem)
-    return Modifier(name, value)
+    return Modifier(name, _as_asked(value) if name == "redirect" else value)
 
 
 def _read_mechanism(term: str) -> Mechanism:
@@ -72,8 +82,9 @@ def _read_mechanism(term: str) -> Mechanism:
         return Mechanism(term, qualifier, name)
     if name in (MechanismName.IP4, MechanismName.IP6):
         return Mechanism(term, qualifier, name, network=_read_network(name, rest))
-    target = _read_target(name, rest)
-    return Mechanism(term, qualifier, name, target)
+    takes_lengths = name in (MechanismName.A, MechanismName.MX)
+    spec, lengths = _split_lengths(rest) if takes_lengths else (rest, WHOLE_ADDRESSES)
+    return Mechanism(term, qualifier, name, _read_target(name, spec), lengths=lengths)
 
 
 def _read_network(name: MechanismName, rest: str) -> IPv4Network | IPv6Network:
@@ -91,10 +102,8 @@ def _read_network(name: MechanismName, rest: str) -> IPv4Network | IPv6Network:
         ) from None
 
 
-def _read_target(name: MechanismName, rest: str) -> str:
+def _read_target(name: MechanismName, spec: str) -> str:
     """Give the domain-spec of a, mx, ptr, include or exists; empty for the domain itself."""
-    takes_lengths = name in (MechanismName.A, MechanismName.MX)
-    spec = _without_lengths(rest) if takes_lengths else rest
     if not spec and name not in (MechanismName.INCLUDE, MechanismName.EXISTS):
         return ""
     if spec and not spec.startswith(":"):
@@ -102,22 +111,29 @@ def _read_target(name: MechanismName, rest: str) -> str:
     problem = explain_bad_domain_spec(spec[1:])
     if problem is not None:
         raise ValueError(problem)
-    return spec[1:].lower().removesuffix(".")
+    return _as_asked(spec[1:])
 
 
-def _without_lengths(rest: str) -> str:
-    """Cut ``/24//64`` off the end.
+def _as_asked(domain_spec: str) -> str:
+    """Write a name as DNS is asked for it; the case of macros has a meaning (RFC 7208 7.3)."""
+    return domain_spec if has_macros(domain_spec) else domain_spec.lower().removesuffix(".")
+
+
+def _split_lengths(rest: str) -> tuple[str, tuple[int, int]]:
+    """Cut ``/24//64`` off the end, and give it as numbers.
 
     :raises ValueError: the lengths are none.
     """
     start = len(rest.rstrip("/0123456789"))
     slash = rest.find("/", start)
     if slash < 0:
-        return rest
+        return rest, WHOLE_ADDRESSES
     match = _DUAL_CIDR.fullmatch(rest[slash:])
-    if match is None or int(match["v4"] or 0) > 32 or int(match["v6"] or 0) > 128:
-        raise ValueError("has no valid length behind the slash")
-    return rest[:slash]
+    if match is not None:
+        lengths = int(match["v4"] or 32), int(match["v6"] or 128)
+        if lengths[0] <= 32 and lengths[1] <= 128:
+            return rest[:slash], lengths
+    raise ValueError("has no valid length behind the slash")
 
 
 def _suggest(term: str) -> str:

@@ -1,5 +1,8 @@
 """Reading an SPF record (RFC 7208 4.5, 4.6)."""
 
+from collections.abc import Sequence
+from functools import lru_cache
+
 from mailcheck.checks.spf.mechanisms import MAX_SHOWN, parse_term
 from mailcheck.checks.spf.terms import (
     Mechanism,
@@ -13,6 +16,12 @@ VERSION = "v=spf1"
 
 MAX_PROBLEMS = 20  # the first ones say it all
 
+MAX_RECORD = 8192
+"""Characters of a record that are read: sixteen times what RFC 7208 3.4 advises."""
+
+MAX_TERMS = 500
+"""Terms of a record that are read: as many addresses as fit into the longest."""
+
 
 def is_spf_record(text: str) -> bool:
     """Tell whether a TXT record is an SPF record: ``v=spf1``, then a space or the end."""
@@ -25,8 +34,11 @@ def looks_like_spf(text: str) -> bool:
     return start.startswith(("v=spf", "v:spf", "spf1", "v-spf")) and not is_spf_record(text)
 
 
+@lru_cache(maxsize=64)
 def parse_spf_record(text: str) -> SpfRecord:
-    """Read a record for which `is_spf_record` holds.
+    """Read a record for which `is_spf_record` holds: the one grammar, of domains and of mails.
+
+    Remembered, since a mail's records are read once for each round of questions.
 
     What stands behind ``all`` is no mechanism of the record but a problem,
     since receivers never come to it.
@@ -34,8 +46,11 @@ def parse_spf_record(text: str) -> SpfRecord:
     mechanisms: list[Mechanism] = []
     modifiers: dict[str, str] = {}
     problems: list[TermProblem] = []
-    for word in text[len(VERSION) :].split(" "):
-        term = parse_term(word) if word else None
+    words = [word for word in text[len(VERSION) :].split(" ") if word]
+    if len(text.rstrip(" ")) > MAX_RECORD or len(words) > MAX_TERMS:
+        return SpfRecord(text, (), "", (_too_long(words),))
+    for word in words:
+        term = parse_term(word)
         if isinstance(term, Modifier) and term.name not in modifiers:
             modifiers[term.name] = term.value
         elif isinstance(term, Modifier) and term.name in ("redirect", "exp"):
@@ -47,12 +62,20 @@ def parse_spf_record(text: str) -> SpfRecord:
                 problems.append(_unread(word, mechanisms[-1]))
             else:
                 mechanisms.append(term)
-    redirect = modifiers.get("redirect", "").lower().removesuffix(".")
+    redirect = modifiers.get("redirect", "")
     if redirect and mechanisms and mechanisms[-1].name is MechanismName.ALL:
         problems.append(_unread(f"redirect={redirect}", mechanisms[-1]))
         redirect = ""
     problems.sort(key=lambda problem: not problem.is_error)
     return SpfRecord(text, tuple(mechanisms), redirect, tuple(problems[:MAX_PROBLEMS]))
+
+
+def _too_long(words: Sequence[str]) -> TermProblem:
+    reason = (
+        f"is the end of a record with more than {MAX_RECORD} characters or {MAX_TERMS} terms,"
+        " more than can be read"
+    )
+    return TermProblem(words[-1][-MAX_SHOWN:], reason)
 
 
 def _unread(word: str, all_mechanism: Mechanism) -> TermProblem:

@@ -42,7 +42,8 @@ def _mended_terms(record: SpfRecord) -> list[str]:
     kept = {mechanism.text for mechanism in record.mechanisms}
     terms = []
     for word in record.text[len(VERSION) :].split(" "):
-        is_wanted = word in kept or word.lower().startswith("exp=")
+        is_explanation = word.lower().startswith("exp=") and word not in replacements
+        is_wanted = word in kept or is_explanation
         term = word if is_wanted else replacements.get(word, "")
         if term and _name_of(term) not in ("all", "ptr"):
             terms.append(term)

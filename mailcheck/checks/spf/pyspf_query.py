@@ -6,46 +6,66 @@ not match", and the work goes on, so that one run names all that can be known
 to be needed. Such a run is provisional; it is repeated with the answers, and
 the last one, which misses nothing, is an ordinary run of pyspf.
 
-Nothing of the library is replaced: each evaluation is an object of its own.
+Records are read by our own grammar, the one that judges a domain: pyspf is given
+what was read, in the order in which it evaluates it, and every error is raised
+here as a value (`Fault`). Nothing of the library is replaced: each evaluation is
+an object of its own.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from ipaddress import IPv6Address, ip_address
-from typing import Any
+from typing import Any, NoReturn
 
 import spf  # type: ignore[import-untyped]
-from dns.rdtypes.ANY.TXT import TXT
 from dns.rdtypes.IN.A import A
 from dns.rdtypes.IN.AAAA import AAAA
 
+from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer
-from mailcheck.checks.dns_records import mx_records, ptr_names
+from mailcheck.checks.dns_records import mx_records, ptr_names, txt_values
 from mailcheck.checks.mail_domains import MAX_LABEL
-from mailcheck.checks.spf.macros import explain_bad_domain_spec, is_macro_string
 from mailcheck.checks.spf.mail_macros import MAX_NAME, cut_to_name, expand_macros
-from mailcheck.checks.spf.verdicts import MAX_MX_HOSTS, MAX_VOIDS
+from mailcheck.checks.spf.parse import VERSION, is_spf_record, parse_spf_record
+from mailcheck.checks.spf.terms import Mechanism, SpfRecord, TermProblem
+from mailcheck.checks.spf.tree import REDIRECT
+from mailcheck.checks.spf.verdicts import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS
 from mailcheck.core.network_addresses import IpAddress
-
-MAX_RECORD = 8192
-"""Characters of a record that are looked at: sixteen times what RFC 7208 3.4 advises."""
-
-MAX_TERMS = 500
-"""Terms of a record: as many addresses as fit into the longest."""
 
 MAX_ADDRESSES = 100
 """Addresses of one host that are compared; real hosts have a handful."""
 
 MAX_PTR_NAMES = 10  # RFC 7208 4.6.4
 
-_MATCHES_NOTHING = b"v=spf1"
+
+class Fault(Enum):
+    """Why a record is permerror for a mail; the value says it, behind the record's domain."""
+
+    SYNTAX = "can't be read"
+    SEVERAL = "stands beside another SPF record; there may be one only"
+    NO_RECORD_BEHIND_IT = "leads to a name that has no SPF record"
+    LOOP = "leads back to itself"
+    LOOKUPS = f"needs more than the {MAX_LOOKUPS} DNS lookups that are allowed"
+    VOIDS = f"leads to more than {MAX_VOIDS} names that do not exist or have no address"
+    MX_HOSTS = f"leads to more than {MAX_MX_HOSTS} mail hosts in one mx term"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFault:
+    """What is wrong with the record of ``domain``; ``problem`` is the term that can't be read."""
+
+    fault: Fault
+    domain: str
+    problem: TermProblem | None = None
 
 
 class MailQuery(spf.query):  # type: ignore[misc]
     """One evaluation of one identity.
 
     After ``check()``: ``record`` is the domain's own record if there is one,
-    ``silent`` what did not answer if that ended it, ``troubled_domain`` the
-    one whose record is at fault, ``is_provisional`` that questions are open.
+    ``silent`` what did not answer if that ended it, ``fault`` what is wrong if
+    it is permerror, ``is_provisional`` that questions are open.
     """
 
     def __init__(
@@ -65,51 +85,80 @@ class MailQuery(spf.query):  # type: ignore[misc]
         self.l, self.o, self.d = local_part, domain, domain
         self.record: str | None = None
         self.silent: tuple[str, str] | None = None
-        self.troubled_domain: str | None = None
+        self.fault: RecordFault | None = None
         self.is_provisional = False
         self._answers = answers
         self._client_ip = client_ip
-
-    def check1(self, spf_text: str, domain: str, recursion: int) -> tuple[str, int, str]:
-        """Evaluate one record; note whose record an error is in."""
-        try:
-            result: tuple[str, int, str] = super().check1(spf_text, domain, recursion)
-        except spf.PermError:
-            self.troubled_domain = self.troubled_domain or domain
-            raise
-        return result
+        self._path: list[str] = []
+        self._depth = 0
+        self._terms: dict[str, Mechanism] = {}
 
     def dns_spf(self, domain: str) -> str | None:
-        """Give the record of a domain, if it has one that can be read in bounded time."""
-        try:
-            text: str | None = super().dns_spf(domain)
-        except spf.PermError:
-            self.troubled_domain = self.troubled_domain or domain
-            raise
-        if text is not None and domain == self.o and self.record is None:
-            self.record = text
-        if text is not None and (len(text) > MAX_RECORD or len(text.split()) > MAX_TERMS):
-            self.troubled_domain = domain
-            raise spf.PermError("Record too long")
-        return text
+        """Give the record of a domain; one that an include or redirect leads to must be there."""
+        records = [text for text in self.dns(domain, "TXT") if is_spf_record(text)]
+        if len(records) > 1:
+            self._fail(Fault.SEVERAL, domain)
+        if records and not self._path:
+            self.record = records[0]
+        if not records and self._path:
+            self._fail(Fault.NO_RECORD_BEHIND_IT, self._path[-1])
+        return records[0] if records else None
 
-    def get_explanation(self, spec: str) -> None:
-        """Fetch no explanation (RFC 7208 6.2): it changes no result, and anybody can write it."""
+    def check1(self, spf_text: str | None, domain: str, recursion: int) -> tuple[str, int, str]:
+        """Evaluate one record: read by our grammar, handed on in pyspf's words."""
+        if spf_text is None:
+            return AuthResult.NONE.value, 250, ""
+        record = parse_spf_record(spf_text)
+        if record.is_broken:
+            self._fail(Fault.SYNTAX, domain, record.problems[0])
+        if domain in self._path:
+            self._fail(Fault.LOOP, domain)
+        if self._path and recursion == self._depth:
+            self.check_lookups()  # pyspf evaluates a redirect as deep as the record it is in
+        if record.redirect:
+            # pyspf counts a redirect before the terms of its record, though it may never
+            # come to it; it is counted above, once it did (RFC 7208 4.6.4).
+            self.lookups -= 1
+        before, self._path, self._depth = (
+            (self._path, self._depth),
+            [*self._path, domain],
+            recursion,
+        )
+        try:
+            result: tuple[str, int, str] = super().check1(self._hand_on(record), domain, recursion)
+        finally:
+            self._path, self._depth = before
+        return result
+
+    def _hand_on(self, record: SpfRecord) -> str:
+        """Write what counts of a record: pyspf finds no fault in it that ours did not."""
+        self._terms.update((mechanism.text, mechanism) for mechanism in record.mechanisms)
+        redirect = [REDIRECT + record.redirect] if record.redirect else []
+        return " ".join([VERSION, *(mechanism.text for mechanism in record.mechanisms), *redirect])
+
+    def validate_mechanism(self, mech: str) -> tuple[str, str, str, int, str]:
+        """Give a term as pyspf evaluates it: its text, name, argument, length and result."""
+        term = self._terms[mech]
+        result: str = spf.RESULTS[term.qualifier.value]
+        if term.network is not None:
+            network = term.network
+            return mech, term.name.value, str(network.network_address), network.prefixlen, result
+        target = self.expand_domain(term.target) if term.target else self.d
+        return mech, term.name.value, target, term.lengths[self._client_ip.version == 6], result
 
     def expand_domain(self, arg: str) -> str:
-        """Expand a domain-spec, or the current domain where a term names none."""
-        if arg == self.d:
-            return arg
-        problem = explain_bad_domain_spec(arg)
-        if problem is not None:
-            raise spf.PermError(f"domain-spec {problem}", arg)
+        """Expand a domain-spec."""
         return cut_to_name(expand_macros(arg, self._value_of))
 
-    def expand(self, s: str, stripdot: bool = True) -> str:
-        """Judge the value of an unknown modifier; it has no meaning."""
-        if not is_macro_string(s):
-            raise spf.PermError("invalid-macro-char", s)
-        return s
+    def check_lookups(self) -> None:
+        """Count a term that asks DNS (RFC 7208 4.6.4)."""
+        self.lookups += 1
+        if self.lookups > MAX_LOOKUPS:
+            self._fail(Fault.LOOKUPS, self.d)
+
+    def _fail(self, fault: Fault, domain: str, problem: TermProblem | None = None) -> NoReturn:
+        self.fault = RecordFault(fault, domain, problem)
+        raise spf.PermError(fault.name)
 
     def _value_of(self, letter: str) -> str:
         value: str = self.getp() if letter == "p" else getattr(self, letter)
@@ -128,13 +177,13 @@ class MailQuery(spf.query):  # type: ignore[misc]
         """Read an answer (RFC 7208 4.4): names that DNS can't hold have no records."""
         name = name.removesuffix(".").lower()
         if not name.isascii():
-            return [(_MATCHES_NOTHING,)] if qtype == "TXT" else []  # RFC 8616 4
+            return [VERSION] if qtype == "TXT" else []  # RFC 8616 4
         if len(name) > MAX_NAME or not all(0 < len(x) <= MAX_LABEL for x in name.split(".")):
             return []
         answer = self._answers.lookup(name.replace("\\", "\\\\"), qtype)
         if answer is None:
             self.is_provisional = True
-            return [(_MATCHES_NOTHING,)] if qtype == "TXT" else []
+            return [VERSION] if qtype == "TXT" else []
         if not answer.status.is_determined:
             self.silent = (name, qtype)
             raise spf.TempError("DNS")
@@ -147,7 +196,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
         """Give the addresses of the mail hosts; one term is void at most once (RFC 7208 4.6.4)."""
         hosts = [exchange for _, exchange in self.dns(domainname, "MX")]
         if len(hosts) > MAX_MX_HOSTS:
-            raise spf.PermError("Too many MX hosts")
+            self._fail(Fault.MX_HOSTS, self.d)
         found = [self.dns(host, self.A, ignore_void=True) for host in hosts if host]
         addresses = [address for host in found for address in host]
         if hosts and not addresses and not self.is_provisional:
@@ -183,7 +232,7 @@ class MailQuery(spf.query):  # type: ignore[misc]
     def _count_void(self) -> None:
         self.void_lookups += 1
         if self.void_lookups > MAX_VOIDS:
-            raise spf.PermError("Void lookup limit exceeded")
+            self._fail(Fault.VOIDS, self.d)
 
 
 def _values(answer: DnsAnswer) -> list[Any]:
@@ -194,6 +243,6 @@ def _values(answer: DnsAnswer) -> list[Any]:
     if rdtype == "PTR":
         return list(ptr_names(answer))
     if rdtype == "TXT":
-        return [record.strings for record in answer.records if isinstance(record, TXT)]
+        return list(txt_values(answer))
     addresses = (r.address for r in answer.records if isinstance(r, A | AAAA))
     return sorted(addresses)[:MAX_ADDRESSES]

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
 
+WHOLE_ADDRESSES = (32, 128)
+"""The lengths of networks that are one address, IPv4 and IPv6."""
+
 
 class Qualifier(Enum):
     """What a match means (RFC 7208 4.6.2)."""
@@ -34,13 +37,17 @@ class MechanismName(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """One mechanism: ``text`` as written, ``target`` the domain-spec (empty: the domain itself)."""
+    """One mechanism: ``text`` as written, ``target`` the domain-spec (empty: the domain itself).
+
+    ``lengths`` are those of the networks of a and mx, for IPv4 and IPv6.
+    """
 
     text: str
     qualifier: Qualifier
     name: MechanismName
     target: str = ""
     network: IPv4Network | IPv6Network | None = None
+    lengths: tuple[int, int] = WHOLE_ADDRESSES
 
     @property
     def has_macros(self) -> bool:

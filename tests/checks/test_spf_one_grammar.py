@@ -1,0 +1,219 @@
+"""One grammar: what the domain check calls broken is permerror for a mail, and nothing else is."""
+
+from ipaddress import ip_address
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dns_answers import Answers, DnsQuestion
+from mailcheck.checks.spf.evaluate import evaluate_spf
+from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.checks.spf.parse import parse_spf_record
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+STRANGER = ip_address("203.0.113.9")  # matches no term below
+HOSTS = {
+    "h.example": {"A": ["192.0.2.1"], "AAAA": ["2001:db8::1"]},
+    "m.example": {"MX": ["10 h.example."]},
+    "crowd.example": {"MX": [f"10 h{number}.example." for number in range(11)]},
+    "r.example": {"TXT": ["v=spf1 ip4:192.0.2.1 ?all"]},
+    "back.example": {"TXT": ["v=spf1 include:d.example -all"]},
+    "two.example": {"TXT": ["v=spf1 -all", "v=spf1 ~all"]},
+    "bad.example": {"TXT": ["v=spf1 exp= -all"]},
+    "deep.example": {"TXT": ["v=spf1 include:r.example a:h.example redirect=r.example"]},
+}
+
+# What stands in terms, as it should and nearly so.
+DOMAINS = st.one_of(
+    st.sampled_from(
+        [
+            *("h.example", "H.Example.", "%{i}.example", "%{l1r-}.%{v}.example", "%{D2}.example"),
+            *("a%%b.example", "a%_b.example", "%{s}", "%-", "a}", "a.b}", "1.2.3.4", "a.1", "x"),
+            *("a..example", ".example", "-a.example", "a.-x", "a.x-", "a.x_y", "ä.example", "_a.b"),
+            *(
+                "%{c}.example",
+                "%{d0}.example",
+                "%{d1x}.example",
+                "%{x}",
+                "%{d",
+                "%",
+                "%%",
+                "%d",
+                "",
+            ),
+        ]
+    ),
+    st.text(st.sampled_from("ab.%{}dsS12r-_/+=:,~!\x7f"), max_size=12),
+)
+NETWORKS = st.one_of(
+    st.sampled_from(
+        [
+            *(
+                "192.0.2.1",
+                "192.0.2.0/24",
+                "192.0.2.1/0",
+                "192.0.2.1/33",
+                "192.0.2.1/08",
+                "192.0.2",
+            ),
+            *("192.0.2.1/", "192.0.2.01", "192.0.2.1//64", "192.0.2.1/255.255.255.0", "192.0.2.1 "),
+            *(
+                "2001:db8::1",
+                "2001:db8::/32",
+                "::/0",
+                "::1/129",
+                "::ffff:192.0.2.1",
+                "fe80::1%eth0",
+            ),
+            *("fe80::1%1/64", "2001:db8::g", ":::", "1:2:3:4:5:6:7::", "::2:3:4:5:6:7:8", ""),
+        ]
+    ),
+    st.text(st.sampled_from("0123456789abf.:/"), max_size=14),
+)
+LENGTHS = st.sampled_from(
+    ["", "", "/24", "//64", "/24//64", "/33", "//129", "/", "//", "/0", "/01"]
+)
+QUALIFIERS = st.sampled_from(["", "+", "-", "~", "?", "*", "--", "="])
+CASES = st.sampled_from([str.lower, str.upper, str.title])
+COLONS = st.sampled_from([":", ":", ":", "", "=", "::"])
+
+
+@st.composite
+def mechanisms(draw: st.DrawFn) -> str:
+    """Write a mechanism."""
+    name = draw(
+        st.sampled_from(["a", "mx", "ptr", "exists", "include", "ip4", "ip6", "all", "ipv4"])
+    )
+    name = draw(CASES)(name)
+    if draw(st.booleans()) and not name.lower().startswith(("ip", "ex", "inc")):
+        return draw(QUALIFIERS) + name + draw(LENGTHS)
+    value = draw(NETWORKS if name.lower().startswith("ip") else DOMAINS)
+    return draw(QUALIFIERS) + name + draw(COLONS) + value + draw(LENGTHS)
+
+
+@st.composite
+def modifiers(draw: st.DrawFn) -> str:
+    """Write a modifier."""
+    names = ["redirect", "exp", "x", "X-9._y", "default", "op", "v", "ip4", "1x", "_", ""]
+    return draw(CASES)(draw(st.sampled_from(names))) + "=" + draw(DOMAINS)
+
+
+TERMS = st.one_of(
+    mechanisms(), modifiers(), st.sampled_from(["", "all:x", "-all.", "moo", "-", "\t"])
+)
+RECORDS = st.lists(TERMS, max_size=6).map(lambda terms: " ".join(["v=spf1", *terms]))
+
+
+def judge(text: str) -> tuple[AuthResult, str]:
+    """Give the result for a mail when only the record itself is known, and its explanation."""
+    zone = MemoryZone({})
+    octets = "".join(f"\\{octet:03d}" for octet in text.encode())
+    cut = [octets[start : start + 800] for start in range(0, len(octets), 800)]
+    zone.publish("d.example", "TXT", " ".join(f'"{piece}"' for piece in cut))
+    answers = Answers()
+    zone.lookup(DnsQuestion("d.example", "TXT")).addCallback(
+        lambda answer: answers.known.update({answer.question: answer})
+    )
+    found = evaluate_spf_of_mail(STRANGER, "h", "joe@d.example", "r", answers).mail_from
+    return found.result, found.explanation
+
+
+@settings(max_examples=1500, deadline=None)
+@given(RECORDS)
+@example("v=spf1 exp= -all")
+@example("v=spf1 x=% -all")
+@example("v=spf1 x=1 x=2 -all")
+@example("v=spf1 Redirect=r.example exp=r.example")
+@example("v=spf1 redirect=h.example redirect=h.example")
+@example("v=spf1 exp=h.example EXP=h.example -all")
+@example("v=spf1 a:a}")
+@example("v=spf1 exists:%% -all")
+@example("v=spf1 -all ip4=%")
+@example("v=spf1 " + "ip4:192.0.2.1 " * 501)
+@example("v=spf1 " + "x" * 8200 + "=y")
+def test_a_record_is_read_once(text: str) -> None:
+    """A record is broken for the domain check exactly when a mail gets permerror for it."""
+    record = parse_spf_record(text)
+    result, explanation = judge(text)
+    assert (result is AuthResult.PERMERROR) == record.is_broken, explanation
+    if record.is_broken:
+        assert record.problems[0].reason in explanation
+
+
+NAMES = ["h.example", "m.example", "crowd.example", "r.example", "back.example", "two.example"]
+NAMES += ["bad.example", "deep.example", "gone.example", "d.example"]
+GOOD_TERMS = st.tuples(
+    st.sampled_from(["a:", "mx:", "exists:", "include:", "-include:", "redirect=", "exp=", "x="]),
+    st.sampled_from(NAMES),
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(st.one_of(GOOD_TERMS, mechanisms(), modifiers()), max_size=7),
+    st.sampled_from(["", "-all", "~all"]),
+)
+@example(["include:d.example"], "-all")
+@example(["redirect=d.example"], "")
+@example(["redirect=gone.example"], "")
+@example(["a:h.example"] * 10 + ["redirect=r.example"], "")
+@example(["a:h.example"] * 9 + ["redirect=r.example"], "")
+@example(["a:gone.example", "a:gone.example", "a:gone.example"], "-all")
+def test_a_tree_is_judged_alike(terms: list[str], end: str) -> None:
+    """Where the domain check sees all of a tree, a mail that matches nothing in it agrees."""
+    zone = MemoryZone(HOSTS)
+    text = " ".join(["v=spf1", *(term for term in terms if not is_for_some(term)), end])
+    zone.publish(
+        "d.example", "TXT", '"' + "".join(f"\\{octet:03d}" for octet in text.encode()) + '"'
+    )
+    domain = settle(zone, lambda answers: evaluate_spf("d.example", answers))
+    mail = settle(
+        zone, lambda answers: evaluate_spf_of_mail(STRANGER, "h", "j@d.example", "r", answers)
+    )
+    assert domain.is_complete
+    is_permerror = mail.mail_from.result is AuthResult.PERMERROR
+    assert domain.is_broken == is_permerror, mail.mail_from.explanation
+
+
+def is_for_some(term: str) -> bool:
+    """Tell whether a term depends on the mail, or is there for everybody."""
+    bare = term.lstrip("+-~?").lower()
+    return "%" in term or bare.startswith(("all", "ptr", "exists:h")) or bare.endswith("/0")
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        # RFC 7208 4.6.2: what stands behind the term that matched is not evaluated.
+        ("v=spf1 ip4:192.0.2.1 include:d.example -all", "pass"),
+        ("v=spf1 include:d.example ip4:192.0.2.1 -all", "permerror"),
+        ("v=spf1 -ip4:192.0.2.1 include:back.example -all", "fail"),
+        ("v=spf1 " + "a:x.example " * 2 + "ip4:192.0.2.1 redirect=d.example", "pass"),
+        # Nine terms and the redirect are ten; the one that matches is the tenth.
+        ("v=spf1 " + "a:h2.example " * 9 + "a:h.example redirect=r.example", "pass"),
+        # RFC 7208 6: an unknown modifier may stand twice; these two may not.
+        ("v=spf1 x=1 ip4:192.0.2.1 x=2 -all", "pass"),
+        ("v=spf1 exp=h.example ip4:192.0.2.1 exp=h.example -all", "permerror"),
+        ("v=spf1 redirect=r.example Redirect=r.example", "permerror"),
+        ("v=spf1 REDIRECT=pass.example", "pass"),
+        # RFC 7208 7.3: a capital letter escapes what stands for the macro, there alone.
+        ("v=spf1 exists:%{S}.u.example -all", "pass"),
+        ("v=spf1 redirect=%{L}.u.example", "pass"),
+    ],
+)
+def test_what_a_receiver_comes_to(text: str, result: str) -> None:
+    """A term counts when it is come to, and modifiers as the standard says."""
+    zone = MemoryZone(HOSTS)
+    zone.publish("h2.example", "A", "192.0.2.2")
+    zone.publish("d.example", "TXT", text)
+    zone.publish("pass.example", "TXT", "v=spf1 ip4:192.0.2.1 -all")
+    zone.publish("a%2bb%40d.example.u.example", "A", "127.0.0.2")
+    zone.publish("a%2bb.u.example", "TXT", "v=spf1 ip4:192.0.2.1 -all")
+    client = ip_address("192.0.2.1")
+    verdict = settle(
+        zone, lambda answers: evaluate_spf_of_mail(client, "h", "a+b@d.example", "r", answers)
+    )
+    assert verdict.mail_from.result.value == result
