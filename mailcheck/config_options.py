@@ -144,6 +144,21 @@ class StorageOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What several daemons on one PostgreSQL share; `docs/cluster.md` says how to run them."""
+
+    redis: str = option(
+        "",
+        "The Redis of all daemons: redis://[[user]:password@]host[:port][/database], rediss:// "
+        "(TLS) or unix:/path. Without it one daemon serves a database.",
+        is_secret=True,
+    )
+    ca_file: str = option(
+        "", "PEM file with the authorities that its certificate is checked against. Empty: public."
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LimitsOptions:
     """What an API key may do; `mailcheck key issue` can give a key limits of its own."""
 
@@ -295,6 +310,7 @@ class Config:
     smtp: SmtpOptions = field(default_factory=SmtpOptions)
     web: WebOptions = field(default_factory=WebOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
+    cluster: ClusterOptions = field(default_factory=ClusterOptions)
     limits: LimitsOptions = field(default_factory=LimitsOptions)
     accounts: AccountsOptions = field(default_factory=AccountsOptions)
     dns: DnsOptions = field(default_factory=DnsOptions)

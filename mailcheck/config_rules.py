@@ -5,6 +5,7 @@ from ipaddress import ip_network
 from itertools import chain
 from urllib.parse import urlsplit
 
+from mailcheck.cluster.redis_address import parse_redis_address
 from mailcheck.config_options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.listen_addresses import parse_listen_address
@@ -26,6 +27,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_networks(config),
         _check_certificate(config),
         _check_database(config),
+        _check_redis(config),
         _check_public_url(config),
         _check_preset_key(config),
         _check_resolvers(config),
@@ -82,6 +84,15 @@ def _check_database(config: Config) -> Iterator[Problem]:
         yield "storage", "url", "is not of the form postgresql://user:password@host/name"
     elif path == ":memory:":
         yield "storage", "url", "is in memory, which the daemon's processes can't share"
+
+
+def _check_redis(config: Config) -> Iterator[Problem]:
+    try:
+        if config.cluster.redis:
+            parse_redis_address(config.cluster.redis)
+    except ValueError as error:
+        # Without the address: it holds a password.
+        yield "cluster", "redis", str(error)
 
 
 def _check_public_url(config: Config) -> Iterator[Problem]:

@@ -1,0 +1,357 @@
+"""One Redis for all daemons: commands that are answered in time, and what others publish.
+
+It is reached by two connections, one for commands and one that listens. A
+server that was killed is noticed at once; one that hangs keeps its connections,
+so the one that listens is asked for a sign of life at every beat.
+
+While Redis is away commands fail at once, and whoever listens is told that
+hints are lost: each second, and once more when it is back.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, DeferredList, fail, succeed
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IAddress, IReactorTime, IStreamClientEndpoint
+from twisted.internet.protocol import Factory
+from twisted.internet.task import LoopingCall, deferLater
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from txredisapi import BaseRedisProtocol, RedisError, SubscriberProtocol
+from txredisapi import ConnectionError as ConnectionLost
+
+from mailcheck.cluster.redis_address import RedisAddress
+
+ANSWER_SECONDS = 1.0
+"""A command takes less than a millisecond; a server that needs longer than this hangs."""
+
+BEAT = 0.5
+"""Seconds between signs of life that are asked for; twice as often as hints may be missing, since
+a wait is to end within two seconds of when it should."""
+
+DOUBTFUL = 2
+"""Beats without a sign of life after which Redis counts as away: hints may be missing."""
+
+DEAD = 4
+"""Beats without a sign of life after which its connections are given up."""
+
+LOOK_BEATS = 2
+"""Beats between looks for what hints would have told."""
+
+PAUSE = 0.5
+"""Seconds between tries to connect."""
+
+COMPLAINTS = 60.0
+"""Seconds between log lines about commands that Redis refuses."""
+
+CONNECT_SECONDS = 2.0
+"""For a connection, and then for the answer to its password."""
+
+
+class RedisAway(Exception):
+    """Redis does not answer, or not to this; says why."""
+
+
+class Redis(Service):
+    """The connections to one Redis, kept as long as the service runs.
+
+    :param endpoint: connects to ``address``, encrypted where that is said there.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, address: RedisAddress, endpoint: IStreamClientEndpoint, clock: IReactorTime
+    ) -> None:
+        self._address = address
+        self._clock = clock
+        self.prefix = f"mailcheck:{address.database}:"
+        self._commands, self._ears = (
+            _Link(kind, self, address, endpoint, clock) for kind in (_Commands, _Ears)
+        )
+        self._beats = LoopingCall(self._beat)
+        self._beats.clock = clock
+        self._silent_beats = 0
+        self._away_beats = 0
+        self._away_since: float | None = 0.0
+        self._is_said = False
+        self._reason = "no connection"
+        self._complained_at = -COMPLAINTS
+        self._heard: dict[str, Callable[[str], None]] = {}
+        self._lost: list[Callable[[], None]] = []
+
+    @property
+    def is_there(self) -> bool:
+        """Tell whether Redis answers."""
+        return self._away_since is None and bool(self.running)
+
+    def startService(self) -> None:
+        """Connect, and stay connected."""
+        super().startService()
+        self._away_since = self._clock.seconds()
+        self._commands.connect()
+        self._ears.connect()
+        self._beats.start(BEAT, now=False)
+
+    def stopService(self) -> Deferred[Any]:
+        """Hang up; fires when that is done."""
+        super().stopService()
+        if self._beats.running:
+            self._beats.stop()
+        return DeferredList([self._commands.stop(), self._ears.stop()])
+
+    def run(self, *command: str | int | bytes) -> Deferred[Any]:
+        """Run a command; fires with its answer as text, numbers and lists of them.
+
+        :raises RedisAway: there is no answer in time, or it is a refusal.
+        """
+        return self._ask(lambda connection: connection.execute_command(*command))
+
+    def run_script(self, script: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+        """Run a Lua script; as `run`."""
+        return self._ask(lambda connection: connection.eval(script, list(keys), list(args)))
+
+    def publish(self, channel: str, text: str) -> None:
+        """Tell all others that listen; what is published while Redis is away is lost."""
+        if self.is_there:
+            published = self.run("PUBLISH", self.prefix + channel, text)
+            published.addErrback(lambda failure: failure.trap(RedisAway))
+
+    def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """Call ``heard`` with all that is published on a channel from now on."""
+        self._heard[self.prefix + channel] = heard
+
+    def when_hints_are_lost(self, look: Callable[[], None]) -> None:
+        """Call ``look`` each second while Redis is away, and once when it is back."""
+        self._lost.append(look)
+
+    def _ask(self, ask: Callable[[Any], Deferred[Any]]) -> Deferred[Any]:
+        connection = self._commands.connection
+        if connection is None or not self.is_there:
+            return fail(RedisAway(self._reason))
+        # Of its own: an answer that nobody waits for any more must still be read.
+        answer: Deferred[Any] = Deferred()
+        ask(connection).addBoth(_answer_to(answer))
+        answer.addTimeout(ANSWER_SECONDS, self._clock)
+        return answer.addErrback(self._explain, connection)
+
+    def _explain(self, failure: Failure, connection: Any) -> Any:
+        if failure.check(DeferredTimeout):
+            self._reason = f"no answer within {ANSWER_SECONDS:g} s"
+            connection.transport.abortConnection()
+            self.note_change()
+            raise RedisAway(self._reason)
+        failure.trap(RedisError)
+        reason = failure.getErrorMessage()
+        if failure.check(ConnectionLost):
+            raise RedisAway(reason)
+        if self._clock.seconds() >= self._complained_at + COMPLAINTS:
+            self._complained_at = self._clock.seconds()
+            self._log.warn("Redis refuses a command: {reason}", reason=reason)
+        raise RedisAway(reason)
+
+    def hear(self, channel: str, text: str) -> None:
+        """Take what the server says on the listening connection."""
+        heard = self._heard.get(channel)
+        if heard is not None:
+            heard(text)
+
+    def note_life(self) -> None:
+        """Take a sign of life of the listening connection."""
+        self._silent_beats = 0
+        self.note_change()
+
+    def note_lost(self, reason: str) -> None:
+        """Learn that a connection could not be used or has ended."""
+        self._reason = reason
+        self.note_change()
+
+    def note_change(self) -> None:
+        """Judge anew whether Redis is there; say so, once, when that has changed."""
+        commands, ears = self._commands.connection, self._ears.connection
+        has_both = commands is not None and ears is not None and self._ears.is_heard
+        is_there = has_both and self._silent_beats < DOUBTFUL
+        if is_there and self._away_since is not None:
+            seconds = self._clock.seconds() - self._away_since
+            self._away_since = None
+            self._log.info(
+                "Redis at {at} is back after {seconds} s" if self._is_said else "Redis is at {at}",
+                at=self._address,
+                seconds=round(seconds, 1),
+            )
+            self._look()
+        elif not is_there and self._away_since is None:
+            self._away_since, self._away_beats = self._clock.seconds(), 0
+            self._say_lost()
+
+    def _say_lost(self) -> None:
+        self._is_said = True
+        if self.running:
+            self._log.warn(
+                "Redis at {at} is away: {reason}. Until it is back this daemon counts limits "
+                "alone, and looks every second into each inbox that is waited for",
+                at=self._address,
+                reason=self._reason,
+            )
+
+    def _beat(self) -> None:
+        if self._ears.connection is not None:
+            self._silent_beats += 1
+            if self._silent_beats >= DOUBTFUL:
+                self._reason = f"no sign of life for {DOUBTFUL * BEAT:g} s"
+            if self._silent_beats > DEAD:
+                self._ears.connection.transport.abortConnection()
+            else:
+                self._ears.connection.execute_command("PING").addErrback(_forget)
+            self.note_change()
+        if self._away_since is None:
+            return
+        self._away_beats += 1
+        if not self._is_said and self._away_beats * BEAT > CONNECT_SECONDS:
+            self._say_lost()
+        if self._away_beats % LOOK_BEATS == 0:
+            self._look()
+
+    def _look(self) -> None:
+        for look in self._lost:
+            look()
+
+
+class _Link(Factory):
+    """Makes one of the connections, again and again; ``connection`` is the one that is usable."""
+
+    noisy = False
+    isLazy = False
+
+    def __init__(
+        self,
+        kind: type[BaseRedisProtocol],
+        redis: Redis,
+        address: RedisAddress,
+        endpoint: IStreamClientEndpoint,
+        clock: IReactorTime,
+    ) -> None:
+        self._kind = kind
+        self.redis = redis
+        self._address = address
+        self._endpoint = endpoint
+        self._clock = clock
+        self._trying: Deferred[Any] = succeed(None)
+        self._login: Deferred[Any] = succeed(None)
+        self._open: Any = None
+        self._is_stopped = False
+        self._when_stopped: Deferred[None] = Deferred()
+        self.connection: Any = None
+        self.is_heard = False
+
+    def connect(self) -> None:
+        """Connect, now and after each loss."""
+        self._trying = self._endpoint.connect(self).addCallbacks(self._log_in, self._try_again)
+
+    def stop(self) -> Deferred[None]:
+        """Hang up; fires when that is done."""
+        self._is_stopped = True
+        self._trying.cancel()
+        if self._open is None:
+            return succeed(None)
+        self._open.transport.abortConnection()
+        return self._when_stopped
+
+    def _log_in(self, connection: Any) -> None:
+        """Wait until a connection has logged in, but not for long: the server may hang."""
+        self._open = connection
+        self._login = connection.whenConnected().addTimeout(CONNECT_SECONDS, self._clock)
+        self._login.addCallbacks(
+            self._note_usable, lambda _: connection.transport.abortConnection()
+        )
+
+    def _try_again(self, reason: Failure) -> "Deferred[Any] | None":
+        self.redis.note_lost(reason.getErrorMessage().rstrip("."))
+        if self._is_stopped:
+            return None
+        return deferLater(self._clock, PAUSE, self.connect).addErrback(_forget)
+
+    def buildProtocol(self, addr: IAddress | None) -> Any:
+        """Make the protocol of a connection."""
+        connection = self._kind(
+            password=self._address.password or None,
+            username=self._address.username or None,
+            dbid=self._address.database or None,
+            convertNumbers=False,
+        )
+        connection.factory = self
+        return connection
+
+    def _note_usable(self, connection: Any) -> None:
+        self.connection, self.is_heard = connection, False
+        connection.begin()
+        self.redis.note_change()
+
+    def note_end(self, connection: Any, reason: Failure) -> None:
+        """Learn that a connection has ended; what it carried was answered with its end."""
+        self._open = self.connection = None
+        self.is_heard = False
+        self._login.cancel()
+        if self._is_stopped:
+            self._when_stopped.callback(None)
+        else:
+            self._trying = succeed(None).addCallback(lambda _: self._try_again(reason))
+
+    def stopTrying(self) -> None:
+        """Learn that a login failed: the next try may find another password there."""
+
+    def connectionError(self, reason: str) -> None:
+        """Learn why a login failed."""
+        self.redis.note_lost(reason)
+
+
+class _Commands(BaseRedisProtocol):
+    """The connection for commands."""
+
+    def begin(self) -> None:
+        """Wait for commands."""
+
+    def connectionLost(self, why: Failure) -> None:
+        """End all commands under way."""
+        self.factory.note_end(self, why)
+        super().connectionLost(why)
+
+
+class _Ears(SubscriberProtocol):
+    """The connection that hears what is published."""
+
+    def begin(self) -> None:
+        """Ask for everything of ours: in one pattern, so that there is one answer to it."""
+        self.execute_command("PSUBSCRIBE", self.factory.redis.prefix + "*").addErrback(_forget)
+
+    def replyReceived(self, reply: Any) -> None:
+        """Take an answer or a message: each is a sign of life."""
+        super().replyReceived(reply)
+        if not isinstance(reply, RedisError):
+            self.factory.is_heard = True
+            self.factory.redis.note_life()
+
+    def messageReceived(self, pattern: str, channel: str, message: str) -> None:
+        """Hand a message on."""
+        self.factory.redis.hear(channel, message)
+
+    def connectionLost(self, why: Failure) -> None:
+        """End the waiting for signs of life."""
+        self.factory.note_end(self, why)
+        super().connectionLost(why)
+
+
+def _answer_to(answer: "Deferred[Any]") -> Callable[[Any], None]:
+    """Give what hands an answer on while somebody waits for it."""
+
+    def hand_on(result: Any) -> None:
+        if not answer.called:
+            answer.callback(result)
+
+    return hand_on
+
+
+def _forget(_: Failure) -> None:
+    """Take a failure that the end of the connection has told already."""
