@@ -11,7 +11,7 @@ from twisted.logger import ILogObserver, LogEvent, LogLevel, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-pytest_plugins = ["tests.house", "tests.databases"]
+pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
 
 # How long an example takes says something about the machine alone.
 settings.register_profile(

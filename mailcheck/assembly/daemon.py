@@ -8,6 +8,7 @@ from typing import Any, TextIO
 from twisted.application.service import MultiService, Service
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.cluster import open_cluster
 from mailcheck.assembly.dashboard import DashboardAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.deployment import (
@@ -33,7 +34,6 @@ from mailcheck.assembly.storage import database_engine, lease_holder
 from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.assembly.workers import daemon_workers as daemon_workers
-from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
 from mailcheck.core.conditions import Conditions
@@ -110,6 +110,7 @@ class Assembly:
         self.now: Now = lambda: instant_of(reactor.seconds())
         self.retention = int(config.inbox.retention_hours * HOUR)
         self.urls = PublicUrls(public_url(config))
+        self.cluster, self._cluster_services = open_cluster(config, reactor)
         self._build_storage()
         self._build_accounts()
         self.scoring = ScoringAssembly(
@@ -134,7 +135,7 @@ class Assembly:
     def _build_accounts(self) -> None:
         config, now, random_bytes = self.config, self.now, self._random_bytes
         self.accounts = KeepAccounts(self._account_store, now, random_bytes)
-        self._meter = RequestMeter(LocalRateCounters(), now)
+        self._meter = RequestMeter(self.cluster.counters, now)
         worker, accounts, meter = self._workers.passwords, self.accounts, self._meter
         self.dashboard = DashboardAssembly(
             config, self.engine, worker, accounts, meter, now, random_bytes
@@ -148,9 +149,10 @@ class Assembly:
     def _build_operations(self) -> None:
         config, store, analyse = self.config, self._mail_store, self.scoring.analyse
         now, random_bytes, reactor = self.now, self._random_bytes, self._reactor
-        self.wake_ups = LocalWakeUps()
+        self.wake_ups = self.cluster.wake_ups("inboxes")
         self.feeds = InboxFeeds(store, now)
         self.wake_ups.listen(self.feeds.hear)
+        self.cluster.when_hints_are_lost(self.feeds.look_everywhere)
         contents = Contents(
             self._content_store,
             self._mail_bytes,
@@ -160,10 +162,12 @@ class Assembly:
         traffic = self._traffic = MailTraffic(reactor)
         self.derivation = Derivation(contents, self._content_store, traffic, reactor)
         loader = MessageLoader(store, contents, now)
-        slots = WaitSlots(config.limits.waits_per_key, reactor)
+        per_key = config.limits.waits_per_key
+        slots = WaitSlots(per_key, self.cluster.places("waits", per_key))
         self.tests = DeliverabilityAssembly(
             config,
             self.engine,
+            self.cluster,
             slots,
             analyse,
             traffic,
@@ -233,7 +237,14 @@ class Assembly:
         api = skins.api(gate, urls)
         pages = OpenPages(self.is_ready)
         dispatcher = Dispatcher(skins.agent_tools(), self._random_bytes, self.urls.public_url)
-        mcp = McpEndpoint(gate, dispatcher, urls, self._reactor, self._random_bytes)
+        mcp = McpEndpoint(
+            gate,
+            dispatcher,
+            urls,
+            self.cluster.wake_ups("cancelled calls"),
+            self._reactor,
+            self._random_bytes,
+        )
         shown = inbox_pages(
             self.config,
             self.inbox,
@@ -286,6 +297,7 @@ class Assembly:
         metrics = self.metrics(mail, submission, site)
         for service in (
             StoreService(self.engine, self._workers.beside_store),
+            *self._cluster_services,
             self.derivation,
             self.checks.self_tests(),
             # Stopped before the self-tests: a round under way ends at once.

@@ -4,8 +4,8 @@ from typing import Any
 
 from twisted.application.service import Service
 
+from mailcheck.assembly.cluster import Cluster
 from mailcheck.assembly.deployment import own_domains, public_url
-from mailcheck.cluster.local import LocalDeliverabilityWakeUps
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import DAY, Instant, instant_of
@@ -39,6 +39,7 @@ class DeliverabilityAssembly:
         self,
         config: Config,
         engine: Engine,
+        cluster: Cluster,
         slots: WaitSlots,
         analyse: Analyse,
         traffic: MailTraffic,
@@ -55,12 +56,20 @@ class DeliverabilityAssembly:
         self.analyse = analyse
         self.store = SqlDeliverabilityStore(engine)
         self.feeds = DeliverabilityFeeds()
-        self.wake_ups = LocalDeliverabilityWakeUps()
+        self.wake_ups = cluster.wake_ups("tests")
         self.wake_ups.listen(self.feeds.hear)
         self.runner = RunTestChecks(
             self.store, lambda mail: self.analyse(mail), self.wake_ups, traffic, holder, reactor
         )
-        look = self.runner.look
+        # Whoever has a place free takes a test that waits: not the one alone that was told.
+        waiting = cluster.wake_ups("waiting tests")
+        waiting.listen(lambda _: self.runner.look())
+        cluster.when_hints_are_lost(self.feeds.look_everywhere)
+        cluster.when_hints_are_lost(self.runner.look)
+
+        def look() -> None:
+            waiting.publish("some")
+
         find = FindTest(self.store, now)
         self.operations = DeliverabilityOperations(
             generate=GenerateTest(self.store, retention, now, random_bytes),

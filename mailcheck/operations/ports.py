@@ -4,6 +4,7 @@ Any method may fail with `StoreUnavailable`; ``now`` hides what has expired.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -22,8 +23,10 @@ from mailcheck.core.messages import (
     Session,
     TagCount,
 )
+from mailcheck.core.rate_limits import Window
 
 Result = TypeVar("Result")
+Subject = TypeVar("Subject")
 
 Now = Callable[[], Instant]
 """``now()`` reads the injected clock."""
@@ -215,22 +218,47 @@ class AccountStore(Protocol):
         """Remember when keys were last used."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """``amount`` requests of a subject, in windows given as (window, index, limit).
+
+    With an ``amount`` of 0 it is a look: nothing is counted.
+    """
+
+    subject: str
+    windows: tuple[tuple[Window, int, int], ...]
+    amount: int = 1
+
+
 class RateCounters(Protocol):
-    """Counts requests in fixed windows, in this process or in a shared store."""
+    """Counts requests in fixed windows, for this daemon or for all of them."""
 
-    def hit(self, subject: str, windows: Sequence[tuple[str, int, int]]) -> Deferred[list[int]]:
-        """Count a request of a subject in windows given as (name, index, limit).
+    def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
+        """Count requests; gives for each hit, and each of its windows, the count with it.
 
-        Gives what each count would be with this request; it is really counted
-        in all of them only where none goes over its limit.
+        A hit is really counted, in all of its windows, only where none goes over
+        its limit: all or none.
         """
 
 
-class WakeUps(Protocol):
-    """Tells all daemons that an inbox has new mail: a hint, never data."""
+class WakeUps(Protocol[Subject]):
+    """Tells all daemons of something that has come or moved: a hint, never data.
 
-    def publish(self, account_id: AccountId) -> None:
-        """Say that mail has come in and is on disk."""
+    A hint may be lost: who waits for it looks again where that may have happened.
+    """
 
-    def listen(self, heard: Callable[[AccountId], None]) -> None:
+    def publish(self, subject: Subject) -> None:
+        """Tell who listens, here at once and elsewhere soon, what to look at."""
+
+    def listen(self, heard: Callable[[Subject], None]) -> None:
         """Call ``heard`` for every hint from now on."""
+
+
+class HeldPlaces(Protocol):
+    """Places that an owner may hold only so many of at a time, in this daemon or in all."""
+
+    def held(self, owner: str) -> AbstractAsyncContextManager[None]:
+        """Have a place while the block runs.
+
+        :raises NoPlace: the owner has all of its places taken.
+        """

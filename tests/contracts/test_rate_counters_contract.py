@@ -1,101 +1,117 @@
 """What every `RateCounters` promises."""
 
-from collections.abc import Callable
+import random
+from collections.abc import AsyncIterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from pytest_twisted import async_yield_fixture, ensureDeferred
 
 from mailcheck.cluster.local import LocalRateCounters
-from mailcheck.operations.ports import RateCounters
-from tests.house import result_of
+from mailcheck.cluster.shared import SharedRateCounters
+from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.operations.ports import Hit, RateCounters
+from tests.servers.redis import RedisServer, connected
 
-IMPLEMENTATIONS: dict[str, Callable[[], RateCounters]] = {"in this process": LocalRateCounters}
-
-
-@pytest.fixture(params=list(IMPLEMENTATIONS))
-def make(request: pytest.FixtureRequest) -> Callable[[], RateCounters]:
-    """Give what makes each implementation."""
-    return IMPLEMENTATIONS[request.param]
+LOCAL, SHARED = "in this process", "on Redis"
 
 
-def hit(
-    counters: RateCounters,
+@async_yield_fixture(params=[LOCAL, SHARED])
+async def counters(
+    request: pytest.FixtureRequest, redis_server: RedisServer
+) -> AsyncIterator[RateCounters]:
+    """Give each implementation, with nothing counted."""
+    if request.param == LOCAL:
+        yield LocalRateCounters()
+        return
+    async with connected(redis_server) as redis:
+        yield SharedRateCounters(redis)
+
+
+def one(
     subject: str = "key",
     minute: int = 0,
     day: int = 0,
     limits: tuple[int, int] = (60, 1000),
-) -> list[int]:
-    """Count a request."""
-    windows = [("minute", minute, limits[0]), ("day", day, limits[1])]
-    counts: list[int] = result_of(counters.hit(subject, windows))
-    return counts
+    amount: int = 1,
+) -> Hit:
+    """Make a request."""
+    windows = ((MINUTE_WINDOW, minute, limits[0]), (DAY_WINDOW, day, limits[1]))
+    return Hit(subject, windows, amount)
 
 
-def test_counters_count(make: Callable[[], RateCounters]) -> None:
+async def hit(counters: RateCounters, *hits: Hit) -> list[list[int]]:
+    """Count requests."""
+    return await counters.hit(*(hits or (one(),)))
+
+
+@ensureDeferred
+async def test_counters_count(counters: RateCounters) -> None:
     """Each request is one more, in every window it is counted in."""
-    counters = make()
-    assert [hit(counters) for _ in range(3)] == [[1, 1], [2, 2], [3, 3]]
+    assert [await hit(counters) for _ in range(3)] == [[[1, 1]], [[2, 2]], [[3, 3]]]
 
 
-def test_counters_of_subjects(make: Callable[[], RateCounters]) -> None:
-    """Subjects do not take from each other."""
-    counters = make()
-    hit(counters, "one")
-    assert hit(counters, "other") == [1, 1]
+@ensureDeferred
+async def test_counters_of_subjects(counters: RateCounters) -> None:
+    """Subjects do not take from each other, also in one call."""
+    assert await hit(counters, one("a"), one("b"), one("a")) == [[1, 1], [1, 1], [2, 2]]
 
 
-def test_counters_begin_anew(make: Callable[[], RateCounters]) -> None:
+@ensureDeferred
+async def test_counters_begin_anew(counters: RateCounters) -> None:
     """A new window begins at nothing while the longer one goes on."""
-    counters = make()
-    hit(counters, minute=7)
-    assert hit(counters, minute=8) == [1, 2]
-    assert hit(counters, minute=8, day=1) == [2, 1]
+    assert await hit(counters, one(minute=7), one(minute=8)) == [[1, 1], [1, 2]]
+    assert await hit(counters, one(minute=8, day=1)) == [[2, 1]]
 
 
-def test_counters_over_a_limit(make: Callable[[], RateCounters]) -> None:
+@ensureDeferred
+async def test_counters_over_a_limit(counters: RateCounters) -> None:
     """A request over the limit of one window is counted in none, and is told what it would be."""
-    counters = make()
-    assert [hit(counters, limits=(2, 9)) for _ in range(4)] == [[1, 1], [2, 2], [3, 3], [3, 3]]
-    assert hit(counters, minute=1, limits=(2, 3)) == [1, 3]
-    assert hit(counters, minute=1, limits=(2, 3)) == [2, 4]
-    assert hit(counters, minute=1, limits=(2, 4)) == [2, 4]
+    over = [await hit(counters, one(limits=(2, 9))) for _ in range(4)]
+    assert over == [[[1, 1]], [[2, 2]], [[3, 3]], [[3, 3]]]
+    assert await hit(counters, one(minute=1, limits=(2, 3))) == [[1, 3]]
+    assert await hit(counters, one(minute=1, limits=(2, 3))) == [[2, 4]]
+    assert await hit(counters, one(minute=1, limits=(2, 4))) == [[2, 4]]
 
 
-def test_counters_of_a_limit_that_was_raised(make: Callable[[], RateCounters]) -> None:
+@ensureDeferred
+async def test_counters_of_a_limit_that_was_raised(counters: RateCounters) -> None:
     """Limits come with each request: a raised one takes effect at once."""
-    counters = make()
-    hit(counters, limits=(1, 9))
-    assert hit(counters, limits=(1, 9)) == [2, 2]
-    assert hit(counters, limits=(2, 9)) == [2, 2]
-    assert hit(counters, limits=(0, 0)) == [3, 3]
+    await hit(counters, one(limits=(1, 9)))
+    assert await hit(counters, one(limits=(1, 9))) == [[2, 2]]
+    assert await hit(counters, one(limits=(2, 9))) == [[2, 2]]
+    assert await hit(counters, one(limits=(0, 0))) == [[3, 3]]
 
 
-def test_counters_of_many_subjects(make: Callable[[], RateCounters]) -> None:
+@ensureDeferred
+async def test_amounts(counters: RateCounters) -> None:
+    """Several at once are counted all or not at all; none is a look, which counts nothing."""
+    assert await hit(counters, one(amount=5, limits=(6, 9))) == [[5, 5]]
+    assert await hit(counters, one(amount=2, limits=(6, 9))) == [[7, 7]]
+    assert await hit(counters, one(amount=0, limits=(6, 9))) == [[5, 5]]
+    assert await hit(counters, one(amount=1, limits=(6, 9))) == [[6, 6]]
+
+
+@ensureDeferred
+async def test_counters_of_many_subjects(counters: RateCounters) -> None:
     """However many subjects there are, none is forgotten within its window."""
-    counters = make()
-    for number in range(12_000):
-        hit(counters, f"subject {number}", minute=number // 4_000)
-    assert hit(counters, "subject 11999", minute=2) == [2, 2]
-    assert hit(counters, "subject 8000", minute=2) == [2, 2]
-    assert hit(counters, "subject 0", minute=3) == [1, 2]
+    for minute in range(3):
+        first = minute * 4_000
+        await hit(counters, *(one(f"subject {n}", minute) for n in range(first, first + 4_000)))
+    assert await hit(counters, one("subject 11999", 2), one("subject 8000", 2)) == [[2, 2], [2, 2]]
+    assert await hit(counters, one("subject 0", 3)) == [[1, 2]]
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.integers(0, 2), st.integers(0, 1)), max_size=40
-    ).map(lambda hits: sorted(hits, key=lambda one: (one[2], one[1])))
-)
-def test_counters_never_grant_more(hits: list[tuple[str, int, int]]) -> None:
+@pytest.mark.parametrize("seed", range(20))
+@ensureDeferred
+async def test_counters_never_grant_more(counters: RateCounters, seed: int) -> None:
     """In no window more requests are granted than its limit, and none is refused below it."""
-    for make in IMPLEMENTATIONS.values():
-        counters = make()
-        granted: dict[tuple[str, str, int], int] = {}
-        for subject, minute, day in hits:
-            minute += 10 * day
-            counts = hit(counters, subject, minute, day, (3, 5))
-            keys = [(subject, "minute", minute), (subject, "day", day)]
-            assert counts == [granted.get(one, 0) + 1 for one in keys]
-            if counts[0] <= 3 and counts[1] <= 5:
-                for one in keys:
-                    granted[one] = granted.get(one, 0) + 1
+    chance = random.Random(seed)
+    granted: dict[tuple[str, str, int], int] = {}
+    for minute in sorted(chance.choices([0, 1, 2, 10, 11, 12], k=40)):
+        subject, day, amount = chance.choice("ab"), minute // 10, chance.randrange(3)
+        ((counted, today),) = await hit(counters, one(subject, minute, day, (3, 5), amount))
+        keys = [(subject, "minute", minute), (subject, "day", day)]
+        assert [counted, today] == [granted.get(key, 0) + amount for key in keys]
+        if counted <= 3 and today <= 5:
+            for key in keys:
+                granted[key] = granted.get(key, 0) + amount

@@ -1,54 +1,77 @@
-"""What every `WakeUps` and every `DeliverabilityWakeUps` promises."""
+"""What every `WakeUps` promises."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 
 import pytest
+from pytest_twisted import async_yield_fixture, ensureDeferred
+from twisted.internet.task import Clock
 
-from mailcheck.cluster.local import LocalDeliverabilityWakeUps, LocalWakeUps
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
-from mailcheck.operations.deliverability.ports import DeliverabilityWakeUps
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.cluster.shared import RedisCluster
 from mailcheck.operations.ports import WakeUps
+from tests.servers.redis import RedisServer, connected, until
 
-IMPLEMENTATIONS: dict[str, Callable[[], WakeUps]] = {"in this process": LocalWakeUps}
-
-OF_TESTS: dict[str, Callable[[], DeliverabilityWakeUps]] = {
-    "in this process": LocalDeliverabilityWakeUps
-}
-
-ANN, BOB = AccountId("ann"), AccountId("bob")
+LOCAL, SHARED = "in this process", "on Redis"
 
 
-@pytest.fixture(params=list(IMPLEMENTATIONS))
-def wake_ups(request: pytest.FixtureRequest) -> WakeUps:
+@async_yield_fixture(params=[LOCAL, SHARED])
+async def wake_ups(
+    request: pytest.FixtureRequest, redis_server: RedisServer
+) -> AsyncIterator[WakeUps[str]]:
     """Give each implementation."""
-    return IMPLEMENTATIONS[request.param]()
+    if request.param == LOCAL:
+        yield LocalCluster(Clock()).wake_ups("inboxes")
+        return
+    async with connected(redis_server) as redis:
+        from twisted.internet import reactor
+
+        yield RedisCluster(redis, reactor).wake_ups("inboxes")
 
 
-def test_everyone_hears(wake_ups: WakeUps) -> None:
-    """Whoever listens hears of every inbox that got mail from then on."""
-    heard: list[tuple[str, AccountId]] = []
-    wake_ups.publish(ANN)
-    wake_ups.listen(lambda account: heard.append(("one", account)))
-    wake_ups.publish(ANN)
-    wake_ups.listen(lambda account: heard.append(("two", account)))
-    wake_ups.publish(BOB)
-    assert heard == [("one", ANN), ("one", BOB), ("two", BOB)]
+def test_everyone_hears(wake_ups: WakeUps[str]) -> None:
+    """Whoever listens here hears at once of all that is published from then on."""
+    heard: list[tuple[str, str]] = []
+    wake_ups.publish("ann")
+    wake_ups.listen(lambda subject: heard.append(("one", subject)))
+    wake_ups.publish("ann")
+    wake_ups.listen(lambda subject: heard.append(("two", subject)))
+    wake_ups.publish("bob")
+    assert heard == [("one", "ann"), ("one", "bob"), ("two", "bob")]
 
 
-def test_nobody_listens(wake_ups: WakeUps) -> None:
+def test_nobody_listens(wake_ups: WakeUps[str]) -> None:
     """A hint that nobody listens to is lost without harm."""
-    wake_ups.publish(ANN)
+    wake_ups.publish("ann")
 
 
-@pytest.mark.parametrize("implementation", list(OF_TESTS))
-def test_everyone_hears_of_tests(implementation: str) -> None:
-    """Whoever listens hears of every test that has moved from then on."""
-    wake_ups = OF_TESTS[implementation]()
-    one, two = DeliverabilityTestId("one"), DeliverabilityTestId("two")
-    heard: list[tuple[str, DeliverabilityTestId]] = []
-    wake_ups.publish(one)
-    wake_ups.listen(lambda test_id: heard.append(("a", test_id)))
-    wake_ups.publish(one)
-    wake_ups.listen(lambda test_id: heard.append(("b", test_id)))
-    wake_ups.publish(two)
-    assert heard == [("a", one), ("a", two), ("b", two)]
+@ensureDeferred
+async def test_other_daemons_hear(redis_server: RedisServer) -> None:
+    """Each other daemon hears each hint once, on its channel; the one that tells it once, too."""
+    from twisted.internet import reactor
+
+    database = 77_001
+    async with (
+        connected(redis_server, database) as here,
+        connected(redis_server, database) as there,
+        connected(redis_server, database + 1) as elsewhere,
+    ):
+        heard: dict[str, list[str]] = {"here": [], "there": [], "elsewhere": [], "tests": []}
+        one = RedisCluster(here, reactor).wake_ups("inboxes")
+        other = RedisCluster(there, reactor)
+        two, tests = other.wake_ups("inboxes"), other.wake_ups("tests")
+        three = RedisCluster(elsewhere, reactor).wake_ups("inboxes")
+        one.listen(heard["here"].append)
+        two.listen(heard["there"].append)
+        three.listen(heard["elsewhere"].append)
+        tests.listen(heard["tests"].append)
+        for subject in ("ann", "bob", "ann"):
+            one.publish(subject)
+        await until(lambda: len(heard["there"]) >= 2)
+        two.publish("end")
+        await until(lambda: "end" in heard["here"])
+        assert heard == {
+            "here": ["ann", "bob", "ann", "end"],
+            "there": ["ann", "bob", "end"],
+            "elsewhere": [],
+            "tests": [],
+        }

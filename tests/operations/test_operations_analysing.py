@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.cluster.local import LocalDeliverabilityWakeUps
+from mailcheck.cluster.local import LocalWakeUps
 from mailcheck.core.deliverability_tests import (
     MAX_ATTEMPTS,
     DeliverabilityResult,
@@ -78,7 +78,7 @@ class Work:
         runner = RunTestChecks(
             self.tests.store,
             analyst,
-            LocalDeliverabilityWakeUps(),
+            LocalWakeUps(),
             MailTraffic(self.house.clock),
             "other",
             self.house.clock,
@@ -427,7 +427,7 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
     runner = RunTestChecks(
         store,
         analyst,
-        LocalDeliverabilityWakeUps(),
+        LocalWakeUps(),
         MailTraffic(idle.house.clock),
         "another",
         idle.house.clock,

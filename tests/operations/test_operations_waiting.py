@@ -10,6 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from mailcheck.assembly.daemon import Workers
+from mailcheck.cluster.local import LocalWakeUps
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import (
@@ -108,6 +109,12 @@ def in_vain(waiting: "Deferred[StoredMessage | TimedOut]") -> TimedOut:
     return outcome
 
 
+def lose_hints(room: WaitingRoom) -> None:
+    """Let nobody hear any hint from now on."""
+    assert isinstance(room.assembly.wake_ups, LocalWakeUps)
+    room.assembly.wake_ups._listeners.clear()
+
+
 def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:
     """Give the failure that a wait must have met by now."""
     with pytest.raises(kind) as caught:
@@ -168,7 +175,7 @@ class TestNothingIsMissed:
     def test_a_lost_hint(self, room: WaitingRoom) -> None:
         """A mail whose hint was lost is found when all inboxes are looked into again."""
         waiting = room.wait()
-        room.assembly.wake_ups._listeners.clear()
+        lose_hints(room)
         room.send(subject="unheard")
         assert not waiting.called
         room.assembly.feeds.look_everywhere()
@@ -177,7 +184,7 @@ class TestNothingIsMissed:
     def test_a_lost_hint_at_the_end(self, room: WaitingRoom) -> None:
         """A wait looks once more at its end: even without any hint it gives what is there."""
         waiting = room.wait(timeout=5)
-        room.assembly.wake_ups._listeners.clear()
+        lose_hints(room)
         room.send(subject="unheard")
         room.clock.advance(5)
         assert found(waiting).summary.header.subject == "unheard"

@@ -3,22 +3,30 @@
     with running_redis() as redis:
         ...  # redis.url; redis.kill(), redis.start(), redis.hang(), redis.go_on()
 
-The test suites of one process share one server (`shared_redis`), each with a
-database of its own.
+Tests that do not stop it share one (`redis_server`), each with a database of its own:
+
+    async with connected(redis_server) as redis:
+        ...
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from twisted.internet.task import deferLater
 
+from mailcheck.assembly.cluster import redis_endpoint
+from mailcheck.cluster.redis import Redis
+from mailcheck.cluster.redis_address import parse_redis_address
 from tests.servers.daemon import HOST, POLL, free_ports
 
 INSTALL_COMMAND = "apt-get install redis-server"
@@ -97,3 +105,38 @@ def running_redis(*options: str) -> Iterator[RedisServer]:
             yield server
         finally:
             server.kill()
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One server for all tests of a process; none may stop it."""
+    with running_redis() as server:
+        yield server
+
+
+_databases = itertools.count(1)
+
+
+@contextlib.asynccontextmanager
+async def connected(server: RedisServer, database: int = 0) -> AsyncIterator[Redis]:
+    """Connect to a database of one's own, or to one that another connection has."""
+    from twisted.internet import reactor
+
+    address = parse_redis_address(f"{server.url}/{database or next(_databases)}")
+    redis = Redis(address, redis_endpoint(address, "", reactor), cast(Any, reactor))
+    redis.startService()
+    try:
+        await until(lambda: redis.is_there)
+        yield redis
+    finally:
+        await redis.stopService()
+
+
+async def until(is_so: Callable[[], bool], seconds: float = DEADLINE) -> None:
+    """Wait until something is so, in the reactor."""
+    from twisted.internet import reactor
+
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        await deferLater(cast(Any, reactor), POLL)

@@ -2,16 +2,12 @@
 
 from dataclasses import dataclass
 
-from twisted.internet.defer import Deferred
-
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import LimitExceeded
 from mailcheck.core.identifiers import KeyId
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
-from mailcheck.operations.ports import Now, RateCounters
-
-_NOTHING = RequestLimits(per_minute=0, per_day=0)
+from mailcheck.operations.ports import Hit, Now, RateCounters
 
 
 def key_subject(key_id: KeyId) -> str:
@@ -46,14 +42,13 @@ class RequestMeter:
 
     async def count(self, subject: str, limits: RequestLimits) -> Usage:
         """Count a request; a refused one is not counted."""
-        minute, day = await self._hit(subject, limits)
+        minute, day = await self._hit(subject, limits, 1)
         return judge_usage(minute, day, limits)
 
     async def look(self, subject: str, limits: RequestLimits) -> Usage:
         """Say what is left without counting anything."""
-        # A hit over its limit is not counted, and every hit is over this one.
-        minute, day = await self._hit(subject, _NOTHING)
-        return judge_usage(minute - 1, day - 1, limits)
+        minute, day = await self._hit(subject, limits, 0)
+        return judge_usage(minute, day, limits)
 
     def refusal(self, usage: Usage, limits: RequestLimits) -> LimitExceeded:
         """Say which limit is exhausted, what it is, and when it is free again."""
@@ -66,12 +61,11 @@ class RequestMeter:
             window.seconds_left(now),
         )
 
-    def _hit(self, subject: str, limits: RequestLimits) -> Deferred[list[int]]:
+    async def _hit(self, subject: str, limits: RequestLimits, amount: int) -> list[int]:
         now = self._now()
-        return self._counters.hit(
-            subject,
-            [
-                (MINUTE_WINDOW.name, MINUTE_WINDOW.index(now), limits.per_minute),
-                (DAY_WINDOW.name, DAY_WINDOW.index(now), limits.per_day),
-            ],
+        windows = (
+            (MINUTE_WINDOW, MINUTE_WINDOW.index(now), limits.per_minute),
+            (DAY_WINDOW, DAY_WINDOW.index(now), limits.per_day),
         )
+        (counts,) = await self._counters.hit(Hit(subject, windows, amount))
+        return counts

@@ -134,13 +134,3 @@ class DeliverabilityStore(Protocol):
 
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
         """Delete at most ``limit`` tests for good, and mails that nothing else needs."""
-
-
-class DeliverabilityWakeUps(Protocol):
-    """Tells all daemons that a test has moved: a hint, never data."""
-
-    def publish(self, test_id: DeliverabilityTestId) -> None:
-        """Say that a test has moved, and that this is on disk."""
-
-    def listen(self, heard: Callable[[DeliverabilityTestId], None]) -> None:
-        """Call ``heard`` for every hint from now on."""

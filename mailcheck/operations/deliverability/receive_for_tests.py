@@ -8,9 +8,10 @@ from twisted.internet.defer import Deferred
 from mailcheck.core.addresses import Mailbox
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State, parse_local_part
 from mailcheck.core.errors import AddressUsed, RecipientUnknown
+from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.messages import Delivery, Recipient
-from mailcheck.operations.deliverability.ports import DeliverabilityStore, DeliverabilityWakeUps
-from mailcheck.operations.ports import Now
+from mailcheck.operations.deliverability.ports import DeliverabilityStore
+from mailcheck.operations.ports import Now, WakeUps
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class ReceiveForTests:
     """
 
     store: DeliverabilityStore
-    wake_ups: DeliverabilityWakeUps
+    wake_ups: WakeUps[DeliverabilityTestId]
     when_waiting: Callable[[], None]
     domains: frozenset[str]
     new_test_at: str

@@ -6,8 +6,8 @@ from mailcheck.core.deliverability_tests import State, is_test_id
 from mailcheck.core.errors import NoMailYet
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
 from mailcheck.operations.deliverability.find_test import not_found
-from mailcheck.operations.deliverability.ports import DeliverabilityStore, DeliverabilityWakeUps
-from mailcheck.operations.ports import Now
+from mailcheck.operations.deliverability.ports import DeliverabilityStore
+from mailcheck.operations.ports import Now, WakeUps
 
 
 class RecheckTest:
@@ -16,7 +16,7 @@ class RecheckTest:
     def __init__(
         self,
         store: DeliverabilityStore,
-        wake_ups: DeliverabilityWakeUps,
+        wake_ups: WakeUps[DeliverabilityTestId],
         when_waiting: Callable[[], None],
         now: Now,
     ) -> None:

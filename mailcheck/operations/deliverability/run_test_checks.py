@@ -20,10 +20,10 @@ from mailcheck.core.instruments import Tally
 from mailcheck.operations.deliverability.ports import (
     Analyse,
     DeliverabilityStore,
-    DeliverabilityWakeUps,
     Lease,
 )
 from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.ports import WakeUps
 
 AT_ONCE = 8
 """Analyses under way at a time: they wait for DNS mostly, but each holds its mail in memory."""
@@ -58,7 +58,7 @@ class RunTestChecks:
         self,
         store: DeliverabilityStore,
         analyse: Analyse,
-        wake_ups: DeliverabilityWakeUps,
+        wake_ups: WakeUps[DeliverabilityTestId],
         traffic: MailTraffic,
         holder: str,
         clock: IReactorTime,

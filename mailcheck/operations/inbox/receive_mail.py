@@ -68,7 +68,7 @@ class ReceiveMail:
         self,
         store: DeliveryStore,
         authenticator: Authenticator,
-        wake_ups: WakeUps,
+        wake_ups: WakeUps[AccountId],
         traffic: MailTraffic,
         when_stored: Callable[[DeliveryId], None],
         tests: ReceiveForTests,

@@ -3,23 +3,21 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from twisted.internet.interfaces import IReactorTime
-
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import TooManyWaits
-from mailcheck.core.identifiers import KeyId
-from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.places import NoPlace
+from mailcheck.operations.ports import HeldPlaces
 
 RETRY_AFTER = 1
 """Seconds: a wait ends any moment."""
 
 
 class WaitSlots:
-    """Counts the parked waits of each key in this daemon."""
+    """Counts the parked waits of each key; ``places`` has ``slots_per_key`` for each."""
 
-    def __init__(self, slots_per_key: int, clock: IReactorTime) -> None:
+    def __init__(self, slots_per_key: int, places: HeldPlaces) -> None:
         self._slots_per_key = slots_per_key
-        self._places: Places[KeyId] = Places(clock, of_one=slots_per_key)
+        self._places = places
 
     @asynccontextmanager
     async def taken_by(self, caller: Caller) -> AsyncIterator[None]:

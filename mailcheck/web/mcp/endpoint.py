@@ -13,6 +13,7 @@ from twisted.web.server import Request as HttpRequest
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.ports import WakeUps
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher
 from mailcheck.web.mcp.eras import (
@@ -56,11 +57,12 @@ class McpEndpoint(Resource):
         gate: Gate,
         dispatcher: Dispatcher,
         urls: RequestUrls,
+        cancellations: WakeUps[str],
         clock: IReactorTime,
         random_bytes: RandomBytes,
     ) -> None:
         super().__init__()
-        self.in_flight = CallsInFlight()
+        self.in_flight = CallsInFlight(cancellations)
         self._gate = gate
         self._dispatcher = dispatcher
         self._urls = urls

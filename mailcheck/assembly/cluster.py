@@ -1,0 +1,73 @@
+"""Chooses what a daemon shares with others: nothing, or what one Redis holds."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from twisted.application.service import IService
+from twisted.internet.endpoints import (
+    HostnameEndpoint,
+    UNIXClientEndpoint,
+    wrapClientTLS,
+)
+from twisted.internet.interfaces import IStreamClientEndpoint
+
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
+from mailcheck.config import ConfigError
+from mailcheck.config_options import Config
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.operations.ports import HeldPlaces, RateCounters, WakeUps
+from mailcheck.probes.trust import NoAuthorities, find_trust_roots
+
+CONNECT_SECONDS = 2.0
+
+
+class Cluster(Protocol):
+    """Makes what daemons share: counters, wake-ups, places."""
+
+    @property
+    def counters(self) -> RateCounters:
+        """Count requests of all daemons."""
+
+    def wake_ups(self, channel: str) -> WakeUps[Any]:
+        """Make the wake-ups of one kind."""
+
+    def places(self, name: str, of_one: int) -> HeldPlaces:
+        """Make places of which each owner may have so many."""
+
+    def when_hints_are_lost(self, look: Callable[[], None]) -> None:
+        """Call ``look`` whenever wake-ups may have been lost."""
+
+
+def open_cluster(config: Config, reactor: Any) -> tuple[Cluster, list[IService]]:
+    """Give what the configuration asks for, and the services that keep it up.
+
+    :raises ConfigError: the authorities that Redis is checked against can't be read.
+    """
+    if not config.cluster.redis:
+        return LocalCluster(reactor), []
+    # Imported here: a daemon that is alone needs none of it.
+    from mailcheck.cluster.redis import Redis
+    from mailcheck.cluster.shared import RENEWAL, RedisCluster
+
+    address = parse_redis_address(config.cluster.redis)
+    redis = Redis(address, redis_endpoint(address, config.cluster.ca_file, reactor), reactor)
+    cluster = RedisCluster(redis, reactor)
+    renewing = PeriodicService("renewing places", RENEWAL, cluster.renew, reactor)
+    return cluster, [redis, renewing]
+
+
+def redis_endpoint(address: RedisAddress, ca_file: str, reactor: Any) -> IStreamClientEndpoint:
+    """Give what connects to Redis; with TLS it must prove its name by a known authority.
+
+    :raises ConfigError: there are no authorities to check it against.
+    """
+    if address.path:
+        return UNIXClientEndpoint(reactor, address.path, timeout=CONNECT_SECONDS)
+    endpoint = HostnameEndpoint(reactor, address.host.encode(), address.port, CONNECT_SECONDS)
+    if not address.is_tls:
+        return endpoint
+    try:
+        return wrapClientTLS(find_trust_roots(ca_file).verify_as(address.host), endpoint)
+    except NoAuthorities as problem:
+        raise ConfigError(f"[cluster] ca_file: {problem}") from None

@@ -1,0 +1,234 @@
+"""Counters, wake-ups and places of all daemons, in one Redis.
+
+While Redis is away each daemon goes on alone: it counts for itself, and looks
+for itself into what others would have told it of.
+"""
+
+import os
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Generic, cast
+
+from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
+
+from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
+from mailcheck.cluster.redis import Redis, RedisAway
+from mailcheck.core.instants import SECOND
+from mailcheck.operations.places import NoPlace, Places
+from mailcheck.operations.ports import Hit, Subject
+
+OWN_NAME_BYTES = 8
+
+COUNTERS_KEPT = 60 * SECOND
+"""Milliseconds for which a counter outlives its window: clocks differ."""
+
+HELD = 90
+"""Seconds after which a place is free that its daemon does not hold any more."""
+
+RENEWAL = 30.0
+"""Seconds between the signs that a daemon gives of the places it holds."""
+
+# For each hit: how many windows, the amount, and for each window its limit and lifetime.
+COUNT = """
+local results, argument, key = {}, 1, 1
+while argument <= #ARGV do
+    local windows, amount = tonumber(ARGV[argument]), tonumber(ARGV[argument + 1])
+    local counts, fits = {}, amount > 0
+    for i = 1, windows do
+        counts[i] = tonumber(redis.call('GET', KEYS[key + i - 1]) or 0) + amount
+        fits = fits and counts[i] <= tonumber(ARGV[argument + 2 * i])
+    end
+    for i = 1, windows do
+        if fits then
+            redis.call('INCRBY', KEYS[key + i - 1], amount)
+            if counts[i] == amount then
+                redis.call('PEXPIRE', KEYS[key + i - 1], ARGV[argument + 2 * i + 1])
+            end
+        end
+        results[#results + 1] = counts[i]
+    end
+    argument, key = argument + 2 + 2 * windows, key + windows
+end
+return results
+"""
+
+# Scores are the seconds of the server at which a place is free again: no daemon's clock counts.
+TAKE_PLACE = """
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
+redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[3])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 1
+"""
+
+KEEP_PLACES = """
+local free_at = tonumber(redis.call('TIME')[1]) + ARGV[1]
+for i = 2, #ARGV do redis.call('ZADD', KEYS[1], free_at, ARGV[i]) end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+return 1
+"""
+
+
+class SharedRateCounters:
+    """Fills the port `RateCounters` for all daemons; one script is all of a call."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._alone = LocalRateCounters()
+
+    def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
+        """Count requests where no window goes over its limit; gives the counts with them."""
+        keys: list[str] = []
+        arguments: list[int] = []
+        for hit in hits:
+            arguments += len(hit.windows), hit.amount
+            for window, index, limit in hit.windows:
+                keys.append(f"{self._redis.prefix}count:{window.name}:{index}:{hit.subject}")
+                arguments += limit, window.length + COUNTERS_KEPT
+        counted = self._redis.run_script(COUNT, keys, arguments)
+
+        def count_alone(failure: Failure) -> Deferred[list[list[int]]]:
+            failure.trap(RedisAway)
+            return self._alone.hit(*hits)
+
+        dealt: Deferred[list[list[int]]] = counted.addCallbacks(
+            lambda counts: _deal_out(counts, hits), count_alone
+        )
+        return dealt
+
+
+def _deal_out(counts: Sequence[int], hits: Sequence[Hit]) -> list[list[int]]:
+    rest = iter(counts)
+    return [[int(next(rest)) for _ in hit.windows] for hit in hits]
+
+
+class SharedWakeUps(Generic[Subject]):
+    """Fills the port `WakeUps` for all daemons; subjects are text.
+
+    Who listens in this daemon is told at once, without Redis. The others are told
+    of all that one turn of the reactor has brought in one message: what a group
+    commit has stored.
+    """
+
+    def __init__(
+        self, redis: Redis, channel: str, soon: Callable[[Callable[[], None]], Any]
+    ) -> None:
+        self._redis = redis
+        self._channel = channel
+        self._soon = soon
+        self._here: LocalWakeUps[Subject] = LocalWakeUps()
+        self._untold: dict[str, None] = {}
+        self._own_name = os.urandom(OWN_NAME_BYTES).hex()
+        redis.listen(channel, self._hear)
+
+    def publish(self, subject: Subject) -> None:
+        """Tell who listens here at once, and all others soon."""
+        self._here.publish(subject)
+        if not self._untold:
+            self._soon(self._tell)
+        self._untold[cast(str, subject)] = None
+
+    def listen(self, heard: Callable[[Subject], None]) -> None:
+        """Call ``heard`` for every hint from now on."""
+        self._here.listen(heard)
+
+    def _tell(self) -> None:
+        subjects, self._untold = self._untold, {}
+        self._redis.publish(self._channel, "\n".join([self._own_name, *subjects]))
+
+    def _hear(self, text: str) -> None:
+        name, *subjects = text.split("\n")
+        if name == self._own_name:
+            return
+        for subject in subjects:
+            self._here.publish(cast(Subject, subject))
+
+
+class SharedPlaces:
+    """Fills the port `HeldPlaces` for all daemons; those of one that died are free soon.
+
+    Each daemon counts its own too: while Redis is away, that is what it goes by.
+    """
+
+    def __init__(self, redis: Redis, name: str, of_one: int, clock: IReactorTime) -> None:
+        self._redis = redis
+        self._name = name
+        self._of_one = of_one
+        self._alone: Places[str] = Places(clock, of_one=of_one)
+        self._held: defaultdict[str, set[str]] = defaultdict(set)
+
+    @asynccontextmanager
+    async def held(self, owner: str) -> AsyncIterator[None]:
+        """Have a place while the block runs.
+
+        :raises NoPlace: the owner has all of its places taken.
+        """
+        async with self._alone.held(owner):
+            place = os.urandom(OWN_NAME_BYTES).hex()
+            if not await self._take(owner, place):
+                raise NoPlace(is_own_share=True)
+            self._held[owner].add(place)
+            try:
+                yield
+            finally:
+                self._let_go(owner, place)
+
+    async def renew(self) -> None:
+        """Say that what is held is held: also to a Redis that has lost all it knew."""
+        for owner, places in list(self._held.items()):
+            try:
+                arguments: list[str | int] = [HELD, *places]
+                await self._redis.run_script(KEEP_PLACES, [self._key(owner)], arguments)
+            except RedisAway:
+                return
+
+    async def _take(self, owner: str, place: str) -> bool:
+        try:
+            arguments = [self._of_one, HELD, place]
+            return bool(await self._redis.run_script(TAKE_PLACE, [self._key(owner)], arguments))
+        except RedisAway:
+            return True
+
+    def _let_go(self, owner: str, place: str) -> None:
+        self._held[owner].discard(place)
+        if not self._held[owner]:
+            del self._held[owner]
+        freed = self._redis.run("ZREM", self._key(owner), place)
+        freed.addErrback(lambda failure: failure.trap(RedisAway))  # it is free when its time ends
+
+    def _key(self, owner: str) -> str:
+        return f"{self._redis.prefix}{self._name}:{owner}"
+
+
+class RedisCluster:
+    """All that daemons share, by one Redis."""
+
+    def __init__(self, redis: Redis, clock: IReactorTime) -> None:
+        self._redis = redis
+        self._clock = clock
+        self._places: list[SharedPlaces] = []
+        self.counters = SharedRateCounters(redis)
+
+    def wake_ups(self, channel: str) -> SharedWakeUps[Any]:
+        """Make the wake-ups of one kind."""
+        return SharedWakeUps(self._redis, channel, partial(self._clock.callLater, 0))
+
+    def places(self, name: str, of_one: int) -> SharedPlaces:
+        """Make places of which each owner may have so many."""
+        made = SharedPlaces(self._redis, name, of_one, self._clock)
+        self._places.append(made)
+        return made
+
+    async def renew(self) -> None:
+        """Say that what is held is held; to be done again every `RENEWAL` seconds."""
+        for places in self._places:
+            await places.renew()
+
+    def when_hints_are_lost(self, look: Callable[[], None]) -> None:
+        """Call ``look`` each second while Redis is away, and once when it is back."""
+        self._redis.when_hints_are_lost(look)

@@ -1,0 +1,77 @@
+"""What every `HeldPlaces` promises."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from pytest_twisted import async_yield_fixture, ensureDeferred
+from twisted.internet.task import Clock
+
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.cluster.shared import HELD, RedisCluster
+from mailcheck.operations.places import NoPlace
+from mailcheck.operations.ports import HeldPlaces
+from tests.servers.redis import RedisServer, connected
+
+LOCAL, SHARED = "in this process", "on Redis"
+
+
+@async_yield_fixture(params=[LOCAL, SHARED])
+async def places(
+    request: pytest.FixtureRequest, redis_server: RedisServer
+) -> AsyncIterator[HeldPlaces]:
+    """Give each implementation: two places for each."""
+    if request.param == LOCAL:
+        yield LocalCluster(Clock()).places("waits", 2)
+        return
+    async with connected(redis_server) as redis:
+        yield RedisCluster(redis, Clock()).places("waits", 2)
+
+
+@ensureDeferred
+async def test_each_owner_has_so_many(places: HeldPlaces) -> None:
+    """One more than allowed is refused, to that owner alone; what is given back is free."""
+    async with places.held("ann"):
+        async with places.held("ann"), places.held("bob"):
+            with pytest.raises(NoPlace):
+                async with places.held("ann"):
+                    raise AssertionError("a third place")
+        async with places.held("ann"):
+            pass
+
+
+@ensureDeferred
+async def test_a_failure_gives_back(places: HeldPlaces) -> None:
+    """What ends with a failure holds no place any more."""
+    for _ in range(4):
+        with pytest.raises(ZeroDivisionError):
+            async with places.held("ann"):
+                raise ZeroDivisionError
+
+
+@ensureDeferred
+async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
+    """Daemons share places; those of one that died are free when their time has passed."""
+    database = 77_011
+    async with (
+        connected(redis_server, database) as here,
+        connected(redis_server, database) as there,
+    ):
+        one = RedisCluster(here, Clock())
+        mine, others = one.places("waits", 1), RedisCluster(there, Clock()).places("waits", 1)
+        async with mine.held("ann"):
+            with pytest.raises(NoPlace):
+                async with others.held("ann"):
+                    raise AssertionError("the place is held elsewhere")
+            key = f"{here.prefix}waits:ann"
+            assert await here.run("TTL", key) > HELD - 5
+            ((held, free_at),) = [await here.run("ZRANGE", key, 0, -1, "WITHSCORES")]
+            now = int((await here.run("TIME"))[0])
+            assert HELD - 5 <= float(free_at) - now <= HELD
+            await here.run("ZADD", key, now - 1, held)  # as if nobody had renewed it
+            await one.renew()
+            with pytest.raises(NoPlace):
+                async with others.held("ann"):
+                    raise AssertionError("it was renewed")
+            await here.run("ZADD", key, now - 1, held)
+            async with others.held("ann"):
+                pass
