@@ -147,7 +147,7 @@ class Assembly:
         )
 
     def _build_operations(self) -> None:
-        config, store, analyse = self.config, self._mail_store, self.scoring.analyse
+        config, store = self.config, self._mail_store
         now, random_bytes, reactor = self.now, self._random_bytes, self._reactor
         self.wake_ups = self.cluster.wake_ups("inboxes")
         self.feeds = InboxFeeds(store, now)
@@ -162,19 +162,7 @@ class Assembly:
         traffic = self._traffic = MailTraffic(reactor)
         self.derivation = Derivation(contents, self._content_store, traffic, reactor)
         loader = MessageLoader(store, contents, now)
-        per_key = config.limits.waits_per_key
-        slots = WaitSlots(per_key, self.cluster.places("waits", per_key))
-        self.tests = DeliverabilityAssembly(
-            config,
-            self.engine,
-            self.cluster,
-            slots,
-            analyse,
-            traffic,
-            lease_holder(config, random_bytes),
-            reactor,
-            random_bytes,
-        )
+        slots = self._build_tests()
         self.inbox = InboxOperations(
             read=ReadInbox(store, contents, loader, self._mail_bytes, now),
             wait=WaitForMessage(store, self.feeds, loader, slots, self._reactor),
@@ -188,6 +176,22 @@ class Assembly:
                 self._reactor,
             ),
         )
+
+    def _build_tests(self) -> WaitSlots:
+        config, per_key = self.config, self.config.limits.waits_per_key
+        slots = WaitSlots(per_key, self.cluster.places("waits", per_key))
+        self.tests = DeliverabilityAssembly(
+            config,
+            self.engine,
+            self.cluster,
+            slots,
+            self.scoring.analyse,
+            self._traffic,
+            lease_holder(config, self._random_bytes),
+            self._reactor,
+            self._random_bytes,
+        )
+        return slots
 
     def _build_receiver(self) -> None:
         self.pace = Pace()
@@ -237,14 +241,8 @@ class Assembly:
         api = skins.api(gate, urls)
         pages = OpenPages(self.is_ready)
         dispatcher = Dispatcher(skins.agent_tools(), self._random_bytes, self.urls.public_url)
-        mcp = McpEndpoint(
-            gate,
-            dispatcher,
-            urls,
-            self.cluster.wake_ups("cancelled calls"),
-            self._reactor,
-            self._random_bytes,
-        )
+        cancelled = self.cluster.wake_ups("cancelled calls")
+        mcp = McpEndpoint(gate, dispatcher, urls, cancelled, self._reactor, self._random_bytes)
         shown = inbox_pages(
             self.config,
             self.inbox,

@@ -1,5 +1,6 @@
 """Builds deliverability tests: their operations, analyses, and the mail to their addresses."""
 
+from collections.abc import Callable
 from typing import Any
 
 from twisted.application.service import Service
@@ -61,15 +62,8 @@ class DeliverabilityAssembly:
         self.runner = RunTestChecks(
             self.store, lambda mail: self.analyse(mail), self.wake_ups, traffic, holder, reactor
         )
-        # Whoever has a place free takes a test that waits: not the one alone that was told.
-        waiting = cluster.wake_ups("waiting tests")
-        waiting.listen(lambda _: self.runner.look())
+        look = _tell_all_to_look(cluster, self.runner)
         cluster.when_hints_are_lost(self.feeds.look_everywhere)
-        cluster.when_hints_are_lost(self.runner.look)
-
-        def look() -> None:
-            waiting.publish("some")
-
         find = FindTest(self.store, now)
         self.operations = DeliverabilityOperations(
             generate=GenerateTest(self.store, retention, now, random_bytes),
@@ -92,3 +86,11 @@ class DeliverabilityAssembly:
             PeriodicService("renewing leases", RENEWAL, self.runner.renew, self._reactor),
             PeriodicService("retention of tests", INTERVAL, retention.sweep, self._reactor),
         ]
+
+
+def _tell_all_to_look(cluster: Cluster, runner: RunTestChecks) -> Callable[[], None]:
+    """Give what says that a test waits: whoever has a place free takes it, in any daemon."""
+    waiting = cluster.wake_ups("waiting tests")
+    waiting.listen(lambda _: runner.look())
+    cluster.when_hints_are_lost(runner.look)
+    return lambda: waiting.publish("some")

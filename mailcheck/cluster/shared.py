@@ -189,7 +189,7 @@ class SharedPlaces:
 
     async def _take(self, owner: str, place: str) -> bool:
         try:
-            arguments = [self._of_one, HELD, place]
+            arguments: list[str | int] = [self._of_one, HELD, place]
             return bool(await self._redis.run_script(TAKE_PLACE, [self._key(owner)], arguments))
         except RedisAway:
             return True
