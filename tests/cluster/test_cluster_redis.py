@@ -1,5 +1,7 @@
 """The connection to Redis: who may come in how, and what a server that fails costs."""
 
+from typing import Any
+
 import pytest
 from pytest_twisted import ensureDeferred
 from twisted.logger import LogEvent, globalLogPublisher
@@ -99,7 +101,8 @@ async def test_redis_fails_and_comes_back() -> None:
             looks: list[int] = []
             cluster.when_hints_are_lost(lambda: looks.append(1))
             places = cluster.places("waits", 1)
-            globalLogPublisher.addObserver(note)
+            observer: Any = note
+            globalLogPublisher.addObserver(observer)
             try:
                 assert await cluster.counters.hit(hit) == [[1]]
                 for fail, mend in ((server.kill, server.start), (server.hang, server.go_on)):
@@ -116,7 +119,7 @@ async def test_redis_fails_and_comes_back() -> None:
                     await until(lambda: redis.is_there)
                     assert len(lines) == 2, lines
             finally:
-                globalLogPublisher.removeObserver(note)
+                globalLogPublisher.removeObserver(observer)
 
 
 @ensureDeferred
