@@ -169,6 +169,7 @@ class Assembly:
             delete=DeleteMessages(store, now),
             share=ShareMessage(store, loader, now, random_bytes),
             authenticate=AuthenticateMessage(
+                self.scoring.known,
                 self._content_store,
                 lambda: self.checks.resolvers.plain,
                 self._workers.analysis,

@@ -46,7 +46,7 @@ def inbox_pages(
             *MessagePages(
                 inbox.read, inbox.authenticate, show, inbox.share, inbox.delete, renderer
             ).pages(),
-            *SharePages(inbox.share, show, renderer).pages(),
+            *SharePages(inbox.share, inbox.authenticate, show, renderer).pages(),
         ]
 
     return make

@@ -5,19 +5,19 @@ from typing import Any
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.content_filter import FilterAssembly, assemble_filter
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config_options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import is_local_client
+from mailcheck.operations.deliverability.authenticate_mail import KnownResults
 from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.deliverability.score_mail import (
     ScoreMail,
     ScoringSettings,
-    ScoringSources,
 )
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.operations.ports import Worker
 from mailcheck.wire.deliverability.report import store_report
 
@@ -41,6 +41,7 @@ class ScoringAssembly:
         self._reactor = reactor
         self._worker = worker
         self._checks = checks
+        self.known = KnownResults()
         self.filter: FilterAssembly = assemble_filter(config, reactor, worker)
         self.content_filter: ContentFilter = self.filter.content_filter
 
@@ -50,12 +51,11 @@ class ScoringAssembly:
         """Score a mail; ``records`` are proposed ones."""
         checks = self._checks()
         scoring = ScoreMail(
-            ScoringSources(
-                checks.resolvers.plain,
-                BlocklistsOfMail(checks.catalogue, checks.lists),
-                self.content_filter,
-                self._worker,
-            ),
+            checks.resolvers.plain,
+            BlocklistsOfMail(checks.catalogue, checks.lists),
+            self.content_filter,
+            self._worker,
+            self.known,
             self._settings,
             self._reactor,
         )

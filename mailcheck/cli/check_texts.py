@@ -56,8 +56,7 @@ def describe_blocklists(check: BlocklistCheck, painter: Painter) -> list[str]:
     lines = [painter.paint(check.query, BOLD)]
     if check.addresses:
         lines.append(f"  addresses of its mail hosts: {', '.join(check.addresses)}")
-    for row in check.rows:
-        listing = row.listing
+    for listing in check.listings:
         colour = {ListingStatus.LISTED: RED, ListingStatus.CLEAN: GREEN}.get(listing.status, BLUE)
         status = painter.paint(f"{listing.status.value:<11}", colour)
         lines.append(f"  {status} {listing.blocklist.name:<28} {listing.blocklist.zone}")

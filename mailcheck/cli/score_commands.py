@@ -14,6 +14,7 @@ from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.checks.deliverability.content_filter import FilterProblem
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import (
@@ -27,7 +28,6 @@ from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_rec
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability.report import render_report
 from mailcheck.workers.direct import DirectWorker
 

@@ -133,7 +133,7 @@ class ReceivedMail:
 
     ``transcript`` is the SMTP conversation up to the end of the message, a line
     of the client (``C: ...``) or of ours (``S: ...``) each; empty where it was
-    not kept.
+    not kept. ``delivery_id`` is there when it is one that is stored.
     """
 
     session: Session
@@ -141,6 +141,7 @@ class ReceivedMail:
     received_at: Instant
     raw_message: bytes
     transcript: tuple[str, ...] = ()
+    delivery_id: DeliveryId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mailcheck.core.deliverability_tests import (
     State,
     StoredReport,
 )
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.deliverability.ports import ListedTestPage
 from mailcheck.storage.deliverability_rows import (
@@ -74,18 +74,19 @@ def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> Receiv
     """Read the mail of a test; nothing when there is none."""
     row = transaction.row(
         "SELECT delivery.envelope_sender, deliverability_test.received_at, "
-        f"delivery.raw_message, deliverability_test.transcript, {SESSION_COLUMNS} "
+        f"delivery.raw_message, deliverability_test.transcript, delivery.id, {SESSION_COLUMNS} "
         "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
         "WHERE deliverability_test.id = ?",
         (test_id,),
     )
     if row is None:
         return None
-    envelope_sender, received_at, raw_message, transcript, *session = row
+    envelope_sender, received_at, raw_message, transcript, delivery_id, *session = row
     return ReceivedMail(
         session=session_of(tuple(session)),
         envelope_sender=envelope_sender,
         received_at=Instant(received_at),
         raw_message=bytes(raw_message),
         transcript=tuple(json.loads(transcript)),
+        delivery_id=DeliveryId(delivery_id),
     )

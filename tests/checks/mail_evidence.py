@@ -6,6 +6,7 @@ from typing import Any
 
 from mailcheck.checks.arc.verdicts import ArcOfMail
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.origin import judge_origin
@@ -124,15 +125,19 @@ def filtered(points: float) -> FilterVerdict:
 
 def perfect(**changes: Any) -> MailEvidence:
     """Give the evidence of a mail nobody finds fault with, but for the changes."""
+    origin = judge_origin(str(ADDRESS), "mx.example.com", allow_private=False)
+    authentication = Authentication(
+        origin,
+        changes.pop("spf", None) or spf(),
+        changes.pop("dkim", None) or dkim(signature()),
+        changes.pop("dmarc", None) or dmarc(),
+    )
     evidence = MailEvidence(
-        origin=judge_origin(str(ADDRESS), "mx.example.com", allow_private=False),
-        spf=spf(),
+        authentication=authentication,
         spf_record=None,
         reverse_dns=reverse_dns(),
         helo=helo(),
-        dkim=dkim(signature()),
         arc=ArcOfMail(AuthResult.NONE, 0, (), ""),
-        dmarc=dmarc(),
         listings=tuple(Listing(one, ListingStatus.CLEAN) for one in LISTS),
         content_filter=filtered(-0.1),
         quality=(),

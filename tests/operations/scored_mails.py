@@ -9,18 +9,18 @@ from typing import Any
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import ChecksAssembly, Resolvers
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session, TlsFacts
+from mailcheck.operations.deliverability.authenticate_mail import KnownResults
 from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
 from mailcheck.operations.deliverability.score_mail import (
     ScoreMail,
     ScoringSettings,
-    ScoringSources,
 )
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone
@@ -98,14 +98,15 @@ def scorer(
     resolvers = Resolvers(zone, zone, zone)
     config = config_in_memory()
     checks = ChecksAssembly(config, clock, counted_bytes(), resolvers, KnownHosts())
-    sources = ScoringSources(
+    return ScoreMail(
         zone,
         BlocklistsOfMail(checks.catalogue, checks.lists),
         content_filter or ScriptedFilter(),
         worker or DirectWorker(),
+        KnownResults(),
+        ScoringSettings("mailcheck.example", allow_private, lambda _: offers_tls),
+        clock,
     )
-    settings = ScoringSettings("mailcheck.example", allow_private, lambda _: offers_tls)
-    return ScoreMail(sources, settings, clock)
 
 
 def score(

@@ -54,7 +54,7 @@ class Bench:
         address = parse_ip_address("8.8.4.4")
         assert address is not None
         [row] = run(self.asker.ask([self.list], [target_address(address)]))
-        return row.listing.status, row.listing.unknown_reason
+        return row.status, row.unknown_reason
 
 
 class SlowZone:
@@ -187,7 +187,7 @@ class TestTheFirstTest:
         bench.clock.advance(1)
         assert tested.called
         [row] = result_of(asked)
-        assert row.listing.unknown_reason is UnknownReason.SICK
+        assert row.unknown_reason is UnknownReason.SICK
         assert bench.clock.getDelayedCalls() == []
 
     def test_checks_wait_a_moment_only(self) -> None:
@@ -195,7 +195,7 @@ class TestTheFirstTest:
         bench, slow, tested, asked = self.bench()
         bench.clock.advance(FIRST_TEST_PATIENCE)
         [row] = result_of(asked)
-        assert row.listing.status is ListingStatus.LISTED
+        assert row.status is ListingStatus.LISTED
         slow.answer()
         bench.clock.advance(1)
         assert tested.called

@@ -19,12 +19,15 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import MessageSummary, StoredMessage
+from mailcheck.operations.deliverability.authenticate_mail import (
+    BRIEFLY,
+    RECENT,
+    KnownResults,
+)
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.inbox.authenticate_message import (
     AT_ONCE,
-    BRIEFLY,
     OF_ACCOUNT,
-    RECENT,
     WAITING,
     AuthenticateMessage,
 )
@@ -64,6 +67,7 @@ class Desk:
         self.worker = FaultyWorker()
         self.mails = Mails()
         self.operation = AuthenticateMessage(
+            KnownResults(),
             self.mails,  # type: ignore[arg-type]
             lambda: self.zone,
             self.worker,
@@ -138,22 +142,22 @@ def test_a_forged_mail() -> None:
     assert words(found) == ("fail", ["fail"], "fail")
 
 
-def test_nothing_is_asked_of_an_unsigned_mail_from_a_private_address() -> None:
-    """Its results are none and say why: no question, no read, no work."""
+def test_an_unsigned_mail_from_a_private_address_is_not_known() -> None:
+    """SPF and DMARC are temperror and SPF says why: no record of SPF is asked for."""
     desk = Desk()
     for client_ip in ("127.0.0.1", "10.0.0.5", "::1", "nonsense"):
         found = desk.of(desk.message(MAIL, hash(client_ip), client_ip=client_ip))
-        assert words(found) == ("none", [], "none")
+        assert words(found) == ("temperror", [], "temperror")
         assert client_ip in found.spf.mail_from.explanation
-        assert client_ip in found.dmarc.explanation
-    assert (desk.zone.asked, desk.mails.reads, desk.worker.calls) == ([], 0, 0)
+    assert ("sender.example", "TXT") not in desk.zone.asked_pairs
+    assert desk.worker.calls == 0
 
 
 def test_a_signature_is_verified_wherever_it_comes_from() -> None:
     """A signed mail from a private address has DKIM and DMARC; SPF is not asked."""
     desk = Desk()
     found = desk.of(desk.message(client_ip="10.0.0.5"))
-    assert words(found) == ("none", ["pass"], "pass")
+    assert words(found) == ("temperror", ["pass"], "pass")
     assert ("sender.example", "TXT") not in desk.zone.asked_pairs
 
 
@@ -161,7 +165,7 @@ def test_a_bad_signature_from_a_private_address_says_nothing_about_dmarc() -> No
     """SPF might have vouched for it: DMARC could not be determined, which is never a fail."""
     desk = Desk()
     found = desk.of(desk.message(SIGNED.replace(b"Monday", b"Sunday"), client_ip="10.0.0.5"))
-    assert words(found) == ("none", ["fail"], "temperror")
+    assert words(found) == ("temperror", ["fail"], "temperror")
 
 
 def test_it_is_asked_once() -> None:

@@ -224,14 +224,14 @@ def test_a_private_address_without_a_signature() -> None:
     """Then DMARC is open, since SPF might have passed; what can be judged is charged."""
     report = score(mail=mail(signer=None, client_ip="10.0.0.5"))
     assert faults(report) == [("dkim.unsigned", 10)]
-    assert report.evidence.dmarc.result is AuthResult.TEMPERROR
+    assert report.evidence.authentication.dmarc.result is AuthResult.TEMPERROR
 
 
 def test_private_addresses_can_be_judged() -> None:
     """With allow_private a private address is one like others: for test networks."""
     zone = zone_with({**spf("v=spf1 ip4:10.0.0.5 -all")})
     report = score(zone, received(client_ip="10.0.0.5"), allow_private=True)
-    assert report.evidence.spf.mail_from.result is AuthResult.PASS
+    assert report.evidence.authentication.spf.mail_from.result is AuthResult.PASS
     assert report.notes == ()
 
 
@@ -239,7 +239,7 @@ def test_addresses_for_documentation_are_judged() -> None:
     """People try a tool with the addresses that examples have."""
     zone = zone_with({**spf("v=spf1 ip4:192.0.2.0/24 -all")})
     report = score(zone, received(client_ip="192.0.2.7"))
-    assert report.evidence.spf.mail_from.result is AuthResult.PASS
+    assert report.evidence.authentication.spf.mail_from.result is AuthResult.PASS
     assert report.notes == ()
 
 
@@ -265,7 +265,7 @@ def test_encryption_that_was_offered(
 def test_the_null_reverse_path() -> None:
     """A bounce is judged by its HELO name."""
     report = score(mail=received(envelope_sender=""))
-    assert report.evidence.spf.mail_from.domain == HELO
+    assert report.evidence.authentication.spf.mail_from.domain == HELO
     assert report.score.tenths == 100
 
 

@@ -9,10 +9,10 @@ import pytest
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.report import Area, CheckStatus
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -150,7 +150,7 @@ def test_the_proposed_spf_record_works(texts: tuple[str, ...]) -> None:
     (fault,) = [one.finding for one in report.score.deductions if one.area is Area.SPF]
     assert fault.record is not None
     mended = score(zone, records=[fault.record])
-    assert mended.evidence.spf.mail_from.result is AuthResult.PASS
+    assert mended.evidence.authentication.spf.mail_from.result is AuthResult.PASS
     assert faults(mended) == []
 
 

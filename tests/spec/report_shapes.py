@@ -267,11 +267,13 @@ REPORT = record(
 )
 
 # DECISIONS.md section 4: results as information, without points
+_WORDS: dict[str, Schema] = {"result": RESULT, "detail": WORD, "determined": BOOLEAN}
+
 AUTHENTICATION = record(
     {
-        "spf": record({"result": RESULT, "detail": WORD, **SPF_FIELDS}, SPF_MORE),
+        "spf": record({**_WORDS, **SPF_FIELDS}, SPF_MORE),
         "dkim": array(SIGNATURE),
-        "dmarc": record({"result": RESULT, "detail": WORD, **DMARC_FIELDS}, DMARC_MORE),
+        "dmarc": record({**_WORDS, **DMARC_FIELDS}, DMARC_MORE),
     }
 )
 

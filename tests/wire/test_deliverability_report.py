@@ -14,8 +14,8 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterVerdict,
     unavailable,
 )
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability.report import render_report, store_report
 from mailcheck.wire.deliverability.schemas import REPORT_FIELDS
 from mailcheck.wire.schemas import record

@@ -1,7 +1,7 @@
-"""SPF, DKIM and DMARC of one mail together, and what they are where nothing is asked or known."""
+"""SPF, DKIM and DMARC of one mail together, and what they are where nothing could be found out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 
 from mailcheck.checks.auth_results import AuthResult
@@ -10,41 +10,59 @@ from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, Sig
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
 
-TOO_SLOW = "It could not be determined in time; read the message again in a moment."
+TOO_SLOW = "It could not be determined in time; ask again in a moment."
 
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """What a receiver would note about a mail (RFC 8601); ``client_ip`` as the session had it."""
+    """What a receiver would note about a mail (RFC 8601), whoever asks for it.
 
-    client_ip: str
+    What was not judged or could not be found out is ``temperror``, never
+    ``none`` or ``fail``.
+    """
+
+    origin: Origin
     spf: SpfOfMail
     dkim: DkimOfMail
     dmarc: DmarcOfMail
 
-
-def authenticate_nothing(origin: Origin) -> Authentication:
-    """Give the results for an unsigned mail from an address that no record can know: none."""
-    why = f"{_came_from(origin)}, and is not signed: there is nothing that DMARC could judge."
-    dmarc = _dmarc_without_verdict(AuthResult.NONE, why)
-    return Authentication(origin.client_ip, spf_of_private(origin), DkimOfMail(()), dmarc)
-
-
-def authenticate_in_vain(origin: Origin, spf: SpfOfMail, signatures: int) -> Authentication:
-    """Give the results for a mail that could not be read in time, with so many signatures."""
-    headers = [_unread_signature(index) for index in range(signatures)]
-    dmarc = _dmarc_without_verdict(AuthResult.TEMPERROR, TOO_SLOW)
-    return Authentication(origin.client_ip, spf, dkim_in_vain(headers), dmarc)
+    def completed_by(self, earlier: "Authentication") -> "Authentication":
+        """Keep what was determined earlier and is not now: never the other way round."""
+        is_spf_lost = _is_lost(self.spf.mail_from.result, earlier.spf.mail_from.result)
+        is_dmarc_lost = _is_lost(self.dmarc.result, earlier.dmarc.result)
+        return replace(
+            self,
+            spf=earlier.spf if is_spf_lost else self.spf,
+            dkim=_complete_signatures(self.dkim, earlier.dkim),
+            dmarc=earlier.dmarc if is_dmarc_lost else self.dmarc,
+        )
 
 
-def spf_of_private(origin: Origin) -> SpfOfMail:
-    """Give SPF for an address that no record can know: none, since nothing was asked."""
-    return _spf(origin, AuthResult.NONE, f"{_came_from(origin)}: no SPF record can know it.")
+def authenticate_in_vain(
+    origin: Origin, sender_domain: str, headers: Sequence[SignatureHeader]
+) -> Authentication:
+    """Give the results for a mail that there was no time for."""
+    spf = spf_without_verdict(origin, sender_domain)
+    return Authentication(origin, spf, dkim_in_vain(headers), dmarc_in_vain())
 
 
-def spf_in_vain(origin: Origin) -> SpfOfMail:
-    """Give SPF where it could not be judged in time."""
-    return _spf(origin, AuthResult.TEMPERROR, TOO_SLOW)
+def spf_without_verdict(origin: Origin, sender_domain: str) -> SpfOfMail:
+    """Give SPF where it was not judged: by an address that no record can know, or for no time."""
+    why = TOO_SLOW
+    if origin.judged_address is None:
+        why = (
+            f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address"
+            " that receivers never see."
+        )
+
+    def identity(which: SpfIdentity, domain: str) -> SpfOfIdentity:
+        return SpfOfIdentity(which, domain, AuthResult.TEMPERROR, None, "", why)
+
+    return SpfOfMail(
+        client_ip=origin.address or IPv4Address(0),
+        mail_from=identity(SpfIdentity.MAIL_FROM, sender_domain or origin.helo_name),
+        helo=identity(SpfIdentity.HELO, origin.helo_name),
+    )
 
 
 def dkim_in_vain(headers: Sequence[SignatureHeader]) -> DkimOfMail:
@@ -54,46 +72,32 @@ def dkim_in_vain(headers: Sequence[SignatureHeader]) -> DkimOfMail:
     )
 
 
-def _spf(origin: Origin, result: AuthResult, why: str) -> SpfOfMail:
-    def identity(which: SpfIdentity) -> SpfOfIdentity:
-        return SpfOfIdentity(which, "", result, None, "", why)
-
-    return SpfOfMail(
-        client_ip=origin.address or IPv4Address(0),
-        mail_from=identity(SpfIdentity.MAIL_FROM),
-        helo=identity(SpfIdentity.HELO),
-    )
-
-
-def _came_from(origin: Origin) -> str:
-    where = origin.client_ip or "nowhere"
-    return f"The mail came from {where}, an address that is {origin.problem}"
-
-
-def _dmarc_without_verdict(result: AuthResult, why: str) -> DmarcOfMail:
+def dmarc_in_vain() -> DmarcOfMail:
+    """Give DMARC for a mail whose author could not be read in time."""
     return DmarcOfMail(
         author_domain=None,
-        result=result,
+        result=AuthResult.TEMPERROR,
         verdict=None,
         policy=None,
         organizational_domain=None,
         is_spf_aligned=None,
         is_dkim_aligned=None,
         aligned_signatures=(),
-        explanation=why,
+        explanation=TOO_SLOW,
     )
 
 
-def _unread_signature(index: int) -> SignatureHeader:
-    return SignatureHeader(
-        index=index,
-        signing_domain="",
-        selector="",
-        agent_id="",
-        algorithm="",
-        signed_fields=(),
-        canonicalization="",
-        body_length=None,
-        signed_at=None,
-        expires_at=None,
+def _is_lost(result: AuthResult, earlier: AuthResult) -> bool:
+    return earlier.is_determined and not result.is_determined
+
+
+def _complete_signatures(dkim: DkimOfMail, earlier: DkimOfMail) -> DkimOfMail:
+    if len(dkim.signatures) != len(earlier.signatures):
+        return dkim  # one of them could not be read: as many are seen in a header as are counted
+    return replace(
+        dkim,
+        signatures=tuple(
+            then if _is_lost(now.result, then.result) else now
+            for now, then in zip(dkim.signatures, earlier.signatures, strict=True)
+        ),
     )

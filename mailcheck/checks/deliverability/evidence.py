@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 
 from mailcheck.checks.arc.verdicts import ArcOfMail
+from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.content_filter import FilterOutcome
-from mailcheck.checks.deliverability.origin import Origin
 from mailcheck.checks.deliverability.report import ChargedFinding
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.checks.helo import HeloVerdict
 from mailcheck.checks.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
 from mailcheck.checks.spf.verdicts import SpfVerdict
 
 
@@ -24,14 +21,11 @@ class MailEvidence:
     making of the mail costs, within its cap.
     """
 
-    origin: Origin
-    spf: SpfOfMail
+    authentication: Authentication
     spf_record: SpfVerdict | None
     reverse_dns: ReverseDnsVerdict | None
     helo: HeloVerdict | None
-    dkim: DkimOfMail
     arc: ArcOfMail
-    dmarc: DmarcOfMail
     listings: tuple[Listing, ...]
     content_filter: FilterOutcome
     quality: tuple[ChargedFinding, ...]

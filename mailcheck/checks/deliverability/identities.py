@@ -10,10 +10,14 @@ from mailcheck.checks.mail_quality import read_header as header
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """The domains of all authors (RFC 5322 3.6.2) in A-labels, and the signatures, unverified."""
+    """The domains of all authors (RFC 5322 3.6.2) in A-labels, and the signatures, unverified.
+
+    Without ``is_read`` nothing is known but how many signatures there are.
+    """
 
     author_domains: tuple[str, ...]
     signatures: tuple[SignatureHeader, ...]
+    is_read: bool = True
 
 
 def read_identities(head: bytes) -> Identities:
@@ -22,6 +26,15 @@ def read_identities(head: bytes) -> Identities:
     domains = [one.domain for one in header.read_authors(fields) if one.domain]
     signatures, _ = read_signatures(head)
     return Identities(tuple(dict.fromkeys(domains)), signatures)
+
+
+def unread_identities(signatures: int) -> Identities:
+    """Stand in for those of a header that could not be read in time."""
+
+    def unread(index: int) -> SignatureHeader:
+        return SignatureHeader(index, "", "", "", "", (), "", None, None, None)
+
+    return Identities((), tuple(map(unread, range(signatures))), is_read=False)
 
 
 def header_of(raw_message: bytes) -> bytes:

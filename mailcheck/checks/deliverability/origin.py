@@ -1,10 +1,7 @@
 """Where a mail came from, and whether anything can be said about that address."""
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address
 
-from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
 from mailcheck.core.network_addresses import (
     DOCUMENTATION,
     IpAddress,
@@ -47,20 +44,3 @@ def judge_origin(client_ip: str, helo_name: str, *, allow_private: bool) -> Orig
     reason = why_not_public(address)
     is_usable = allow_private or reason in (None, DOCUMENTATION)
     return Origin(client_ip, helo_name, address, "" if is_usable else str(reason))
-
-
-def spf_of_unjudged(origin: Origin, sender_domain: str) -> SpfOfMail:
-    """Make the result for an address that no SPF record can know: undetermined."""
-    why = (
-        f"The mail came from {origin.client_ip or 'nowhere'} ({origin.problem}), an address that"
-        " receivers never see."
-    )
-
-    def identity(which: SpfIdentity, domain: str) -> SpfOfIdentity:
-        return SpfOfIdentity(which, domain, AuthResult.TEMPERROR, None, "", why)
-
-    return SpfOfMail(
-        client_ip=origin.address or IPv4Address(0),
-        mail_from=identity(SpfIdentity.MAIL_FROM, sender_domain or origin.helo_name),
-        helo=identity(SpfIdentity.HELO, origin.helo_name),
-    )

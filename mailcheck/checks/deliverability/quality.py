@@ -89,12 +89,13 @@ def judge_receivers(
     facts: MailFacts, evidence: MailEvidence, handover: Handover, author_mx: MxVerdict | None
 ) -> tuple[Checklist, ...]:
     """Go through the rules of Google, Yahoo and Microsoft."""
-    dkim, dmarc = evidence.dkim, evidence.dmarc
+    found = evidence.authentication
+    dkim, dmarc = found.dkim, found.dmarc
     known = start_evidence(facts, signed_fields(dkim))
     return judge_by_receivers(
         replace(
             known,
-            spf_passes=_claim(evidence.spf.mail_from.result),
+            spf_passes=_claim(found.spf.mail_from.result),
             dkim_passes=bool(dkim.passing) if dkim.is_determined else None,
             any_aligned=_any_aligned(dmarc),
             has_dmarc_record=_has_record(dmarc),

@@ -1,19 +1,15 @@
 """What is done with a mail's bytes: runs in a process of its own, on values that can be pickled."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mailcheck.checks.arc.reading import read_chain
-from mailcheck.checks.arc.verdicts import ArcChain, ArcOfMail
-from mailcheck.checks.arc.verify import verify_chain
+from mailcheck.checks.arc.verdicts import ArcChain
 from mailcheck.checks.content.header_fields import split_header
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, KeyOfSignature, SignatureHeader
+from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.signature_headers import read_signatures
-from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.mail_quality.facts import MailFacts
 from mailcheck.checks.mail_quality.reading import read_mail
-from mailcheck.core.instants import Instant
 
 MAX_CLAIMS = 20
 """Authentication-Results fields that are looked at."""
@@ -30,33 +26,21 @@ class MailReading:
     """
 
     facts: MailFacts
-    signatures: tuple[SignatureHeader, ...]
+    identities: Identities
     chain: ArcChain
     claimed_by: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KeysOfMail:
-    """The keys of a mail's signatures, one each, and those of its ARC sets by name."""
-
-    of_signatures: tuple[KeyOfSignature, ...]
-    of_chain: Mapping[str, KeyOfSignature]
-
-
 def read_mail_for_score(raw_message: bytes) -> MailReading:
     """Read a mail of any bytes, before anything is asked about it."""
+    facts = read_mail(raw_message)
     signatures, _ = read_signatures(raw_message)
     return MailReading(
-        read_mail(raw_message), signatures, read_chain(raw_message), _read_claims(raw_message)
+        facts=facts,
+        identities=Identities(facts.author_domains, signatures),
+        chain=read_chain(raw_message),
+        claimed_by=_read_claims(raw_message),
     )
-
-
-def verify_mail(
-    raw_message: bytes, reading: MailReading, keys: KeysOfMail, received_at: Instant
-) -> tuple[DkimOfMail, ArcOfMail]:
-    """Verify all signatures, with the keys that were found."""
-    dkim = verify_signatures(raw_message, reading.signatures, keys.of_signatures, received_at)
-    return dkim, verify_chain(raw_message, reading.chain, keys.of_chain, received_at)
 
 
 def _read_claims(raw_message: bytes) -> tuple[str, ...]:

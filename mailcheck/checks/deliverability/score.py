@@ -19,6 +19,10 @@ from mailcheck.checks.deliverability.charging import remark, total
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.report import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.mail_quality.facts import MailFacts
+from mailcheck.checks.mail_quality.receiver_rules import Checklist
+from mailcheck.core.deliverability_tests import ReceivedMail
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,28 @@ class MailScore:
         return tuple(check for check in self.checks if not check.is_determined)
 
 
+@dataclass(frozen=True, slots=True)
+class DeliverabilityReport:
+    """A score, and everything it was made from.
+
+    ``notes`` are sentences that stand at the top. With ``records`` it is a
+    pre-flight: what the mail would get if these were published.
+    """
+
+    mail: ReceivedMail
+    facts: MailFacts
+    evidence: MailEvidence
+    score: MailScore
+    checklists: tuple[Checklist, ...]
+    notes: tuple[str, ...]
+    records: tuple[RecordToPublish, ...] = ()
+
+    @property
+    def is_preflight(self) -> bool:
+        """Tell whether some of the DNS was proposed only."""
+        return bool(self.records)
+
+
 def score_mail(evidence: MailEvidence) -> MailScore:
     """Score a mail."""
     charged = tuple(_charge(evidence))
@@ -49,11 +75,12 @@ def score_mail(evidence: MailEvidence) -> MailScore:
 
 
 def _charge(evidence: MailEvidence) -> Iterator[ChargedFinding]:
-    yield from charge_spf(evidence.spf, evidence.spf_record)
+    found = evidence.authentication
+    yield from charge_spf(found.spf, evidence.spf_record)
     yield from charge_host(evidence.reverse_dns, evidence.helo)
-    yield from charge_dkim(evidence.dkim, evidence.dmarc)
-    yield from charge_dmarc(evidence.dmarc, evidence.spf, evidence.dkim)
-    yield from charge_authentication(evidence.spf, evidence.dkim)
+    yield from charge_dkim(found.dkim, found.dmarc)
+    yield from charge_dmarc(found.dmarc, found.spf, found.dkim)
+    yield from charge_authentication(found.spf, found.dkim)
     yield from charge_blocklists(evidence.listings)
     yield from charge_content_filter(evidence.content_filter)
     yield from evidence.quality
@@ -63,12 +90,13 @@ def _charge(evidence: MailEvidence) -> Iterator[ChargedFinding]:
 def _summarize(
     evidence: MailEvidence, charged: tuple[ChargedFinding, ...]
 ) -> Iterator[CheckSummary]:
-    spf, dmarc = evidence.spf, evidence.dmarc
+    found = evidence.authentication
+    spf, dkim, dmarc = found.spf, found.dkim, found.dmarc
     rows, outcome = evidence.listings, evidence.content_filter
     word = spf.mail_from.result.value
     yield summarize(Area.SPF, word, say.describe_spf(spf, charged), charged)
-    word = say.result_of_dkim(evidence.dkim, dmarc.author_domain)
-    detail = say.describe_dkim(evidence.dkim, dmarc.author_domain)
+    word = say.result_of_dkim(dkim, dmarc.author_domain)
+    detail = say.describe_dkim(dkim, dmarc.author_domain)
     yield summarize(Area.DKIM, word, detail, charged)
     yield summarize(Area.DMARC, dmarc.result.value, dmarc.explanation, charged)
     listed = say.result_of_blocklists(charged)

@@ -45,7 +45,7 @@ class Listing:
     ``codes`` are the answers, ``matched`` the targets that are listed,
     ``weight`` that of the worst code, ``meaning`` what the list calls it and
     ``reason`` its own text. ``is_shared`` tells that only shared addresses
-    are listed.
+    are listed. ``seconds`` is what its slowest answer took.
     """
 
     blocklist: Blocklist
@@ -58,6 +58,7 @@ class Listing:
     is_policy: bool = False
     is_shared: bool = False
     unknown_reason: UnknownReason | None = None
+    seconds: float = 0.0
 
     @property
     def is_listed(self) -> bool:

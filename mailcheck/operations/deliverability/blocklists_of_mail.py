@@ -12,7 +12,7 @@ from mailcheck.checks.dnsbl.listings import (
 from mailcheck.checks.dnsbl.targets import target_address, target_domain
 from mailcheck.checks.mail_quality.known_hosts import owner_of
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.domains.ask_blocklists import AskBlocklists, TimedListing
+from mailcheck.operations.domains.ask_blocklists import AskBlocklists
 
 MAX_NAMES = 10
 """Domains of one mail that lists are asked about: each costs twelve questions."""
@@ -32,13 +32,13 @@ class BlocklistsOfMail:
             one for one in catalogue.domain_profile if one.knows(TargetKind.DOMAIN)
         )
 
-    async def ask_about_address(self, address: IpAddress | None) -> tuple[TimedListing, ...]:
+    async def ask_about_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
         """Ask about the sending address; nothing is an address that no list can know."""
         if address is None:
-            return tuple(TimedListing(_unasked(one), 0.0) for one in self._address_lists)
+            return tuple(_unasked(one) for one in self._address_lists)
         return tuple(await self._lists.ask(self._address_lists, [target_address(address)]))
 
-    async def ask_about_names(self, names: Iterable[str]) -> tuple[TimedListing, ...]:
+    async def ask_about_names(self, names: Iterable[str]) -> tuple[Listing, ...]:
         """Ask about domains, the most important first; those beyond the limit are left out."""
         targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
         return tuple(await self._lists.ask(self._name_lists, targets))

@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import Overloaded, TooManyPreflights
 from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.proposed_records import check_records
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.operations.places import NoPlace, Places
 
 Score = Callable[[ReceivedMail, Sequence[RecordToPublish]], Awaitable[DeliverabilityReport]]

@@ -2,45 +2,64 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from twisted.internet.defer import succeed
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.checks.arc.verdicts import ArcOfMail
+from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.deliverability.authentication import Authentication
+from mailcheck.checks.deliverability.content_filter import FilterOutcome
 from mailcheck.checks.deliverability.evidence import MailEvidence
-from mailcheck.checks.deliverability.origin import Origin, judge_origin
+from mailcheck.checks.deliverability.origin import judge_origin
 from mailcheck.checks.deliverability.quality import (
     Handover,
     judge_quality,
     judge_receivers,
     was_starttls_offered,
 )
-from mailcheck.checks.deliverability.score import MailScore, score_mail
+from mailcheck.checks.deliverability.reading import MailReading, read_mail_for_score
+from mailcheck.checks.deliverability.score import DeliverabilityReport, MailScore, score_mail
+from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
+from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.helo import HeloVerdict, evaluate_helo
+from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
+from mailcheck.checks.mail_quality.facts import MailFacts
+from mailcheck.checks.mx.evaluate import evaluate_mx
+from mailcheck.checks.mx.verdicts import MxVerdict
+from mailcheck.checks.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
+from mailcheck.checks.spf.evaluate import evaluate_spf
+from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.verdicts import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session
-from mailcheck.operations.ask import QuestionBudget
-from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
+from mailcheck.operations.ask import DEADLINE, MAX_ROUNDS, QuestionBudget
+from mailcheck.operations.deliverability.authenticate_mail import KnownResults, MailInquiry
+from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail, names_to_ask
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.deliverability.overriding_resolver import OverridingResolver
-from mailcheck.operations.deliverability.score_mail_content import (
-    ContentOfMail,
-    judge_content_of_mail,
-)
-from mailcheck.operations.deliverability.score_mail_host import judge_host_of_mail
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
-from mailcheck.operations.deliverability.score_mail_run import ScoringRun
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.ports import Worker
 
+PATIENCE = 100.0
+"""Seconds for work on a mail's bytes, behind that on others': less than an analysis may take, so
+that one whose signatures had no turn still has a report."""
 
-@dataclass(frozen=True, slots=True)
-class ScoringSources:
-    """Whom the analysis asks; ``worker`` is where mails are read and signatures verified."""
+RECIPIENT = "test"
+"""The local part in our trace fields; the same for all, so that the same mail gets the same."""
 
-    resolver: Resolver
-    blocklists: BlocklistsOfMail
-    content_filter: ContentFilter
-    worker: Worker
+_BY_YOUR_SERVER = (
+    "send the test through the server that sends your real mail: it is that server which signs the"
+    " mail, and whose address receivers judge"
+)
+
+_SETTLED = (AuthResult.PASS, AuthResult.TEMPERROR)
+"""Results for which there is nothing to mend in the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +75,28 @@ class ScoringSettings:
     offers_tls: Callable[[Session], bool]
 
 
-_BY_YOUR_SERVER = (
-    "send the test through the server that sends your real mail: it is that server which signs the"
-    " mail, and whose address receivers judge"
-)
-
-
 class ScoreMail:
-    """Scores mails: for the daemon and for the command line alike."""
+    """Scores mails: for the daemon and for the command line alike.
+
+    :param worker: where mails are read and signatures verified.
+    :param known: what is known of deliveries, by whoever asked before.
+    """
 
     def __init__(
-        self, sources: ScoringSources, settings: ScoringSettings, clock: IReactorTime
+        self,
+        resolver: Resolver,
+        blocklists: BlocklistsOfMail,
+        content_filter: ContentFilter,
+        worker: Worker,
+        known: KnownResults,
+        settings: ScoringSettings,
+        clock: IReactorTime,
     ) -> None:
-        self._sources = sources
+        self._resolver = resolver
+        self._blocklists = blocklists
+        self._content_filter = content_filter
+        self._worker = worker
+        self._known = known
         self._settings = settings
         self._clock = clock
 
@@ -77,58 +105,106 @@ class ScoreMail:
     ) -> DeliverabilityReport:
         """Judge a mail. What could not be determined stands in the report; a crash is ours.
 
-        Incoming Authentication-Results are never believed.
-
         :param records: proposed ones, which for this run take the place of those in DNS.
         """
-        run = self._begin(mail, records)
-        host, content = await run_all(judge_host_of_mail(run), judge_content_of_mail(run))
-        dmarc = await content.judge_dmarc(run, host.spf)
+        inquiry = self._inquire(mail, records)
+        host, content = await run_all(self._judge_host(inquiry), self._judge_content(inquiry))
+        reverse_dns, helo, outcome, of_address = host
+        reading, authentication, arc, author_mx, of_names = content
+        if not records:
+            authentication = self._settle(inquiry, authentication)
         handover = self._handover(mail)
-        rows = (*host.listings, *content.listings)
         evidence = MailEvidence(
-            origin=run.origin,
-            spf=host.spf,
-            spf_record=host.spf_record,
-            reverse_dns=host.reverse_dns,
-            helo=host.helo,
-            dkim=content.dkim,
-            arc=content.arc,
-            dmarc=dmarc,
-            listings=tuple(row.listing for row in rows),
-            content_filter=host.filter_outcome,
-            quality=judge_quality(content.reading.facts, handover, content.dkim),
+            authentication=authentication,
+            spf_record=await _look_at_record(inquiry, authentication.spf),
+            reverse_dns=reverse_dns,
+            helo=helo,
+            arc=arc,
+            listings=(*of_address, *of_names),
+            content_filter=outcome,
+            quality=judge_quality(reading.facts, handover, authentication.dkim),
         )
         score = score_mail(evidence)
-        facts = content.reading.facts
         return DeliverabilityReport(
             mail=mail,
-            facts=facts,
+            facts=reading.facts,
             evidence=evidence,
             score=score,
-            listings=rows,
-            checklists=judge_receivers(facts, evidence, handover, content.author_mx),
-            notes=tuple(self._notes(run.origin, content, score)),
+            checklists=judge_receivers(reading.facts, evidence, handover, author_mx),
+            notes=tuple(self._notes(inquiry, reading, score)),
             records=tuple(records),
         )
 
-    def _begin(self, mail: ReceivedMail, records: Sequence[RecordToPublish]) -> ScoringRun:
-        sources, settings = self._sources, self._settings
-        session = mail.session
-        return ScoringRun(
-            mail=mail,
-            origin=judge_origin(
-                session.client_ip, session.helo_name, allow_private=settings.allow_private
-            ),
-            host_name=settings.host_name,
-            allow_private=settings.allow_private,
-            resolver=OverridingResolver(sources.resolver, records) if records else sources.resolver,
-            blocklists=sources.blocklists,
-            content_filter=sources.content_filter,
-            worker=sources.worker,
-            clock=self._clock,
-            budget=QuestionBudget.starting_now(self._clock),
+    def _inquire(self, mail: ReceivedMail, records: Sequence[RecordToPublish]) -> MailInquiry:
+        session, settings, now = mail.session, self._settings, self._clock.seconds()
+        allow_private = settings.allow_private
+        return MailInquiry(
+            mail,
+            judge_origin(session.client_ip, session.helo_name, allow_private=allow_private),
+            settings.host_name,
+            OverridingResolver(self._resolver, records) if records else self._resolver,
+            self._worker,
+            self._clock,
+            QuestionBudget(now + DEADLINE, rounds_left=2 * MAX_ROUNDS),
+            now + PATIENCE,
         )
+
+    async def _judge_host(
+        self, inquiry: MailInquiry
+    ) -> tuple[ReverseDnsVerdict | None, HeloVerdict | None, FilterOutcome, Sequence[Listing]]:
+        """Judge names and listings of the host, and have the content filter judge the mail."""
+        (reverse_dns, outcome), helo, listings = await run_all(
+            self._judge_name_and_content(inquiry),
+            _judge_helo(inquiry),
+            self._blocklists.ask_about_address(inquiry.origin.judged_address),
+        )
+        return reverse_dns, helo, outcome, listings
+
+    async def _judge_name_and_content(
+        self, inquiry: MailInquiry
+    ) -> tuple[ReverseDnsVerdict | None, FilterOutcome]:
+        """Find the host's name, and pass the mail on with it, as a receiver would."""
+        found, address = None, inquiry.origin.judged_address
+        if address is not None:
+            # To be proposed as the name of the address, where it can be one.
+            host_name = read_mail_domain(inquiry.origin.helo_name) or ""
+            host_name = "" if is_local_name(host_name) else host_name
+            found = await inquiry.ask(partial(evaluate_reverse_dns, address, host_name=host_name))
+        names = found.validated_names if found is not None else ()
+        filtered = with_trace_fields(inquiry.mail.raw_message, _trace_facts(inquiry, names))
+        return found, await self._content_filter.judge(filtered)
+
+    async def _judge_content(
+        self, inquiry: MailInquiry
+    ) -> tuple[MailReading, Authentication, ArcOfMail, MxVerdict | None, Sequence[Listing]]:
+        """Read the mail, then verify, walk and ask lists at the same time."""
+        mail = inquiry.mail
+        reading = await self._worker.run(partial(read_mail_for_score, mail.raw_message))
+        facts = reading.facts
+        names = names_to_ask(facts.author_domains, inquiry.sender_domain, facts.link_hosts)
+        authentication, arc, author_mx, listings = await run_all(
+            inquiry.authenticate(succeed(reading.identities)),
+            _verify_chain(inquiry, reading),
+            self._ask_about_author(inquiry, facts),
+            self._blocklists.ask_about_names(names),
+        )
+        return reading, authentication, arc, author_mx, listings
+
+    async def _ask_about_author(self, inquiry: MailInquiry, facts: MailFacts) -> MxVerdict | None:
+        """Find where answers to the mail go; nothing when it has no single author."""
+        if len(facts.author_domains) != 1:
+            return None
+        (author,) = facts.author_domains
+        allow_private = self._settings.allow_private
+        return await inquiry.ask(partial(evaluate_mx, author, allow_private=allow_private))
+
+    def _settle(self, inquiry: MailInquiry, found: Authentication) -> Authentication:
+        """Give what holds for the delivery now, and let those who show its message know."""
+        delivery_id = inquiry.mail.delivery_id
+        if delivery_id is None:
+            return found
+        now = instant_of(self._clock.seconds())
+        return self._known.take(delivery_id, found, now, is_settled=inquiry.is_settled)
 
     def _handover(self, mail: ReceivedMail) -> Handover:
         offered = was_starttls_offered(mail.transcript)
@@ -136,14 +212,58 @@ class ScoreMail:
             mail, self._settings.offers_tls(mail.session) if offered is None else offered
         )
 
-    def _notes(self, origin: Origin, content: ContentOfMail, score: MailScore) -> list[str]:
-        notes = [origin.opening, _BY_YOUR_SERVER] if origin.opening else []
+    def _notes(self, inquiry: MailInquiry, reading: MailReading, score: MailScore) -> list[str]:
+        opening = inquiry.origin.opening
+        notes = [opening, _BY_YOUR_SERVER] if opening else []
         if score.undetermined:
             names = ", ".join(check.area.value for check in score.undetermined)
             notes.append(f"could not be determined, and nothing was deducted for it: {names}")
-        if self._settings.host_name.lower() in content.reading.claimed_by:
+        if self._settings.host_name.lower() in reading.claimed_by:
             notes.append(
                 f"the mail came with an Authentication-Results field in the name of"
                 f" {self._settings.host_name}, which is not ours: it was not believed"
             )
         return notes
+
+
+async def _judge_helo(inquiry: MailInquiry) -> HeloVerdict | None:
+    address = inquiry.origin.judged_address
+    if address is None:
+        return None
+    return await inquiry.ask(partial(evaluate_helo, inquiry.origin.helo_name, address))
+
+
+async def _look_at_record(inquiry: MailInquiry, spf: SpfOfMail) -> SpfVerdict | None:
+    """Judge the record of a domain for which SPF found fault, from end to end."""
+    domain = spf.mail_from.domain
+    name = read_mail_domain(domain) or ""
+    if spf.mail_from.result in _SETTLED or is_local_name(name):
+        return None
+    return await inquiry.ask(partial(evaluate_spf, domain))
+
+
+async def _verify_chain(inquiry: MailInquiry, reading: MailReading) -> ArcOfMail:
+    """Verify the seals of those who passed the mail on."""
+    chain, mail = reading.chain, inquiry.mail
+    if not chain.sets:
+        return verify_chain(mail.raw_message, chain, {}, mail.received_at)
+    keys = await inquiry.ask(partial(evaluate_arc_keys, chain))
+    return await inquiry.worker.run(
+        partial(verify_chain, mail.raw_message, chain, keys, mail.received_at)
+    )
+
+
+def _trace_facts(inquiry: MailInquiry, names: tuple[str, ...]) -> TraceFacts:
+    mail, session = inquiry.mail, inquiry.mail.session
+    protocol = "ESMTP" if session.is_extended else "SMTP"
+    return TraceFacts(
+        envelope_sender=mail.envelope_sender,
+        recipient=f"{RECIPIENT}@{inquiry.host_name}",
+        helo_name=session.helo_name,
+        client_ip=session.client_ip,
+        client_name=names[0] if names else "",
+        receiving_host=inquiry.host_name,
+        protocol=f"{protocol}S" if session.tls is not None else protocol,
+        mail_id=RECIPIENT,
+        received_at=mail.received_at,
+    )

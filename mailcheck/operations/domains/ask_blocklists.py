@@ -1,12 +1,14 @@
 """Asking blocklists: within their budgets, only those that are well, each with its time."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
 
-from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.evaluate import evaluate_listing
 from mailcheck.checks.dnsbl.listings import Listing, UnknownReason, unknown_listing
@@ -16,22 +18,13 @@ from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.list_budgets import ListBudgets
 from mailcheck.operations.domains.zone_health import ZoneHealthCheck
-from mailcheck.operations.timed_lookups import TimedLookups
+from mailcheck.operations.fan_out import run_all
 
-
-@dataclass(frozen=True, slots=True)
-class TimedListing:
-    """What one list says, and how many seconds its slowest answer took."""
-
-    listing: Listing
-    seconds: float
-
-
-Hear = Callable[[TimedListing], None]
+Hear = Callable[[Listing], None]
 """Told what a list says, once for each list, as soon as nothing can change it any more."""
 
 
-def hear_nothing(_: TimedListing) -> None:
+def hear_nothing(_: Listing) -> None:
     """Wait for the end."""
 
 
@@ -61,52 +54,36 @@ class AskBlocklists:
         blocklists: Sequence[Blocklist],
         targets: Sequence[Target],
         hear: Hear = hear_nothing,
-    ) -> list[TimedListing]:
+    ) -> list[Listing]:
         """Ask lists about targets, all at once; one that is silent is unknown in the end.
 
         :param hear: is told each row before all of them are given, in the order of answers.
         """
         await self._health.when_known()
-        lookups = TimedLookups(self._resolver, self._clock)
-        told: dict[str, TimedListing] = {}
+        ends_at = self._clock.seconds() + self.deadline
 
-        def tell(listing: Listing) -> None:
-            names = _names(listing.blocklist, targets)
-            row = TimedListing(listing, max(map(lookups.seconds, names), default=0.0))
-            told[listing.blocklist.zone] = row
+        async def ask_and_tell(blocklist: Blocklist) -> Listing:
+            listing = await self._ask_one(blocklist, targets, ends_at)
             self.answers.add(listing.status.value)
-            hear(row)
+            hear(listing)
+            return listing
 
-        affordable = [one for one in blocklists if self._can_afford(one, targets)]
-        for one in blocklists:
-            if one not in affordable:
-                tell(unknown_listing(one, UnknownReason.OVER_BUDGET))
-        await ask_until_known(
+        return await run_all(*map(ask_and_tell, blocklists))
+
+    async def _ask_one(
+        self, blocklist: Blocklist, targets: Sequence[Target], ends_at: float
+    ) -> Listing:
+        if not self._can_afford(blocklist, targets):
+            return unknown_listing(blocklist, UnknownReason.OVER_BUDGET)
+        sick_kinds = self._health.sick_kinds(blocklist)
+        lookups = _TimedLookups(self._resolver, self._clock)
+        listing = await ask_until_known(
             lookups,
-            partial(self._tell_new, affordable, targets, told, tell),
+            partial(evaluate_listing, blocklist, targets, sick_kinds=sick_kinds),
             clock=self._clock,
-            budget=QuestionBudget.starting_now(self._clock, self.deadline),
+            budget=QuestionBudget(ends_at),
         )
-        return [told[one.zone] for one in blocklists]
-
-    def _tell_new(
-        self,
-        blocklists: Sequence[Blocklist],
-        targets: Sequence[Target],
-        told: Mapping[str, TimedListing],
-        tell: Callable[[Listing], None],
-        answers: Answers,
-    ) -> None:
-        """Judge those lists that were not told yet, and tell those that miss no answer."""
-        for one in blocklists:
-            if one.zone in told:
-                continue
-            own = Answers(answers.known)
-            sick_kinds = self._health.sick_kinds(one)
-            listing = evaluate_listing(one, targets, own, sick_kinds=sick_kinds)
-            answers.missing.update(own.missing)
-            if not own.missing:
-                tell(listing)
+        return replace(listing, seconds=lookups.slowest)
 
     def _can_afford(self, blocklist: Blocklist, targets: Sequence[Target]) -> bool:
         questions = len(_names(blocklist, targets))
@@ -115,3 +92,24 @@ class AskBlocklists:
 
 def _names(blocklist: Blocklist, targets: Sequence[Target]) -> list[str]:
     return [query_name(blocklist, one) for one in targets if blocklist.knows(one.kind)]
+
+
+class _TimedLookups:
+    """Asks for one list, and notes how long the slowest address answer took."""
+
+    def __init__(self, resolver: Resolver, clock: IReactorTime) -> None:
+        self._resolver = resolver
+        self._clock = clock
+        self.slowest = 0.0
+
+    def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
+        """Answer as `Resolver` promises; a question that is given up took until then."""
+        asked_at = self._clock.seconds()
+
+        def note(result: DnsAnswer | Failure) -> DnsAnswer | Failure:
+            self.slowest = max(self.slowest, self._clock.seconds() - asked_at)
+            return result
+
+        answer = self._resolver.lookup(question)
+        # The text of a listing is asked for afterwards, and is not what was waited for.
+        return answer.addBoth(note) if question.rdtype == "A" else answer

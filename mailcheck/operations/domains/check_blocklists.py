@@ -1,7 +1,7 @@
 """Is an address or a domain on a blocklist (SPEC.md 2.2): 32 lists, asked all at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from twisted.internet.interfaces import IReactorTime
@@ -21,7 +21,6 @@ from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.ask_blocklists import (
     AskBlocklists,
     Hear,
-    TimedListing,
     hear_nothing,
 )
 from mailcheck.operations.domains.mail_hosts import MailHosts, evaluate_mail_hosts
@@ -40,12 +39,7 @@ class BlocklistCheck:
     query: str
     is_address: bool
     addresses: tuple[str, ...]
-    rows: tuple[TimedListing, ...]
-
-    @property
-    def listings(self) -> tuple[Listing, ...]:
-        """Give the listings without their times."""
-        return tuple(row.listing for row in self.rows)
+    listings: tuple[Listing, ...]
 
     @property
     def has_no_answer(self) -> bool:
@@ -111,7 +105,7 @@ class CheckBlocklists:
         names = [target_domain(name) for name in dict.fromkeys((domain, hosts.organization))]
         has_target = bool(addresses) or not hosts.is_address_unknown
 
-        def final(row: TimedListing) -> TimedListing:
+        def final(row: Listing) -> Listing:
             return row if has_target else _without_target(row)
 
         rows = await self._lists.ask(
@@ -121,9 +115,8 @@ class CheckBlocklists:
         return BlocklistCheck(domain, False, values, tuple(map(final, rows)))
 
 
-def _without_target(row: TimedListing) -> TimedListing:
+def _without_target(row: Listing) -> Listing:
     """Say that it is not known what the list should have been asked about."""
-    if row.listing.status is not ListingStatus.UNSUPPORTED:
+    if row.status is not ListingStatus.UNSUPPORTED:
         return row
-    blocklist = row.listing.blocklist
-    return TimedListing(unknown_listing(blocklist, UnknownReason.NO_TARGET), row.seconds)
+    return replace(unknown_listing(row.blocklist, UnknownReason.NO_TARGET), seconds=row.seconds)

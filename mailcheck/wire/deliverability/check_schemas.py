@@ -144,11 +144,17 @@ CHECKS = record(
     "the five checks",
 )
 
+_JUDGED: dict[str, Schema] = {
+    "result": RESULT,
+    "detail": text(),
+    "determined": boolean("false where the result is temperror: not judged, or not found out"),
+}
+
 AUTHENTICATION = record(
     {
-        "spf": record({"result": RESULT, "detail": text(), **SPF_FIELDS}),
+        "spf": record({**_JUDGED, **SPF_FIELDS}),
         "dkim": array_of(SIGNATURE),
-        "dmarc": record({"result": RESULT, "detail": text(), **DMARC_FIELDS}),
+        "dmarc": record({**_JUDGED, **DMARC_FIELDS}),
     },
     "whether SPF, DKIM and DMARC vouch for the sender of an inbox message, as information",
 )

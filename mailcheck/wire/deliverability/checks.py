@@ -2,12 +2,12 @@
 
 from mailcheck.checks.deliverability.content_filter import FilterUnavailable
 from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dkim.mail_verdicts import SignatureOfMail
 from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
 from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability.findings import points, render_charged
 from mailcheck.wire.domains.blocklists import render_listing
 from mailcheck.wire.domains.findings import render_record
@@ -46,7 +46,8 @@ def _summary(check: CheckSummary) -> JsonObject:
 
 
 def _spf(report: DeliverabilityReport) -> JsonObject:
-    return render_spf(report.evidence.spf, report.evidence.origin.client_ip)
+    found = report.evidence.authentication
+    return render_spf(found.spf, found.origin.client_ip)
 
 
 def render_spf(spf: SpfOfMail, client_ip: str) -> JsonObject:
@@ -68,10 +69,10 @@ def _identity(identity: SpfOfIdentity) -> JsonObject:
 
 
 def _dkim(report: DeliverabilityReport) -> JsonObject:
-    evidence = report.evidence
+    found = report.evidence.authentication
     return {
-        "signatures": [render_signature(one, evidence.dmarc) for one in evidence.dkim.signatures],
-        "unchecked": evidence.dkim.unchecked,
+        "signatures": [render_signature(one, found.dmarc) for one in found.dkim.signatures],
+        "unchecked": found.dkim.unchecked,
     }
 
 
@@ -104,7 +105,7 @@ def _is_aligned(signature: SignatureOfMail, dmarc: DmarcOfMail) -> bool | None:
 
 
 def _dmarc(report: DeliverabilityReport) -> JsonObject:
-    return render_dmarc(report.evidence.dmarc)
+    return render_dmarc(report.evidence.authentication.dmarc)
 
 
 def render_dmarc(dmarc: DmarcOfMail) -> JsonObject:
@@ -129,7 +130,7 @@ def _blacklist(report: DeliverabilityReport) -> JsonObject:
         "checked": listed + count(listings, ListingStatus.CLEAN),
         "listed": listed,
         "unknown": count(listings, ListingStatus.UNKNOWN),
-        "listings": [render_listing(row) for row in report.listings],
+        "listings": [render_listing(row) for row in listings],
     }
 
 

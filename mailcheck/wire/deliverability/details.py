@@ -5,11 +5,11 @@ from dataclasses import asdict
 from typing import Any
 
 from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.mail_quality.facts import MailFacts
 from mailcheck.checks.mail_quality.receiver_rules import Checklist
 from mailcheck.core.instants import format_instant
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability.findings import render_area
 from mailcheck.wire.json_values import JsonObject
 
@@ -43,7 +43,7 @@ def _findings(report: DeliverabilityReport, area: Area) -> JsonObject:
 
 def _reverse_dns(report: DeliverabilityReport) -> JsonObject:
     found = report.evidence.reverse_dns
-    ip = report.evidence.origin.client_ip
+    ip = report.evidence.authentication.origin.client_ip
     if found is None:
         return {"ip": ip, "names": [], "validatedNames": [], "confirmed": None, "generic": None}
     is_known = found.presence is not Presence.UNDETERMINED
@@ -59,7 +59,7 @@ def _reverse_dns(report: DeliverabilityReport) -> JsonObject:
 def _helo(report: DeliverabilityReport) -> JsonObject:
     found = report.evidence.helo
     return {
-        "name": report.evidence.origin.helo_name or None,
+        "name": report.evidence.authentication.origin.helo_name or None,
         "resolves": None if found is None else found.is_resolvable,
         "addresses": [] if found is None else [str(address) for address in found.addresses],
         "leadsToClient": None if found is None else found.leads_to_client,

@@ -2,10 +2,10 @@
 
 import json
 
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.weights import SCORING_VERSION
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability.checks import render_checks
 from mailcheck.wire.deliverability.details import render_details
 from mailcheck.wire.deliverability.findings import points, render_all, render_deduction

@@ -2,6 +2,7 @@
 
 import json
 
+from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.core.deliverability_tests import (
     DeliverabilityResult,
     DeliverabilityTest,
@@ -12,7 +13,6 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.instants import format_instant
 from mailcheck.core.messages import NULL_REVERSE_PATH
 from mailcheck.operations.deliverability.ports import ListedTestPage
-from mailcheck.operations.deliverability.score_mail_report import DeliverabilityReport
 from mailcheck.wire.deliverability.findings import points
 from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.json_values import JsonObject, JsonValue

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue
 from mailcheck.checks.dnsbl.health import ZoneHealth
-from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason, count
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.core.instants import SECOND, format_instant
-from mailcheck.operations.domains.ask_blocklists import TimedListing
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.list_budgets import ListBudgets
 from mailcheck.operations.domains.zone_health import ZoneHealthCheck
@@ -34,7 +33,7 @@ def render_blocklist_check(check: BlocklistCheck) -> JsonObject:
         "totalListed": count(listings, ListingStatus.LISTED),
         "totalUnknown": count(listings, ListingStatus.UNKNOWN),
         "addresses": list(check.addresses),
-        "results": [render_listing(row) for row in check.rows],
+        "results": [render_listing(row) for row in listings],
     }
 
 
@@ -47,9 +46,9 @@ def render_no_answer(check: BlocklistCheck) -> JsonObject:
     }
 
 
-def render_listing(row: TimedListing) -> JsonObject:
+def render_listing(listing: Listing) -> JsonObject:
     """Give one list's row; of one that is unknown ``meaning`` says why."""
-    listing, blocklist = row.listing, row.listing.blocklist
+    blocklist = listing.blocklist
     meaning = listing.meaning
     if listing.unknown_reason is not None:
         meaning = WHY_UNKNOWN[listing.unknown_reason]
@@ -57,7 +56,7 @@ def render_listing(row: TimedListing) -> JsonObject:
         "name": blocklist.name,
         "zone": blocklist.zone,
         "listed": listing.is_listed,
-        "responseTime": round(row.seconds * SECOND),
+        "responseTime": round(listing.seconds * SECOND),
         "status": listing.status.value,
         "codes": list(listing.codes),
         "meaning": meaning or None,

@@ -12,12 +12,14 @@ def render_authentication(found: Authentication) -> JsonObject:
         "spf": {
             "result": identity.result.value,
             "detail": identity.explanation,
-            **render_spf(found.spf, found.client_ip),
+            "determined": identity.result.is_determined,
+            **render_spf(found.spf, found.origin.client_ip),
         },
         "dkim": [render_signature(one, dmarc) for one in found.dkim.signatures],
         "dmarc": {
             "result": dmarc.result.value,
             "detail": dmarc.explanation,
+            "determined": dmarc.result.is_determined,
             **render_dmarc(dmarc),
         },
     }

@@ -91,6 +91,7 @@ AUTHENTICATION = record(
             {
                 "result": _RESULT,
                 "detail": text("in one sentence"),
+                "determined": boolean(),
                 **_SPF_IDENTITY,
                 "ip": text("the address that the mail came from"),
                 "helo": record({**_SPF_IDENTITY, "result": _RESULT}),
@@ -101,6 +102,7 @@ AUTHENTICATION = record(
             {
                 "result": _RESULT,
                 "detail": text("in one sentence"),
+                "determined": boolean(),
                 "domain": or_null(text("the author's")),
                 "policy": or_null(text("none, quarantine or reject")),
                 "organizationalDomain": or_null(text()),
@@ -111,7 +113,7 @@ AUTHENTICATION = record(
             }
         ),
     },
-    "whether SPF, DKIM and DMARC vouch for the sender; mail from a private address has none of it",
+    "whether SPF, DKIM and DMARC vouch for the sender; nobody knows SPF of a private address",
 )
 
 CANDIDATE = record(

@@ -5,11 +5,11 @@ from urllib.parse import urlencode
 
 from twisted.web.server import Request
 
+from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.core.domain_names import parse_blocklist_query
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.domains.ask_blocklists import TimedListing
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.web.dashboard.domains.blocklist_view import (
     EXPLANATIONS,
@@ -109,7 +109,7 @@ class BlocklistPages:
             **{"problem": "", "name": "", "rows": [], "totals": None, "addresses": (), **values},
         )
 
-    def _row_event(self, visit: Visit, row: TimedListing) -> bytes:
+    def _row_event(self, visit: Visit, row: Listing) -> bytes:
         shown = render_listing(row)
         html = self._piece(visit, "blocklist_row.html", row=shown)
         return _event("row", {"zone": shown["zone"], "status": shown["status"], "html": html})

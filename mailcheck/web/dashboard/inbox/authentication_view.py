@@ -15,9 +15,6 @@ _LEVELS = {
 }
 """How a result looks; all others are bad."""
 
-_WORDS = {AuthResult.TEMPERROR: "not known"}
-"""What a person reads for a result; for the others it is their own word."""
-
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
@@ -47,4 +44,4 @@ def list_results(found: Authentication) -> Sequence[ResultRow]:
 
 def _row(method: str, subject: str, result: AuthResult, explanation: str) -> ResultRow:
     level = _LEVELS.get(result, "bad")
-    return ResultRow(method, subject, level, _WORDS.get(result, result.value), explanation)
+    return ResultRow(method, subject, level, result.value, explanation)

@@ -1,8 +1,10 @@
 """Mail that somebody shared: a page for people, JSON for programs; no login for either."""
 
+from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
+from mailcheck.web.dashboard.inbox.authentication_view import list_results
 from mailcheck.web.dashboard.inbox.message_frame import frame_reply
 from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
 from mailcheck.web.dashboard.rendering import Renderer
@@ -19,8 +21,15 @@ UNLISTED = {"X-Robots-Tag": "noindex, nofollow", "Vary": "Accept"}
 class SharePages:
     """The pages of a share link; each of them asks whether the link is still good."""
 
-    def __init__(self, share: ShareMessage, show: ShowMessage, renderer: Renderer) -> None:
+    def __init__(
+        self,
+        share: ShareMessage,
+        authenticate: AuthenticateMessage,
+        show: ShowMessage,
+        renderer: Renderer,
+    ) -> None:
         self._share = share
+        self._authenticate = authenticate
         self._show = show
         self._renderer = renderer
 
@@ -35,14 +44,17 @@ class SharePages:
     async def page(self, visit: Visit) -> Reply:
         """GET /share/{token}?view=html|text|headers&remote=true."""
         message = await self._share.open(visit.path["token"])
+        authentication = await self._authenticate.of(message)
         if not prefers_html(visit.request):
-            return json_reply(render_message(message, visit.urls), headers=UNLISTED)
+            shape = render_message(message, visit.urls, authentication)
+            return json_reply(shape, headers=UNLISTED)
         view = await view_message(self._show, message, visit, has_source=False)
         return self._renderer.page(
             visit,
             "share.html",
             headers=UNLISTED,
             here=f"/share/{visit.path['token']}",
+            authentication=list_results(authentication),
             **view.values(),
         )
 

@@ -1,0 +1,201 @@
+"""SPF, DKIM and DMARC of a mail: asked here, whoever shows them.
+
+A message of an inbox, its share link, the report of a test and the command
+line all have their results from `MailInquiry.authenticate`; `KnownResults`
+keeps them by delivery.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.checks.deliverability.authentication import (
+    Authentication,
+    dkim_in_vain,
+    dmarc_in_vain,
+    spf_without_verdict,
+)
+from mailcheck.checks.deliverability.identities import Identities
+from mailcheck.checks.deliverability.origin import Origin
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dkim.signature_keys import evaluate_keys
+from mailcheck.checks.dkim.verify import verify_signatures
+from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
+from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
+from mailcheck.checks.dmarc.mail_alignment import foresee_walks
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import SECOND, Instant
+from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.ports import Worker
+
+LEAST_TIME = 0.1
+"""Seconds that work on a mail gets in any case: a small one needs a millisecond."""
+
+RECENT = 500
+"""Deliveries whose results are kept; a program looks at its mail right after it came."""
+
+BRIEFLY = 15 * SECOND
+"""What could not be found out is believed for so long: a name server that is down keeps the
+first reader waiting, not each who looks at the message meanwhile."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class MailInquiry:
+    """All that is asked about one mail.
+
+    ``budget`` holds for its questions to DNS, ``ends_at`` (in the clock's
+    seconds) for work on its bytes. Each evaluation has answers of its own while
+    it asks; what it has learned is known to those that follow.
+    """
+
+    mail: ReceivedMail
+    origin: Origin
+    host_name: str
+    resolver: Resolver
+    worker: Worker
+    clock: IReactorTime
+    budget: QuestionBudget
+    ends_at: float
+    answers: Answers = field(default_factory=Answers)
+    was_in_time: bool = True
+
+    @property
+    def sender_domain(self) -> str:
+        """Give the envelope sender's domain in A-labels; empty for the null reverse-path."""
+        return read_mail_domain(self.mail.envelope_sender.rpartition("@")[2]) or ""
+
+    @property
+    def is_settled(self) -> bool:
+        """Tell whether it would come out the same if it were asked again."""
+        known = self.answers.known.values()
+        return self.was_in_time and all(answer.status.is_determined for answer in known)
+
+    async def authenticate(self, reading: Awaitable[Identities]) -> Authentication:
+        """Judge the mail; each part that nothing was found out about in time is undetermined.
+
+        Incoming Authentication-Results are never believed.
+
+        :param reading: gives who the mail says that it is from.
+        """
+        spf, (identities, dkim) = await run_all(self._judge_spf(), self._judge_signatures(reading))
+        if not identities.is_read:
+            return Authentication(self.origin, spf, dkim, dmarc_in_vain())
+        # What comes from a host that can't be judged might have passed from another one.
+        judged = spf if self.origin.judged_address is not None else None
+        authors = identities.author_domains
+        dmarc = await self.ask(partial(evaluate_dmarc_of_mail, authors, judged, dkim))
+        return Authentication(self.origin, spf, dkim, dmarc)
+
+    async def ask(self, evaluate: Callable[[Answers], Result]) -> Result:
+        """Ask until an evaluation knows enough, within the budget."""
+        answers = Answers(dict(self.answers.known))
+        try:
+            return await ask_until_known(
+                self.resolver, evaluate, clock=self.clock, budget=self.budget, answers=answers
+            )
+        finally:
+            self.answers.known.update(answers.known)
+
+    async def work(self, call: Callable[[], Result]) -> Result | None:
+        """Have work done away from the reactor; nothing when it takes too long."""
+        left = max(LEAST_TIME, self.ends_at - self.clock.seconds())
+        try:
+            return await self.worker.run(call).addTimeout(left, self.clock)
+        except DeferredTimeout:
+            self.was_in_time = False
+            return None
+
+    async def _judge_spf(self) -> SpfOfMail:
+        address = self.origin.judged_address
+        if address is None:
+            return spf_without_verdict(self.origin, self.sender_domain)
+        helo_name, sender = self.origin.helo_name, self.mail.envelope_sender
+        return await self.ask(
+            partial(evaluate_spf_of_mail, address, helo_name, sender, self.host_name)
+        )
+
+    async def _judge_signatures(
+        self, reading: Awaitable[Identities]
+    ) -> tuple[Identities, DkimOfMail]:
+        identities = await reading
+        if not identities.is_read:
+            return identities, dkim_in_vain(identities.signatures)
+        dkim, _ = await run_all(self._verify(identities), self._ask_about_author(identities))
+        return identities, dkim
+
+    async def _verify(self, identities: Identities) -> DkimOfMail:
+        headers = identities.signatures
+        if not headers:
+            return DkimOfMail(())
+        keys = await self.ask(partial(evaluate_keys, headers))
+        raw_message, received_at = self.mail.raw_message, self.mail.received_at
+        verify = partial(verify_signatures, raw_message, headers, keys, received_at)
+        return await self.work(verify) or dkim_in_vain(headers)
+
+    async def _ask_about_author(self, identities: Identities) -> None:
+        """Ask what DMARC may need, before it is known which identifiers pass."""
+        authors = identities.author_domains
+        if len(authors) != 1:
+            return
+        (author,) = authors
+        domains = [header.signing_domain for header in identities.signatures]
+        domains.append(self.sender_domain or self.origin.helo_name)
+
+        def evaluate(answers: Answers) -> None:
+            evaluate_dmarc(author, answers)
+            # Foresight is free while something else is open; for its own sake nobody waits.
+            if answers.missing:
+                foresee_walks(author, filter(None, domains), answers)
+
+        await self.ask(evaluate)
+
+
+class KnownResults:
+    """The results of recent deliveries: one value for all who show the same mail.
+
+    What is determined is replaced by what is determined later, never by what
+    is not. Results that something was missing for are believed `BRIEFLY`, and
+    kept after that for what they hold.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[DeliveryId, tuple[Authentication, Instant | None]] = OrderedDict()
+
+    def find(self, delivery_id: DeliveryId, now: Instant) -> Authentication | None:
+        """Give the results of a delivery, if they need not be asked for again."""
+        kept = self._kept.get(delivery_id)
+        if kept is None:
+            return None
+        found, stale_at = kept
+        # A clock that was set back must not keep a doubt for ever.
+        if stale_at is not None and not 0 < stale_at - now <= BRIEFLY:
+            return None
+        self._kept.move_to_end(delivery_id)
+        return found
+
+    def take(
+        self, delivery_id: DeliveryId, found: Authentication, now: Instant, *, is_settled: bool
+    ) -> Authentication:
+        """Keep results, and give those that hold now."""
+        kept = self._kept.get(delivery_id)
+        if kept is not None:
+            found = found.completed_by(kept[0])
+        self._kept[delivery_id] = found, None if is_settled else Instant(now + BRIEFLY)
+        self._kept.move_to_end(delivery_id)
+        if len(self._kept) > RECENT:
+            self._kept.popitem(last=False)
+        return found

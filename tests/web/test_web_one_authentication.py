@@ -1,0 +1,213 @@
+"""One voice: whoever shows a mail says the same of SPF, DKIM and DMARC (DECISIONS.md 3)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from html import unescape
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.config_options import BlocklistOptions
+from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.messages import Envelope
+from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.inbox.authentication import render_authentication
+from tests.corpus.corpus_mails import load_part
+from tests.fakes.mail_signer import RSA
+from tests.house import config_in_memory, result_of, run
+from tests.operations.scored_mails import ADDRESS, MAIL, received
+from tests.web.dashboard.browser import Browser
+from tests.web.mcp.agent import Agent
+from tests.web.scored_house import ScoredHouse
+
+PUBLIC, PRIVATE, LOOPBACK = ADDRESS, "10.0.0.5", "127.0.0.1"
+CLIENTS = (PUBLIC, PRIVATE, LOOPBACK)
+
+SIGNED = RSA.sign(MAIL)
+TELLING = {
+    "signed": SIGNED,
+    "altered": SIGNED.replace(b"Monday", b"Sunday"),
+    "unsigned": MAIL,
+    "of an author without a record": MAIL.replace(b"ann@sender.example", b"ann@other.example"),
+    "of two authors": MAIL.replace(b"From: Ann", b"From: Bob <bob@other.example>, Ann"),
+    "of nobody": MAIL.replace(b"From: Ann Example <ann@sender.example>\r\n", b""),
+    "of a domain that does not answer": MAIL.replace(b"ann@sender.example", b"ann@silent.example"),
+    "signed by two": RSA.sign(SIGNED),
+    "not a mail": b"\x00\xff\r\n\r\nwhat?",
+    "with a broken signature": b"DKIM-Signature: v=1\r\n" + MAIL,
+}
+CORPUS = [one for part in ("tuning", "held_out", "retired") for one in load_part(part)]
+
+ANY = MessageFilter()
+
+_BADGE = re.compile('badge [a-z]+">([^<]+)<')
+
+Words = Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def scored() -> Iterator[ScoredHouse]:
+    """A house over the zone of a perfect sender; one name does not answer, no list is asked."""
+    zones = [one.zone for one in parse_catalogue(packaged_catalogue_text()).blocklists]
+    config = config_in_memory(blocklists=BlocklistOptions(disabled=tuple(zones)))
+    scored = ScoredHouse(config=config)
+    scored.zone.failing["_dmarc.silent.example"] = DnsStatus.TIMEOUT
+    yield scored
+    scored.close()
+
+
+def of_message(authentication: Any) -> Words:
+    """Give the words for a message of an inbox."""
+    return {
+        "spf": (authentication["spf"]["result"], authentication["spf"]["determined"]),
+        "helo": authentication["spf"]["helo"]["result"],
+        "dkim": [one["result"] for one in authentication["dkim"]],
+        "dmarc": (authentication["dmarc"]["result"], authentication["dmarc"]["determined"]),
+        "aligned": (authentication["dmarc"]["spfAligned"], authentication["dmarc"]["dkimAligned"]),
+    }
+
+
+def of_report(report: Any) -> Words:
+    """Give the words of a report; whether its SPF check is determined hangs on the host too."""
+    spf, dkim, dmarc = (report["checks"][name] for name in ("spf", "dkim", "dmarc"))
+    assert spf["determined"] is False or spf["result"] != "temperror"
+    return {
+        "spf": (spf["result"], spf["result"] != "temperror"),
+        "helo": spf["helo"]["result"],
+        "dkim": [one["result"] for one in dkim["signatures"]],
+        "dmarc": (dmarc["result"], dmarc["determined"]),
+        "aligned": (dmarc["spfAligned"], dmarc["dkimAligned"]),
+    }
+
+
+def of_page(page: str) -> list[str]:
+    """Give the words on the page of a message: SPF, each signature (one for none), DMARC."""
+    _, _, rest = page.partition('id="authentication-title"')
+    return [unescape(word) for word in _BADGE.findall(rest[: rest.find("</dl>")])]
+
+
+def shown_on_pages(words: Words) -> list[str]:
+    """Give what a page shows for these words."""
+    return [words["spf"][0], *(words["dkim"] or ["none"]), words["dmarc"][0]]
+
+
+def send_to_both(scored: ScoredHouse, mail: ReceivedMail) -> tuple[str, str]:
+    """Send one mail to the inbox and to a new test; gives the ids of message and test."""
+    receiver, test_id = scored.house.assembly.receiver, scored.generate()
+    accepted = tuple(
+        result_of(receiver.accept_recipient(mail.session, mail.envelope_sender, parse_mailbox(to)))
+        for to in (scored.house.address(), scored.address(test_id))
+    )
+    envelope = Envelope(mail.envelope_sender, accepted)
+    result_of(receiver.deliver(mail.session, envelope, mail.raw_message))
+    scored.house.pass_time(1)  # analyses are paced while mail comes in
+    (message, *_) = scored.house.get("/inbox/messages?limit=1").json["messages"]
+    return message["id"], test_id
+
+
+def ask_all(scored: ScoredHouse, mail: ReceivedMail) -> dict[str, Words]:
+    """Ask everybody who shows a mail."""
+    house = scored.house
+    message_id, test_id = send_to_both(scored, mail)
+    message = house.get(f"/inbox/messages/{message_id}").json
+    agent = Agent(house).use("get_message", id=message_id)["message"]
+    shared = house.open("/share/" + message["shareUrl"].rpartition("/")[2]).answer().json
+    test = scored.get(test_id)
+    report = house.open("/share/" + test["shareUrl"].rpartition("/")[2]).answer().json
+    return {
+        "message": of_message(message["authentication"]),
+        "agent": of_message(agent["authentication"]),
+        "shared message": of_message(shared["authentication"]),
+        "test": of_report(test),
+        "shared report": of_report(report),
+        "mailcheck score": of_report(render_report(run(house.assembly.scoring.score(mail)))),
+    }
+
+
+@pytest.mark.parametrize("client_ip", CLIENTS)
+@pytest.mark.parametrize("raw", TELLING.values(), ids=TELLING)
+def test_all_tell_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> None:
+    """Message, agent, share link, test and command line say the same of a mail."""
+    told = ask_all(scored, received(raw_message=raw, client_ip=client_ip))
+    assert all(words == told["message"] for words in told.values()), told
+
+
+@pytest.mark.parametrize("client_ip", CLIENTS)
+def test_every_mail_of_the_corpus_is_told_the_same(scored: ScoredHouse, client_ip: str) -> None:
+    """An inbox and a report say the same of every mail, also in what was asked for it at all."""
+    assembly, differing = scored.house.assembly, []
+    for one in CORPUS:
+        mail = received(raw_message=one.raw, client_ip=client_ip)
+        scored.deliver(scored.house.address(), mail)
+        newest = run(assembly.inbox.read.page(scored.house.account.id, ANY, 1, 1)).messages[0]
+        message = run(assembly.inbox.read.message(scored.house.account.id, newest.summary.id))
+        shown = render_authentication(run(assembly.inbox.authenticate.of(message)))
+        report = of_report(render_report(run(assembly.scoring.score(mail))))
+        if of_message(shown) != report:
+            differing.append((one.id, shown, report))
+    assert not differing
+
+
+@pytest.mark.parametrize("client_ip", CLIENTS)
+@pytest.mark.parametrize("raw", TELLING.values(), ids=TELLING)
+def test_pages_show_the_same(scored: ScoredHouse, client_ip: str, raw: bytes) -> None:
+    """The page of a share link has the words that programs get; so has that of the report."""
+    house = scored.house
+    message_id, test_id = send_to_both(scored, received(raw_message=raw, client_ip=client_ip))
+    message = house.get(f"/inbox/messages/{message_id}").json
+    browser = Browser(house)
+    path = "/share/" + message["shareUrl"].rpartition("/")[2]
+    page = browser.open(path).body.decode()
+    words = of_message(message["authentication"])
+    assert of_page(page) == shown_on_pages(words)
+    path = "/share/" + scored.get(test_id)["shareUrl"].rpartition("/")[2]
+    report = browser.open(path).body.decode()
+    assert f"<dt>Result</dt><dd>{words['spf'][0]}" in report
+
+
+@pytest.mark.parametrize("client_ip", [PRIVATE, LOOPBACK])
+def test_what_was_not_judged_is_not_known(scored: ScoredHouse, client_ip: str) -> None:
+    """From a private address SPF is temperror, and DMARC where that could decide."""
+
+    def words(raw: bytes) -> Words:
+        return ask_all(scored, received(raw_message=raw, client_ip=client_ip))["message"]
+
+    unsigned = words(MAIL)
+    assert unsigned["spf"] == unsigned["dmarc"] == ("temperror", False)
+    assert words(TELLING["of an author without a record"])["dmarc"] == ("none", True)
+    assert words(SIGNED)["dmarc"] == ("pass", True)
+
+
+def test_what_was_determined_is_not_unlearned() -> None:
+    """A report while DNS is down keeps what was found out; the inbox shows what a report learns."""
+    scored = ScoredHouse()
+    house, zone = scored.house, scored.zone
+
+    def message() -> Words:
+        return of_message(house.get(f"/inbox/messages/{message_id}").json["authentication"])
+
+    def report() -> Words:
+        house.ask("POST", f"/test/{test_id}/recheck").answer()
+        house.pass_time(1)
+        return of_report(scored.get(test_id))
+
+    failing = dict.fromkeys((f"{RSA.key_name}", "_dmarc.sender.example"), DnsStatus.SERVFAIL)
+    zone.failing.update(failing)
+    message_id, test_id = send_to_both(scored, received())
+    doubtful = message()
+    assert doubtful == report()
+    assert doubtful["spf"] == ("pass", True)
+    assert (doubtful["dkim"], doubtful["dmarc"]) == (["temperror"], ("temperror", False))
+    zone.failing.clear()
+    zone.failing["sender.example"] = DnsStatus.TIMEOUT
+    known = report()
+    assert known["spf"] == ("pass", True)
+    assert (known["dkim"], known["dmarc"]) == (["pass"], ("pass", True))
+    zone.failing.update(failing)
+    assert report() == known
+    assert message() == known
+    scored.close()
