@@ -76,4 +76,4 @@ format: $(VENV)/installed-test
 
 ## clean: remove what was made here, but not var/: it holds mail
 clean:
-	rm -rf $(VENV) .venv-mcp node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) .venv-mcp node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

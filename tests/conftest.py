@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -37,6 +38,12 @@ def collect_garbage() -> None:
     """Collect what was dropped, and set the rest aside: the next collection is cheap then."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach what tests start, also where the caller (nohup, a job) ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -51,6 +51,10 @@ def counted_bytes() -> Any:
     return lambda length: shake_128(b"%d" % next(numbers)).digest(length)
 
 
+_OPEN: list["House"] = []
+"""Houses that are not closed yet."""
+
+
 @dataclass
 class Answer:
     """An HTTP response, read to its end."""
@@ -119,6 +123,7 @@ class House:
         self.zone = MemoryZone({})
         self.assembly.checks.resolvers = Resolvers(self.zone, self.zone, self.zone)
         self.assembly.engine.open()
+        _OPEN.append(self)
         self.site = self.assembly.site()
         self.stub: Any = StubTreq(self.site.resource)
         # treq would put a site of its own around the resource.
@@ -191,7 +196,10 @@ class House:
         self.stub.flush()
 
     def close(self) -> None:
-        """Close the store."""
+        """End all waits, and close the store."""
+        if self not in _OPEN:
+            return
+        _OPEN.remove(self)
         self.assembly.feeds.close()
         self.stub.flush()
         self.assembly.engine.close()
@@ -210,6 +218,15 @@ def mail(
 def config_in_memory(**sections: Any) -> Config:
     """Give a configuration whose store is in memory; sections replace the defaults."""
     return replace(Config(), storage=StorageOptions(url="sqlite::memory:", min_free=0), **sections)
+
+
+@pytest.fixture(autouse=True)
+def _houses_are_closed() -> Iterator[None]:
+    """Close what a test has built; what lives longer was there before."""
+    before = list(_OPEN)
+    yield
+    for house in [one for one in _OPEN if one not in before]:
+        house.close()
 
 
 @pytest.fixture
