@@ -12,6 +12,10 @@ from twisted.logger import ILogObserver, LogEvent, LogLevel, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
+from mailcheck.checks.dkim.dkimpy_linear import change_dkimpy
+
+change_dkimpy()
+
 pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
 
 # How long an example takes says something about the machine alone.

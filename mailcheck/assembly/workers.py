@@ -7,6 +7,7 @@ from typing import Any
 
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.deliverability.reading import read_mail_for_score
+from mailcheck.checks.dkim.dkimpy_linear import change_dkimpy
 from mailcheck.operations.ports import Worker
 from mailcheck.storage.group_commit import Soon, at_once
 from mailcheck.workers.direct import DirectWorker
@@ -78,13 +79,30 @@ def daemon_workers(reactor: Any) -> Workers:
     return Workers(
         measured(ProcessWorker(reactor, "writer")),
         measured(ThreadWorker(reactor, "reader", READER_THREADS)),
-        measured(_reading_worker(reactor, "content", partial(derive_content, FIRST_MAIL))),
+        measured(
+            _reading_worker(
+                reactor, ProcessWorker(reactor, "content"), partial(derive_content, FIRST_MAIL)
+            )
+        ),
         measured(ThreadWorker(reactor, "passwords", PASSWORD_THREADS)),
-        measured(_reading_worker(reactor, "analysis", partial(read_mail_for_score, FIRST_MAIL))),
+        measured(_analysis_worker(reactor)),
         partial(reactor.callLater, 0),
     )
 
 
-def _reading_worker(reactor: Any, name: str, first_call: Callable[[], object]) -> Worker:
-    watched = WatchedWorker(ProcessWorker(reactor, name), reactor, LONGEST_READING)
+def direct_analysis_worker() -> Worker:
+    """Give the worker of a command that analyses mails: it does so in the command's process."""
+    change_dkimpy()
+    return DirectWorker()
+
+
+def _analysis_worker(reactor: Any) -> Worker:
+    process = ProcessWorker(reactor, "analysis", prepare=change_dkimpy)
+    return _reading_worker(reactor, process, partial(read_mail_for_score, FIRST_MAIL))
+
+
+def _reading_worker(
+    reactor: Any, process: ProcessWorker, first_call: Callable[[], object]
+) -> Worker:
+    watched = WatchedWorker(process, reactor, LONGEST_READING)
     return WarmedWorker(watched, first_call, reactor, WARM_UP_AFTER)

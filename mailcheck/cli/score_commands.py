@@ -13,6 +13,7 @@ from twisted.internet.task import react
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
+from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.cli.check_progress import Progress
@@ -29,7 +30,6 @@ from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.wire.deliverability.report import render_report
-from mailcheck.workers.direct import DirectWorker
 
 FAIL_UNDER = 8.0
 """A score below it is a problem: something that receivers ask for is missing."""
@@ -126,7 +126,9 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
         checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, outside)
         # Whether there was TLS is not known of a file: said, or not judged.
         settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
-        scoring = ScoringAssembly(console.config, settings, reactor, DirectWorker(), lambda: checks)
+        scoring = ScoringAssembly(
+            console.config, settings, reactor, direct_analysis_worker(), lambda: checks
+        )
         scoring.filter.service.startService()
         try:
             records = read_records(options.record)

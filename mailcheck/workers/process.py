@@ -38,11 +38,19 @@ REQUESTS, ANSWERS, ERRORS = 0, 1, 2
 
 
 class ProcessWorker:
-    """Runs calls in a child process."""
+    """Runs calls in a child process.
 
-    def __init__(self, reactor: IReactorProcess, name: str) -> None:
+    :param prepare: is run first in each child, before any call.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, reactor: IReactorProcess, name: str, prepare: Callable[[], object] | None = None
+    ) -> None:
         self._reactor = reactor
         self._name = name
+        self._prepare = prepare
         self._child: _Child | None = None
         self._is_stopped = False
 
@@ -80,7 +88,13 @@ class ProcessWorker:
                 env=None,
                 childFDs={REQUESTS: "w", ANSWERS: "r", ERRORS: "r"},
             )
+            if self._prepare is not None:
+                child.ask(self._prepare).addErrback(self._log_unprepared)
         return self._child
+
+    def _log_unprepared(self, failure: Failure) -> None:
+        if not failure.check(WorkerDied):
+            self._log.failure("the {name} process was not prepared", failure, name=self._name)
 
 
 class _Child(ProcessProtocol):

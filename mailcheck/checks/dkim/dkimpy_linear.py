@@ -1,13 +1,12 @@
-"""What dkimpy does in quadratic time, done in linear time with the same outcome.
+"""What dkimpy does in quadratic time, or slowly, done in little time with the same outcome.
 
 dkimpy takes a mail apart with regular expressions that read a run of blanks
 again from each of its blanks: 200 KB of them hold the interpreter for half a
-minute. `install_linear_canonicalization` puts these functions in their place.
+minute. `change_dkimpy` puts these functions in their place.
 Elsewhere dkimpy parses a mail (`rfc822_parse`, `parse_tag_value`,
 `validate_signature_fields`, the split of ``h=``): none of that is used here.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -18,9 +17,6 @@ Field = tuple[bytes, bytes]
 """Name and body of a header field; the body with its folding and the CRLF at its end."""
 
 CRLF = b"\r\n"
-
-# Tried at the first blank of a run only, and the run is never given back.
-_TRAILING_BLANKS = re.compile(rb"(?<![\t ])[\t ]++\r\n")
 
 
 class Hasher(Protocol):
@@ -41,21 +37,18 @@ _RUNS = (64, 8, 2)
 """Blanks that are replaced by one at a time; a run of any length is gone after a few rounds."""
 
 
-def install_linear_canonicalization() -> None:
-    """Put the functions below in the place of dkimpy's; any number of times."""
+def change_dkimpy() -> None:
+    """Put the functions below in the place of dkimpy's, in this process.
+
+    Once, at the start of each process that verifies: assembly sees to it.
+    `tests/checks/test_dkim_changes.py` tells when one of them is not needed any more.
+    """
     canonicalization = dkim.canonicalization
-    canonicalization.strip_trailing_whitespace = strip_trailing_whitespace
     canonicalization.compress_whitespace = compress_whitespace
     canonicalization.strip_trailing_lines = strip_trailing_lines
     canonicalization.unfold_header_value = unfold_header_value
     canonicalization.Relaxed.canonicalize_body = staticmethod(canonicalize_relaxed_body)
-    dkim.select_headers = select_headers
     dkim.hash_headers = hash_headers
-
-
-def strip_trailing_whitespace(content: bytes) -> bytes:
-    """Take the blanks before each CRLF away."""
-    return _TRAILING_BLANKS.sub(CRLF, content)
 
 
 def compress_whitespace(content: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 dkimpy gets what it needs, parsed: no header but the signed fields, no key
 record but the key. How it parses mails, tags, keys and times is not relied on.
+A process that verifies calls `change_dkimpy` at its start.
 """
 
 import base64
@@ -18,7 +19,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from mailcheck.checks.dkim.dkimpy_linear import Field, install_linear_canonicalization
+from mailcheck.checks.dkim.dkimpy_linear import Field
 from mailcheck.checks.dkim.key_record import ED25519, KeyRecord
 from mailcheck.checks.dkim.mail_source import MailSource
 from mailcheck.checks.tag_lists import parse_tag_list
@@ -58,7 +59,6 @@ class BodyHashes:
         """Give the body in the form of a ``c=`` value."""
         form = canonicalization.rpartition("/")[2]
         if form not in self._canonical:
-            install_linear_canonicalization()
             policy = dkim.canonicalization.CanonicalizationPolicy.from_c_value(
                 f"simple/{form}".encode()
             )
@@ -80,7 +80,6 @@ def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -
 
     :raises UnusableKey: no signature verifies with it.
     """
-    install_linear_canonicalization()
     names = [name.encode() for name in signed.signed_fields]
     verifier = dkim.DKIM()
     # Of all other fields dkimpy would make the canonical form as well.
@@ -104,7 +103,6 @@ def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -
 
 def relax_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
     """Give fields in the relaxed form (RFC 6376 3.4.2)."""
-    install_linear_canonicalization()
     return tuple(dkim.canonicalization.Relaxed.canonicalize_headers(list(fields)))
 
 
