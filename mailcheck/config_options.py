@@ -223,7 +223,11 @@ class BlocklistOptions:
     deadline: float = option(
         3.0, "Seconds after which a list that has not answered is unknown.", lowest=0.1, highest=10
     )
-    catalogue: str = option("", "A catalogue file of your own. Empty: the one of the package.")
+    catalogue: str = option(
+        "",
+        "A catalogue file of your own: what `mailcheck config blocklists` prints, changed."
+        " Empty: the one of the package.",
+    )
     disabled: tuple[str, ...] = option((), "Zones that are not asked.")
     keys: tuple[str, ...] = option(
         (), "Keys that operators of lists gave you, each as zone=key.", is_secret=True

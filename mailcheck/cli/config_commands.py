@@ -3,18 +3,23 @@
 import argparse
 from typing import Any
 
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text
 from mailcheck.cli.commands import EXIT_FINE, Console
 from mailcheck.config_example import render_example
 
 
 def add_config_commands(groups: Any) -> None:
     """Add the commands to the parser."""
-    config = groups.add_parser("config", help="the configuration: check, example")
+    config = groups.add_parser("config", help="the configuration: check, example, blocklists")
     commands = config.add_subparsers(required=True, metavar="COMMAND")
     check = commands.add_parser("check", help="check file and environment, and say what is wrong")
     check.set_defaults(command=check_config)
     example = commands.add_parser("example", help="print a file with every option at its default")
     example.set_defaults(command=print_example)
+    blocklists = commands.add_parser(
+        "blocklists", help="print the catalogue of blocklists of the package, to be changed"
+    )
+    blocklists.set_defaults(command=print_blocklists)
 
 
 def check_config(options: argparse.Namespace, console: Console) -> int:
@@ -26,4 +31,10 @@ def check_config(options: argparse.Namespace, console: Console) -> int:
 def print_example(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck config example``: what `etc/mailcheck.toml` holds."""
     console.output.write(render_example())
+    return EXIT_FINE
+
+
+def print_blocklists(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck config blocklists``: what ``[blocklists] catalogue`` is a changed copy of."""
+    console.output.write(packaged_catalogue_text())
     return EXIT_FINE

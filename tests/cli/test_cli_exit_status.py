@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from mailcheck.assembly.checks import load_catalogue
 from mailcheck.cli.main import main
+from mailcheck.config_options import BlocklistOptions
 from tests.cli.command_line import Mailcheck, run_command
 
 
@@ -152,3 +154,19 @@ def test_main_ends_the_process(
         main()
     assert ended.value.code == 2
     assert "nonsense" in capsys.readouterr().err
+
+
+def test_the_catalogue_is_one_file_and_can_be_changed(tmp_path: Path) -> None:
+    """``config blocklists`` prints the only catalogue there is; a changed copy is what is used."""
+    outcome = run_command("config", "blocklists")
+    assert (outcome.status, outcome.errors) == (0, "")
+    root = Path(__file__).parents[2]
+    (packaged,) = [*root.glob("etc/**/*blocklists*"), *root.glob("mailcheck/**/*blocklists*.toml")]
+    assert outcome.output == packaged.read_text("utf-8")
+    file = tmp_path / "lists.toml"
+    file.write_text(outcome.output.replace("zen.spamhaus.org", "zen.spamhaus.example"), "utf-8")
+    options = BlocklistOptions(catalogue=str(file), disabled=("zen.spamhaus.example",))
+    changed = load_catalogue(options, allow_special_use=False).blocklists
+    ours = load_catalogue(BlocklistOptions(), allow_special_use=False).blocklists
+    assert {one.zone for one in changed if not one.is_enabled} == {"zen.spamhaus.example"}
+    assert len(changed) == len(ours)
