@@ -33,6 +33,13 @@ def add_inbox_commands(groups: Any) -> None:
     add_daemon_options(inbox)
     inbox.add_argument("id", nargs="?", help="show this mail")
     inbox.add_argument("--tag", help="list only mail to this tag")
+    inbox.add_argument(
+        "-q",
+        "--query",
+        metavar="QUERY",
+        help="list only mail that matches, as in 'from:shop \"your order\" newer:2h'; all terms "
+        "stand in docs/search.md",
+    )
     inbox.add_argument("--limit", type=int, default=20, help="mails to list, the newest (20)")
     _add_shape(inbox)
     inbox.set_defaults(command=show_inbox)
@@ -66,7 +73,7 @@ def show_inbox(options: argparse.Namespace, console: Console) -> int:
     try:
         if options.id:
             return _print_mail(inbox.message(options.id), options, console)
-        mails = inbox.messages(tag=options.tag, limit=options.limit)
+        mails = inbox.messages(tag=options.tag, q=options.query, limit=options.limit)
     except MailcheckError as error:
         return report_problem(error, console)
     for mail in mails:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from mailcheck.core.folded_text import fold_text
+
 
 class CandidateKind(Enum):
     """What a candidate of the extraction may be."""
@@ -52,13 +54,13 @@ class HeaderSummary:
 
     @property
     def author_key(self) -> str:
-        """Give the text in which an author is looked for, case folded."""
-        return self.author_text.casefold()
+        """Give the text in which an author is looked for."""
+        return fold_text(self.author_text)
 
     @property
     def subject_key(self) -> str:
-        """Give the text in which a subject is looked for, case folded."""
-        return self.subject.casefold()
+        """Give the text in which a subject is looked for."""
+        return fold_text(self.subject)
 
 
 @dataclass(frozen=True, slots=True)

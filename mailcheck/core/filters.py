@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from mailcheck.core.cursors import START, Position
+from mailcheck.core.folded_text import fold_text
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
+from mailcheck.core.search import Search
 from mailcheck.core.subaddresses import fold_tag
 
 
@@ -13,7 +15,7 @@ class MessageFilter:
     """What a message must satisfy; what is ``None`` is not asked.
 
     ``tag`` and ``recipient`` are compared whole and without case, ``author``
-    (name and address), ``subject`` and ``text`` by containing, without case.
+    (name and address) and ``subject`` by containing, as `fold_text` folds them.
     ``since`` includes its own moment, ``after`` excludes its own position,
     ``up_to`` includes it. For a wait it counts whether ``after`` was given at
     all: the start of the inbox is something else than nothing.
@@ -23,7 +25,7 @@ class MessageFilter:
     recipient: str | None = None
     author: str | None = None
     subject: str | None = None
-    text: str | None = None
+    search: Search | None = None
     since: Instant | None = None
     after: Position | None = None
     up_to: Position | None = None
@@ -36,16 +38,16 @@ class MessageFilter:
     def mismatches(self, message: MessageSummary) -> list[str]:
         """Say in words why a message does not match; empty when it does.
 
-        ``text`` is not judged: it is searched in the store only.
+        ``search`` is not judged: only a store can look into texts.
         """
         reasons = []
         if self.tag is not None and fold_tag(message.tag) != fold_tag(self.tag):
             reasons.append(f"its tag is {message.tag!r}, not {self.tag!r}")
         if self.recipient is not None and message.recipient.casefold() != self.recipient.casefold():
             reasons.append(f"it was sent to {message.recipient}, not to {self.recipient}")
-        if self.author is not None and self.author.casefold() not in message.header.author_key:
+        if self.author is not None and fold_text(self.author) not in message.header.author_key:
             reasons.append(f"its author is {message.header.author_text!r}")
-        if self.subject is not None and self.subject.casefold() not in message.header.subject_key:
+        if self.subject is not None and fold_text(self.subject) not in message.header.subject_key:
             reasons.append(f"its subject is {message.header.subject!r}")
         if message.position <= self.start:
             reasons.append("it had arrived before the cursor given as after")

@@ -101,7 +101,10 @@ class TagCount:
 
 @dataclass(frozen=True, slots=True)
 class MessageSummary:
-    """What filters and lists need of a stored message."""
+    """What filters and lists need of a stored message.
+
+    ``is_read``: somebody has opened it on the dashboard.
+    """
 
     id: MessageId
     account_id: AccountId
@@ -114,6 +117,7 @@ class MessageSummary:
     received_at: Instant
     expires_at: Instant
     share_token: str
+    is_read: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,6 +142,9 @@ class MessageStore(Protocol):
     ) -> Deferred[bool]:
         """Give a message a new share token; false when there is no such message."""
 
+    def mark_read(self, account_id: AccountId, message_id: MessageId) -> Deferred[None]:
+        """Remember that a message was opened; nothing happens when there is none."""
+
     def delete_message(
         self, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> Deferred[bool]:

@@ -3,13 +3,16 @@
 import json
 
 from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, MessageContent
+from mailcheck.core.folded_text import fold_text
 
 MAX_SEARCHED = 65_536
 """Characters of text a search looks in: enough for a mail that people read."""
 
+CONTENT_COLUMNS = "text_key, attachment_count, links, codes, best_link, document"
 
-def dump_content(content: MessageContent) -> tuple[str, str, str, str | None, str]:
-    """Give text_key, links, codes, best_link and document of a ``content`` row."""
+
+def dump_content(content: MessageContent) -> tuple[str, int, str, str, str | None, str]:
+    """Give the values of `CONTENT_COLUMNS`."""
     document: dict[str, object] = {
         "headers": content.header_list,
         "text": content.text,
@@ -26,7 +29,8 @@ def dump_content(content: MessageContent) -> tuple[str, str, str, str | None, st
     }
     searched = content.text or content.html
     return (
-        searched[:MAX_SEARCHED].casefold(),
+        fold_text(searched[:MAX_SEARCHED]),
+        len(content.attachments),
         json.dumps(content.links),
         json.dumps(content.codes),
         content.best_link,

@@ -6,7 +6,7 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.core.content import MessageContent
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.storage.content_rows import dump_content, load_content
+from mailcheck.storage.content_rows import CONTENT_COLUMNS, dump_content, load_content
 from mailcheck.storage.engine import Engine, Transaction
 
 
@@ -60,8 +60,8 @@ def _save_contents(
     transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent]]
 ) -> list[None]:
     transaction.execute_many(
-        "INSERT INTO content (delivery_id, text_key, links, codes, best_link, document) "
-        "SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
+        f"INSERT INTO content (delivery_id, {CONTENT_COLUMNS}) "
+        "SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
         "ON CONFLICT (delivery_id) DO NOTHING",
         [(delivery_id, *dump_content(content), delivery_id) for delivery_id, content in items],
     )

@@ -20,9 +20,9 @@ SUMMARY_COLUMNS = """
     message.id, message.account_id, message.delivery_id, message.position,
     message.recipient, message.tag, delivery.author_address, delivery.author_name,
     delivery.subject, message.size, message.received_at, message.expires_at,
-    message.share_token
+    message.share_token, message.is_read
 """
-SUMMARY_WIDTH = 13
+SUMMARY_WIDTH = 14
 
 SESSION_COLUMNS = """
     delivery.client_ip, delivery.helo_name, delivery.is_extended,
@@ -85,6 +85,7 @@ def summary_of(row: Row) -> MessageSummary:
         received_at=Instant(row[10]),
         expires_at=Instant(row[11]),
         share_token=row[12],
+        is_read=bool(row[13]),
     )
 
 

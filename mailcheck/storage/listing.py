@@ -1,5 +1,6 @@
 """Lists and overviews of an inbox: their cost does not grow with what is stored."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mailcheck.core.accounts import Quota
@@ -12,8 +13,8 @@ from mailcheck.core.messages import TagCount
 from mailcheck.core.subaddresses import fold_tag
 from mailcheck.operations.ports import InboxOverview, MessagePage
 from mailcheck.storage.content_rows import load_list
-from mailcheck.storage.engine import Row, Transaction
-from mailcheck.storage.filter_sql import filter_sql, is_counted_by_tag
+from mailcheck.storage.engine import Row, Transaction, Value
+from mailcheck.storage.filter_sql import filter_sql, is_counted_by_tag, looks_into_mails
 from mailcheck.storage.inbox_rows import (
     FROM_MESSAGE,
     SUMMARY_COLUMNS,
@@ -21,6 +22,8 @@ from mailcheck.storage.inbox_rows import (
     read_inboxes,
     summary_of,
 )
+
+_NEWEST = "ORDER BY message.position DESC LIMIT ? OFFSET ?"
 
 
 def read_page(
@@ -33,14 +36,15 @@ def read_page(
 ) -> MessagePage:
     """Read a page of the messages that match, newest first."""
     condition, values = filter_sql(account_id, wanted, now)
-    rows = transaction.rows(
-        f"SELECT {SUMMARY_COLUMNS}, content.links, content.best_link, content.codes "
-        f"{FROM_MESSAGE} LEFT JOIN content ON content.delivery_id = message.delivery_id "
-        f"WHERE {condition} ORDER BY message.position DESC LIMIT ? OFFSET ?",
-        [*values, limit, offset],
-    )
+    if looks_into_mails(wanted):
+        # Mails are looked into once, for the page and the total alike.
+        matches = _matching_positions(transaction, condition, values)
+        rows = _read_positions(transaction, account_id, matches[offset : offset + limit])
+        total = len(matches)
+    else:
+        rows = _read_rows(transaction, f"{condition} {_NEWEST}", [*values, limit, offset])
+        total = _count(transaction, account_id, wanted, now)
     entries = tuple((summary_of(row), _extracted(row[SUMMARY_WIDTH:])) for row in rows)
-    total = _count(transaction, account_id, wanted, now)
     return MessagePage(entries, total, _last_position(transaction, account_id))
 
 
@@ -67,6 +71,35 @@ def read_overview(
 def _extracted(row: Row) -> Extracted | None:
     links, best_link, codes = row
     return None if links is None else Extracted(load_list(links), best_link, load_list(codes))
+
+
+def _read_rows(transaction: Transaction, condition: str, values: Sequence[Value]) -> list[Row]:
+    return transaction.rows(
+        f"SELECT {SUMMARY_COLUMNS}, content.links, content.best_link, content.codes "
+        f"{FROM_MESSAGE} LEFT JOIN content ON content.delivery_id = message.delivery_id "
+        f"WHERE {condition}",
+        values,
+    )
+
+
+def _read_positions(
+    transaction: Transaction, account_id: AccountId, positions: Sequence[int]
+) -> list[Row]:
+    if not positions:
+        return []
+    marks = ", ".join("?" * len(positions))
+    return _read_rows(
+        transaction,
+        f"message.account_id = ? AND message.position IN ({marks}) {_NEWEST}",
+        [account_id, *positions, len(positions), 0],
+    )
+
+
+def _matching_positions(
+    transaction: Transaction, condition: str, values: Sequence[Value]
+) -> list[int]:
+    query = f"SELECT message.position {FROM_MESSAGE} WHERE {condition}"
+    return sorted((row[0] for row in transaction.rows(query, values)), reverse=True)
 
 
 def _count(

@@ -131,6 +131,10 @@ class SqlMailStore:
         """Give a message a new share token; false when there is no such message."""
         return self._engine.write(_replace_share_token, (token, message_id, account_id, now))
 
+    def mark_read(self, account_id: AccountId, message_id: MessageId) -> Deferred[None]:
+        """Remember that a message was opened; nothing happens when there is none."""
+        return self._engine.write(_mark_read, (message_id, account_id))
+
     def delete_message(
         self, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> Deferred[bool]:
@@ -203,6 +207,13 @@ def _replace_share_token(
             "UPDATE message SET share_token = ? WHERE id = ? AND account_id = ? AND expires_at > ?",
             item,
         )
+    )
+
+
+@for_each
+def _mark_read(transaction: Transaction, item: tuple[MessageId, AccountId]) -> None:
+    transaction.execute(
+        "UPDATE message SET is_read = 1 WHERE id = ? AND account_id = ? AND is_read = 0", item
     )
 
 

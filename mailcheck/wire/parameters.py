@@ -9,6 +9,7 @@ from mailcheck.core.cursors import Position, parse_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, parse_instant
+from mailcheck.core.search import Search, parse_search
 from mailcheck.core.subaddresses import explain_bad_tag
 
 MAX_SHOWN = 80
@@ -146,14 +147,19 @@ class Query:
             return True
         raise InvalidParameter(name, f"{name} is true or false; you sent {_shown(text or '')}")
 
-    def message_filter(self) -> MessageFilter:
+    def search(self, now: Instant) -> Search | None:
+        """Give what to search for; ``now`` is what ages count from."""
+        text = self.text("q")
+        return None if text is None else parse_search(text, now)
+
+    def message_filter(self, now: Instant) -> MessageFilter:
         """Give the filter that lists, waits and bulk deletes share."""
         return MessageFilter(
             tag=self.tag(),
             recipient=self.recipient(),
             author=self.needle("from"),
             subject=self.needle("subject"),
-            text=self.needle("q"),
+            search=self.search(now),
             since=self.instant("since"),
             after=self.cursor(),
         )

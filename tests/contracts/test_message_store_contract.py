@@ -11,6 +11,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, TagCount
+from mailcheck.core.search import parse_search
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores
 from tests.storage.deliveries import (
     NOON,
@@ -140,17 +141,6 @@ async def test_what_was_extracted_comes_with_the_list(stores: Stores) -> None:
     ]
 
 
-async def test_search(stores: Stores) -> None:
-    """A text is looked for in subject, author, recipient and derived text, without case."""
-    await accounts(stores)
-    derived = await receive(stores, "SignUp")
-    await stores.contents.save_content(derived.id, content("Ihr Code: STRASSE 100%_!"))
-    for text in ("welcome", "SHOP@", "+signup@", "straße", "100%_!", "code: strasse"):
-        assert await listed(stores, MessageFilter(text=text)) == [1], text
-    for text in ("goodbye", "100_%", "str_sse", "w%e", "!!", "%%"):
-        assert await listed(stores, MessageFilter(text=text)) == [], text
-
-
 async def test_overview(stores: Stores) -> None:
     """An overview counts messages and tags, the tag with the newest mail first."""
     await accounts(stores)
@@ -268,7 +258,12 @@ async def test_deleting_by_every_filter(stores: Stores) -> None:
     for number in range(5):
         await receive(stores, "y", seconds=number + 1)
     store = stores.messages
-    assert await store.delete_matches(ANN, MessageFilter(text="needle"), NOON, 10) == 1
+    assert (
+        await store.delete_matches(
+            ANN, MessageFilter(search=parse_search("needle", NOON)), NOON, 10
+        )
+        == 1
+    )
     assert await store.delete_matches(ANN, MessageFilter(since=at(5)), NOON, 10) == 1
     assert await store.delete_matches(ANN, MessageFilter(after=Position(4)), NOON, 10) == 1
     assert await store.delete_matches(ANN, MessageFilter(subject="no"), NOON, 10) == 0

@@ -11,6 +11,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
+from mailcheck.core.search import Field, Search, Term
 
 MESSAGE = MessageSummary(
     id=MessageId("m"),
@@ -40,11 +41,11 @@ MESSAGE = MessageSummary(
         MessageFilter(since=Instant(10_000)),
         MessageFilter(after=Position(6)),
         MessageFilter(up_to=Position(7)),
-        MessageFilter(text="is searched in the store only"),
+        MessageFilter(search=Search("gone", (Term(Field.TEXT, "gone"),))),
     ],
 )
 def test_matches(wanted: MessageFilter) -> None:
-    """Tag and recipient match whole, author and subject by containing, all without case."""
+    """Tag and recipient match whole, author and subject by containing; a search is the store's."""
     assert wanted.mismatches(MESSAGE) == []
     assert wanted.matches(MESSAGE)
 

@@ -9,6 +9,7 @@ from mailcheck.assembly.daemon import Workers
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
+from mailcheck.core.search import parse_search
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.operations.inbox.mail_traffic import QUIET, MailTraffic
@@ -203,9 +204,9 @@ def test_searches_find_what_was_derived(shop: Workshop) -> None:
     """What was derived in the background is what searches find."""
     shop.derivation.startService()
     shop.receive()
-    wanted = MessageFilter(text="482913")
     store = shop.assembly._mail_store
     now = Instant(0)
+    wanted = MessageFilter(search=parse_search("482913", now))
     assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 0
     shop.rest(1)
     assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 1

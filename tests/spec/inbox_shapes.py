@@ -111,7 +111,9 @@ INBOX_ADDRESS = shape(
 MESSAGES = shape(
     record(
         {
-            "messages": array(record({**LISTED_FIELDS, **LISTED_MORE}), maxItems=100),
+            "messages": array(
+                record({**LISTED_FIELDS, **LISTED_MORE, "isRead": BOOLEAN}), maxItems=100
+            ),
             "nextPage": or_null({"type": "integer", "minimum": 2}),
             "total": COUNT,
             "cursor": WORD,

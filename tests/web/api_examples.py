@@ -21,7 +21,7 @@ from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
 from tests.web.scored_house import ScoredHouse
 
-FILE = Path(__file__).parents[2] / "mailcheck" / "wire" / "openapi_examples.json"
+FILE = Path(__file__).parents[2] / "mailcheck" / "wire" / "openapi" / "examples.json"
 
 WEB = WebOptions(public_url="https://mailcheck.example")
 

@@ -40,6 +40,16 @@ def test_bulk_delete_takes_the_filters_of_a_list(house: House) -> None:
     assert house.get("/inbox").json["tags"] == []
 
 
+def test_a_search_deletes_nothing(house: House) -> None:
+    """``q`` is no way to say what to delete, not even an empty one: 400, and all is there."""
+    house.receive(raw=mail("one"))
+    for query in ("q=one", "q=", "tag=&q=from:shop"):
+        answer = house.ask("DELETE", f"/inbox/messages?{query}").answer()
+        assert answer.status == 400
+        assert answer.json["error"].startswith("q is for lists")
+    assert len(ids(house)) == 1
+
+
 def test_bulk_delete_of_more_than_a_batch(house: House) -> None:
     """All that matches is deleted, in however many transactions that takes."""
     recipients = [house.address(f"t{number}") for number in range(50)]

@@ -111,6 +111,7 @@ def test_a_list_leaves_the_bodies_out(house: House) -> None:
     (message,) = listed(house)["messages"]
     whole = house.get(f"/inbox/messages/{message['id']}").json
     assert message["codes"] == ["482913"]
+    assert message.pop("isRead") is False
     assert message == {name: whole[name] for name in message}
     assert {"text", "html", "headers", "headerList", "attachments"} <= set(whole) - set(message)
 
@@ -138,6 +139,10 @@ FILTERS = [
     ("q=CHERRY", ["c"]),
     ("q=news", ["b"]),
     ("q=pple", ["a"]),
+    ("q=shop+apple", ["a"]),
+    ("q=%22a+cherry%22+tag:x", ["c"]),
+    ("q=from:shop+older:1m", []),
+    ("q=from:shop+newer:1m+is:unread", ["d", "c", "a"]),
     ("q=", ["d", "c", "b", "a"]),
     ("tag=x&after=c1", ["c"]),
     ("tag=x&q=apple&from=shop&subject=a&since=2026-11-21T12:00:00Z", ["a"]),

@@ -14,16 +14,20 @@ from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.search import Field, Search, Term
 from mailcheck.core.subaddresses import explain_bad_tag
 from mailcheck.wire.parameters import MAX_SHOWN, MAX_TEXT, Query, parse_query
 
 NAMES = ["tag", "to", "from", "subject", "q", "since", "after", "timeout", "limit", "unique"]
 
+NOW = Instant(1_795_262_400_000)
+"""2026-11-21T12:00:00Z."""
+
 READERS: list[Callable[[Query], Any]] = [
     Query.tag,
     Query.recipient,
     Query.cursor,
-    Query.message_filter,
+    lambda query: query.message_filter(NOW),
     lambda query: query.instant("since"),
     lambda query: query.seconds("timeout", 1, 60, 30),
     lambda query: query.whole_number("limit", 1, 100, 50),
@@ -152,7 +156,7 @@ def test_a_tag_is_taken_when_it_may_stand_in_an_address(tag: str) -> None:
 def test_nothing_given_is_nothing_asked() -> None:
     """Without parameters every reader gives its default."""
     query = parse_query(b"")
-    assert query.message_filter() == MessageFilter()
+    assert query.message_filter(NOW) == MessageFilter()
     assert query.tag() is None
     assert query.text("q") is None
     assert query.seconds("timeout", 1, 60, 30) == 30
@@ -165,12 +169,12 @@ def test_all_filters_together() -> None:
     query = parse_query(
         b"tag=a&to=b%40example.com&from=c&subject=d+e&q=f&since=1970-01-01T00:00:01Z&after=c1f"
     )
-    assert query.message_filter() == MessageFilter(
+    assert query.message_filter(NOW) == MessageFilter(
         tag="a",
         recipient="b@example.com",
         author="c",
         subject="d e",
-        text="f",
+        search=Search("f", (Term(Field.ANYWHERE, "f"),)),
         since=Instant(1_000),
         after=Position(31),
     )
@@ -179,7 +183,7 @@ def test_all_filters_together() -> None:
 def test_empty_needles_ask_for_nothing() -> None:
     """Empty ``from``, ``subject``, ``q`` and ``to`` are as if they were not there; not ``tag``."""
     query = parse_query(b"from=&subject=&q=&to=&tag=")
-    assert query.message_filter() == MessageFilter(tag="")
+    assert query.message_filter(NOW) == MessageFilter(tag="")
 
 
 def test_separators() -> None:

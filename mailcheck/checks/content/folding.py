@@ -3,13 +3,10 @@
 import unicodedata
 from functools import cache
 
+from mailcheck.core.folded_text import INVISIBLE
+
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212\ufe58\ufe63"
 _BLANKS = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
-_INVISIBLE = (
-    # Soft hyphen, joiners, zero-width blanks, direction marks, byte order mark.
-    *(0xAD, 0x34F, 0x61C, 0x180E, 0xFEFF),
-    *(*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
-)
 _ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xE50, *range(0x1D7CE, 0x1D800, 10))
 """Arabic, Persian, Devanagari, Bengali, Thai, and the styled digits of the mathematical block."""
 _LATIN = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
@@ -19,7 +16,7 @@ _BY_HAND = {"ß": "s", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "a", "�
 @cache
 def _plain_table() -> dict[int, str]:
     table = dict.fromkeys(map(ord, _DASHES), "-") | dict.fromkeys(_BLANKS, " ")
-    table |= dict.fromkeys(_INVISIBLE, "")
+    table |= dict.fromkeys(INVISIBLE, "")
     # Full-width forms lie at a fixed distance from ASCII. Punctuation stays:
     # a full-width comma or colon ends a phrase and is no part of a number.
     wide = (code for code in range(0xFF01, 0xFF5F) if chr(code - 0xFEE0).isalnum())

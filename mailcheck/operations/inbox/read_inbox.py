@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from twisted.logger import Logger
+
 from mailcheck.checks.content.attachments import Attachment
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.cursors import Position, require_reached
-from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.errors import MessageNotFound, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
@@ -30,6 +32,8 @@ class MessageList:
 
 class ReadInbox:
     """The reading operations of one daemon."""
+
+    _log = Logger()
 
     def __init__(
         self,
@@ -85,6 +89,20 @@ class ReadInbox:
         :raises MessageNotFound: the account has no such message.
         """
         return await self._loader.load(account_id, message_id)
+
+    async def open_message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
+        """Give a whole message to a person: it counts as read from now on.
+
+        :raises MessageNotFound: the account has no such message.
+        """
+        message = await self._loader.load(account_id, message_id)
+        if not message.summary.is_read:
+            try:
+                await self._store.mark_read(account_id, message_id)
+            except StoreUnavailable as failure:
+                # A store that takes no write (its disk is full) can still be read.
+                self._log.warn("a message was not marked as read: {why}", why=failure)
+        return message
 
     async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
         """Give the exact bytes that came after DATA.

@@ -104,7 +104,7 @@ class WaitForMessage:
         :raises TooManyWaits: the key holds as many waits as it may.
         :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
         """
-        if wanted.text is not None:
+        if wanted.search is not None:
             raise InvalidParameter(
                 "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
             )

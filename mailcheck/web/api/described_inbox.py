@@ -132,7 +132,7 @@ MESSAGES_DELETE = Operation(
     "Delete messages",
     "Deletes all that match, without parameters all there are. Deleted mail is gone.",
     {200: Answer("How many were deleted.", [Body(DELETED_MANY, "deleted many")])},
-    (*_FILTERS, parameters.SEARCH, parameters.AFTER, parameters.SINCE),
+    (*_FILTERS, parameters.AFTER, parameters.SINCE),
 )
 
 MESSAGE_SHOW = Operation(

@@ -2,6 +2,7 @@
 
 from mailcheck.core.addresses import DOT_ATOM_PATTERN
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.core.search import EXAMPLES
 from mailcheck.core.subaddresses import MAX_TAG
 from mailcheck.web.api.ranges import (
     DEFAULT_PAGE,
@@ -63,7 +64,13 @@ FROM = _query(
 SUBJECT = _query("subject", "Only mail whose subject contains this, without case.", _TEXT)
 
 SEARCH = _query(
-    "q", "Only mail that contains this in subject, author, recipient or text, without case.", _TEXT
+    "q",
+    'Only mail that matches all of this: words and "phrases" in subject, author, recipient or '
+    "text, and terms: "
+    + "; ".join(f"`{example}` ({meaning})" for example, meaning in EXAMPLES if ":" in example)
+    + ". Case and accents don't count. Another prefix is text, like the `https:` of a link.",
+    _TEXT,
+    "from:shop newer:2h",
 )
 
 AFTER = _query(

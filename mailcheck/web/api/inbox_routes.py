@@ -107,7 +107,7 @@ class InboxRoutes:
 
     async def wait(self, call: Call) -> Reply:
         """GET /inbox/wait."""
-        wanted = call.query.message_filter()
+        wanted = call.query.message_filter(call.asked_at)
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         outcome = await self._wait.wait(call.caller, wanted, timeout, call.asked_at)
         if isinstance(outcome, TimedOut):
@@ -116,7 +116,7 @@ class InboxRoutes:
 
     async def messages(self, call: Call) -> Reply:
         """GET /inbox/messages."""
-        wanted = call.query.message_filter()
+        wanted = call.query.message_filter(call.asked_at)
         limit = call.query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE)
         page = call.query.whole_number("page", 1, LAST_PAGE, 1)
         messages = await self._read.page(call.caller.account_id, wanted, limit, page)
@@ -155,7 +155,14 @@ class InboxRoutes:
 
     async def delete_messages(self, call: Call) -> Reply:
         """DELETE /inbox/messages."""
-        deleted = await self._delete.matching(call.caller.account_id, call.query.message_filter())
+        if call.query.text("q") is not None:
+            raise InvalidParameter(
+                "q",
+                "q is for lists: a search is no safe way to say what to delete; send tag, "
+                "to, from, subject, since or after, or delete each message by its id",
+            )
+        wanted = call.query.message_filter(call.asked_at)
+        deleted = await self._delete.matching(call.caller.account_id, wanted)
         return json_reply({"success": True, "deleted": deleted})
 
     async def renew_share(self, call: Call) -> Reply:

@@ -57,7 +57,11 @@ WAIT_INPUT = arguments_schema(
 LIST_INPUT = arguments_schema(
     {
         **_FILTERS,
-        "q": _needle("only mail that contains this text, without case"),
+        "q": _needle(
+            'a search: words and "phrases", which must all be there, and terms like from:shop '
+            "subject:welcome text:code has:code has:attachment newer:2h older:2026-11-21 "
+            "larger:100k is:unread"
+        ),
         "limit": whole_number(
             "messages on a page", minimum=1, maximum=LARGEST_PAGE, default=DEFAULT_PAGE
         ),

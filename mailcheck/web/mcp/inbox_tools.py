@@ -144,7 +144,7 @@ class InboxTools:
 
     async def wait_for_message(self, call: ToolCall) -> ToolResult:
         """Wait for a message that matches."""
-        wanted = call.arguments.message_filter()
+        wanted = call.arguments.message_filter(call.asked_at)
         asked = call.arguments.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         timeout = min(asked, ANSWERED_BY)
         call.expect(timeout, "waiting for a matching message")
@@ -163,7 +163,7 @@ class InboxTools:
 
     async def list_messages(self, call: ToolCall) -> ToolResult:
         """List messages."""
-        wanted = call.arguments.message_filter()
+        wanted = call.arguments.message_filter(call.asked_at)
         limit = call.arguments.whole_number("limit", 1, LARGEST_PAGE, inbox_inputs.DEFAULT_PAGE)
         page = call.arguments.whole_number("page", 1, LAST_PAGE, 1)
         messages = await self._read.page(call.caller.account_id, wanted, limit, page)

@@ -34,7 +34,12 @@ SUMMARY_FIELDS: dict[str, Schema] = {
     "deliveryId": text("the same for all recipients of one mail"),
 }
 
-LISTED_MESSAGE = record(SUMMARY_FIELDS)
+LISTED_MESSAGE = record(
+    {
+        **SUMMARY_FIELDS,
+        "isRead": boolean("somebody has opened it on the dashboard; no call marks it"),
+    }
+)
 
 ATTACHMENT = record(
     {

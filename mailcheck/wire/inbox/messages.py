@@ -41,7 +41,8 @@ def render_message(
 
 def render_listed_message(message: ListedMessage, urls: PublicUrls) -> JsonObject:
     """Render a message of a list: all but its text, html and headers."""
-    return _render_summary(message.summary, message.extracted, urls)
+    shape = _render_summary(message.summary, message.extracted, urls)
+    return {**shape, "isRead": message.summary.is_read}
 
 
 def render_seen_message(message: MessageSummary, reasons: tuple[str, ...]) -> JsonObject:

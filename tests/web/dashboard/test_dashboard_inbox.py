@@ -1,12 +1,14 @@
 """The inbox page: address, list, filter, pages, sample mail, deleting."""
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 
+from mailcheck.core.search import EXAMPLES
 from tests.house import House, mail
 from tests.web.dashboard.browser import Browser
-from tests.web.dashboard.inbox_visit import receive, sign_up
+from tests.web.dashboard.inbox_visit import fetch, receive, sign_up
 
 
 def subjects(browser: Browser, path: str = "/inbox") -> list[str]:
@@ -96,6 +98,55 @@ def test_a_list_is_searched(browser: Browser) -> None:
     receive(browser.house, account, mail("Hay"))
     assert subjects(browser, "/inbox?q=needle") == ["Needle in it"]
     assert 'value="needle"' in browser.open("/inbox?q=needle").body.decode()
+    assert subjects(browser, "/inbox?q=needle+from:shop+newer:1h+subject:it") == ["Needle in it"]
+    assert subjects(browser, "/inbox?q=needle+tag:x") == []
+    for example, _ in EXAMPLES:
+        assert example in browser.page.text, example
+
+
+def test_a_search_that_cannot_be_read(browser: Browser) -> None:
+    """A wrong value is named beside the field, which keeps what was written; nothing is listed,
+    and nothing deleted.
+    """
+    account = sign_up(browser)
+    receive(browser.house, account)
+    answer = browser.open("/inbox?q=newer%3Ayesterday")
+    assert answer.status == 400
+    assert "you sent newer:yesterday" in browser.page.text
+    assert 'value="newer:yesterday"' in answer.body.decode()
+    assert subjects(browser, "/inbox?q=newer%3Ayesterday") == []
+    assert subjects(browser, "/inbox?q=is:unread") == ["Welcome"]
+    refused = browser.submit("/inbox/delete", q="newer:yesterday")
+    assert refused.status == 400
+    assert len(subjects(browser, "/inbox")) == 1
+
+
+def test_a_message_that_was_opened_is_read(browser: Browser) -> None:
+    """Mail is unread until somebody opens it on the dashboard: no call of the API, no download,
+    no share link and no HEAD marks it.
+    """
+    house = browser.house
+    account = sign_up(browser)
+    message_id = receive(house, account, mail("First"))
+    receive(house, account, mail("Second"))
+    assert subjects(browser, "/inbox?q=is:unread") == ["Second", "First"]
+    assert browser.open("/inbox").body.count(b'class="unread"') == 2
+    key = house.issue_key(account)
+    listed = house.get("/inbox/messages?q=subject:first", key=key).json["messages"]
+    house.get(f"/inbox/messages/{message_id}", key=key)
+    house.get(f"/inbox/messages/{message_id}/raw", key=key)
+    house.get("/inbox/wait?after=c0", key=key)
+    browser.open(urlsplit(listed[0]["shareUrl"]).path)
+    fetch(browser, f"/inbox/messages/{message_id}/raw")
+    fetch(browser, f"/inbox/messages/{message_id}/frame")
+    browser.send("HEAD", f"/inbox/messages/{message_id}", b"")
+    assert subjects(browser, "/inbox?q=is:read") == []
+    browser.open(f"/inbox/messages/{message_id}")
+    assert subjects(browser, "/inbox?q=is:read") == ["First"]
+    assert subjects(browser, "/inbox?q=is:unread") == ["Second"]
+    assert browser.open("/inbox").body.count(b'class="unread"') == 1
+    messages = house.get("/inbox/messages", key=key).json["messages"]
+    assert [one["isRead"] for one in messages] == [False, True]
 
 
 def test_a_long_list_has_pages(browser: Browser) -> None:

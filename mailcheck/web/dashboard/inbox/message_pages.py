@@ -50,7 +50,9 @@ class MessagePages:
 
     async def page(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}?view=html|text|headers|source&remote=true."""
-        message = await self._load(visit)
+        # HEAD asks whether there is one: nobody has seen it then.
+        is_opened = visit.request.method == b"GET"
+        message = await (self._open(visit) if is_opened else self._load(visit))
         view = await view_message(self._show, message, visit, has_source=True)
         summary = message.summary
         return self._renderer.page(
@@ -92,6 +94,9 @@ class MessagePages:
         """POST /inbox/messages/{id}/delete."""
         await self._delete.one(visit.account.id, _message_id(visit))
         return redirect(visit, "/inbox", done="message-deleted")
+
+    async def _open(self, visit: Visit) -> StoredMessage:
+        return await self._read.open_message(visit.account.id, _message_id(visit))
 
     async def _load(self, visit: Visit) -> StoredMessage:
         return await self._read.message(visit.account.id, _message_id(visit))

@@ -4,15 +4,19 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mailcheck.core.cursors import format_cursor
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import HOUR
+from mailcheck.core.search import EXAMPLES
+from mailcheck.core.search import PARAMETER as SEARCH_PARAMETER
 from mailcheck.core.subaddresses import explain_bad_tag, join_subaddress
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.operations.inbox.read_inbox import ReadInbox
+from mailcheck.operations.inbox.read_inbox import MessageList, ReadInbox
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.web.dashboard.inbox.view import (
     SHOWN_TAGS,
     list_tags,
     read_list_request,
+    read_unsearched,
     write_range,
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
@@ -57,15 +61,27 @@ class InboxPages:
     async def show(self, visit: Visit) -> Reply:
         """GET /inbox?tag=&q=&limit=&page=&for=<tag of an address>."""
         account = visit.account
-        request = read_list_request(visit.query)
         overview = await self._read.overview(account.id)
-        messages = await self._read.page(account.id, request.wanted, request.limit, request.page)
+        search_problem = ""
+        try:
+            request = read_list_request(visit.query, visit.asked_at)
+            messages = await self._read.page(
+                account.id, request.wanted, request.limit, request.page
+            )
+        except InvalidParameter as failure:
+            if failure.name != SEARCH_PARAMETER:
+                raise
+            search_problem, request = str(failure), read_unsearched(visit.query)
+            messages = MessageList((), None, 0, overview.state.last_position)
         tag = visit.query.text("for") or request.wanted.tag or ""
         problem = explain_bad_tag(tag)
         return self._renderer.page(
             visit,
             "inbox.html",
+            status=400 if search_problem else 200,
             request=request,
+            search_problem=search_problem,
+            search_examples=EXAMPLES,
             range=write_range(request, messages),
             messages=messages,
             cursor=format_cursor(messages.cursor),
@@ -92,7 +108,7 @@ class InboxPages:
 
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/delete: what the list is filtered by."""
-        wanted = read_list_request(visit.form).wanted
+        wanted = read_list_request(visit.form, visit.asked_at).wanted
         await self._delete.matching(visit.account.id, wanted)
         return redirect(visit, "/inbox", done="messages-deleted")
 

@@ -1,9 +1,10 @@
 """What the inbox page shows: the list of messages, the filter that made it, and where to send."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import Instant
 from mailcheck.core.subaddresses import fold_tag
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.ports import InboxOverview
@@ -27,27 +28,28 @@ class TagLink:
 
 @dataclass(frozen=True, slots=True)
 class ListRequest:
-    """What somebody wants to see of an inbox."""
+    """What somebody wants to see of an inbox; ``written`` is what the search field holds."""
 
     wanted: MessageFilter
+    written: str
     limit: int
     page: int
 
     @property
     def is_filtered(self) -> bool:
         """Tell whether anything is asked of a message."""
-        return self.wanted != MessageFilter()
+        return self.wanted != MessageFilter() or bool(self.written)
 
     @property
     def is_live(self) -> bool:
-        """Tell whether new mail belongs on top of the list; a text is searched in the store."""
-        return self.page == 1 and self.wanted.text is None
+        """Tell whether new mail belongs on top of the list; only the store can search."""
+        return self.page == 1 and not self.written
 
     def query(self, **changes: object) -> str:
         """Write the query string of the first page of the same list, but for what is changed."""
         asked: dict[str, object] = {
             "tag": self.wanted.tag,
-            "q": self.wanted.text,
+            "q": self.written or None,
             "limit": None if self.limit == DEFAULT_PAGE else self.limit,
             **changes,
         }
@@ -55,13 +57,23 @@ class ListRequest:
         return f"?{urlencode(given)}" if given else "?"
 
 
-def read_list_request(query: Query) -> ListRequest:
+def read_list_request(query: Query, now: Instant) -> ListRequest:
     """Read what is asked for.
 
     :raises InvalidParameter: it can't be asked for.
     """
+    request = read_unsearched(query)
+    return replace(request, wanted=replace(request.wanted, search=query.search(now)))
+
+
+def read_unsearched(query: Query) -> ListRequest:
+    """Read what is asked for, but do not understand the search: it is kept as it was written.
+
+    :raises InvalidParameter: it can't be asked for.
+    """
     return ListRequest(
-        MessageFilter(tag=query.tag(), text=query.needle("q")),
+        MessageFilter(tag=query.tag()),
+        query.needle("q") or "",
         query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE),
         query.whole_number("page", 1, LAST_PAGE, 1),
     )
