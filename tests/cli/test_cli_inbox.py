@@ -91,6 +91,8 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert [line.split()[2] for line in lines] == [daemon.address("b"), daemon.address("a")]
     assert mailcheck("inbox", "--tag", "a").lines == lines[1:]
     assert mailcheck("inbox", "--limit", "1").lines == lines[:1]
+    assert mailcheck("inbox", "-q", "tag:a confirm newer:1h").lines == lines[1:]
+    assert mailcheck("inbox", "--query", "is:read").output == ""
     message_id = lines[0].split()[1]
     assert mailcheck("inbox", message_id, "--code").output == "482913\n"
     listed = [json.loads(line) for line in mailcheck("inbox", "--json").lines]
@@ -102,6 +104,7 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     [
         (["wait", "--after", "nonsense"], 2, "after is a cursor"),
         (["inbox", "--limit", "0"], 2, "limit is a whole number"),
+        (["inbox", "-q", "newer:yesterday"], 2, "you sent newer:yesterday"),
         (["inbox", "none"], 1, "no such message"),
         (["send-sample", "nobody@elsewhere.example"], 1, "did not take the mail"),
         (["send-sample", "--server", "nonsense"], 2, "host:port"),

@@ -8,16 +8,29 @@ from hypothesis import strategies as st
 from mailcheck.core.accounts import Quota
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
+from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary
-from mailcheck.operations.ports import AccountStore, DeliveryStore, MessageStore
+from mailcheck.core.search import Field, Search, Term
+from mailcheck.core.subaddresses import fold_tag
+from mailcheck.operations.ports import AccountStore, ContentStore, DeliveryStore, MessageStore
 from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of
-from tests.storage.deliveries import NOON, RETENTION, account, at, delivery, mail, recipient
+from tests.storage.deliveries import (
+    NOON,
+    RETENTION,
+    account,
+    at,
+    content,
+    delivery,
+    mail,
+    recipient,
+)
 
 ANN = AccountId("ann")
 
@@ -31,6 +44,7 @@ class SqliteInMemory:
         mail_store = SqlMailStore(self._engine, Quota(1_000, 10_000_000))
         self.deliveries: DeliveryStore = mail_store
         self.messages: MessageStore = mail_store
+        self.contents: ContentStore = SqlContentStore(self._engine)
         self.accounts: AccountStore = SqlAccountStore(self._engine)
         self.close = self._engine.close
 
@@ -78,8 +92,56 @@ def mails(draw: st.DrawFn) -> Delivery:
     return delivery(*recipients, raw=raw, received_at=draw(MOMENTS))
 
 
+TEXT = "Aß _% ﬁ"
+"""What stands in every mail that was taken apart; of the others nothing is known."""
+
+TERMS = st.one_of(
+    st.builds(
+        Term,
+        st.sampled_from([Field.ANYWHERE, Field.FROM, Field.TO, Field.SUBJECT, Field.TEXT]),
+        TEXTS,
+    ),
+    st.builds(Term, st.just(Field.TAG), TAGS),
+    st.builds(Term, st.just(Field.HAS), st.sampled_from(["code", "attachment"])),
+    st.builds(Term, st.just(Field.IS), st.sampled_from(["unread", "read"])),
+    st.builds(Term, st.sampled_from([Field.NEWER, Field.OLDER]), MOMENTS),
+    st.builds(Term, st.just(Field.LARGER), st.integers(30, 120)),
+)
+SEARCHES = st.builds(Search, st.just("?"), st.lists(TERMS, min_size=1, max_size=3).map(tuple))
+
+
+def finds(search: Search | None, message: MessageSummary, text: str) -> bool:
+    """Judge a search in memory; ``text`` is empty where nothing was derived."""
+    return search is None or all(satisfies(*term, message, text) for term in search.terms)
+
+
+def satisfies(field: Field, value: str | int, message: MessageSummary, text: str) -> bool:
+    """Judge a term in memory."""
+    if isinstance(value, int):
+        return {
+            Field.NEWER: message.received_at >= value,
+            Field.OLDER: message.received_at < value,
+            Field.LARGER: message.size > value,
+        }[field]
+    to = value.casefold() in message.recipient.casefold()
+    author = fold_text(value) in message.header.author_key
+    subject = fold_text(value) in message.header.subject_key
+    is_said = bool(text) and fold_text(value) in fold_text(text)
+    return {
+        Field.ANYWHERE: to or author or subject or is_said,
+        Field.TO: to,
+        Field.FROM: author,
+        Field.SUBJECT: subject,
+        Field.TEXT: is_said,
+        Field.TAG: fold_tag(value) == fold_tag(message.tag),
+        Field.HAS: bool(text) and value == "code",
+        Field.IS: value == ("read" if message.is_read else "unread"),
+    }[field]
+
+
 FILTERS = st.builds(
     MessageFilter,
+    search=st.none() | SEARCHES,
     tag=st.none() | TAGS,
     recipient=st.none() | TAGS.map(lambda tag: recipient("ann", tag).address.upper()),
     author=st.none() | TEXTS,
@@ -100,15 +162,23 @@ def test_memory_and_store_agree(
         stores = make()
         for name in ("ann", "bob"):
             result_of(stores.accounts.add_account(account(name)))
-        for one in sent:
+        texts = {}
+        for number, one in enumerate(sent):
             result_of(stores.deliveries.deliver(one))
+            if number % 2 == 0:
+                texts[one.id] = TEXT
+                result_of(stores.contents.save_content(one.id, content(TEXT, ["482913"])))
+            if number % 3 == 0:
+                result_of(stores.messages.mark_read(ANN, one.message_ids[0]))
         everything, last = result_of(
             stores.messages.oldest_matches(ANN, MessageFilter(), NOON, 1_000)
         )
         expected = [
             message
             for message in everything
-            if wanted.matches(message) and message.expires_at > now
+            if wanted.matches(message)
+            and finds(wanted.search, message, texts.get(message.delivery_id, ""))
+            and message.expires_at > now
         ]
         found = stores.messages.oldest_matches(ANN, wanted, now, 1_000)
         assert result_of(found) == (tuple(expected), last)

@@ -1,5 +1,7 @@
 """The search grammar: what is read from what people write, and what is refused in which words."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ ANYWHERE = Field.ANYWHERE
 def terms(text: str) -> list[tuple[Field, str | int]]:
     """Give what a search is understood as."""
     search = parse_search(text, NOON)
-    return [] if search is None else [tuple(term) for term in search.terms]
+    return [] if search is None else [(field, value) for field, value in search.terms]
 
 
 @pytest.mark.parametrize(
@@ -108,12 +110,16 @@ def test_every_term_stands_in_the_table() -> None:
     assert shown == set(Field)
 
 
-ALMOST = st.lists(
-    st.sampled_from(
-        [*(f"{field.value}:" for field in Field), '"', " ", "2h", "x", "\u201c", "unread"]
-    )
-    | st.text(max_size=3)
-).map("".join)
+def test_the_table_is_published() -> None:
+    """The documentation has the same table."""
+    text = Path(__file__).parents[2].joinpath("docs", "search.md").read_text("utf-8")
+    table = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    assert table == [[f"`{example}`", meaning] for example, meaning in EXAMPLES]
+    assert f"at most {MAX_TERMS} words and terms" in text
+
+
+PIECES = [*(f"{field.value}:" for field in Field), '"', " ", "2h", "x", "\u201c", "unread"]
+ALMOST = st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join)
 
 
 @given(ALMOST)
@@ -121,8 +127,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever is written is understood, or refused by name; numbers fit into every database."""
     try:
         search = parse_search(text, NOON)
-    except InvalidParameter as refused:
-        assert refused.name == "q"
+    except InvalidParameter:
         return
     for _, value in search.terms if search else ():
         assert isinstance(value, str) or -(2**63) <= value < 2**63
