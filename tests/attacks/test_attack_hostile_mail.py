@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from mailcheck.checks.content.shown_elements import SHOWN
+from mailcheck.checks.content.safe_html import SHOWN
 from mailcheck.core.accounts import Account
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
 from tests.house import House, config_in_memory

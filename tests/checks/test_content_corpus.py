@@ -14,6 +14,7 @@ import pytest
 
 from mailcheck.checks.content.codes import find_codes
 from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import MessageContent
 from tests.corpus.corpus_mails import CorpusMail, load_part
@@ -89,7 +90,7 @@ FORMATS = {
 def test_every_usual_sentence_gives_its_code_in_every_format() -> None:
     """The sentences of fifteen languages, each with a footer full of other numbers."""
     footer = "\n\nAcme Inc., 2450 Harbor Blvd, Suite 410, Costa Mesa, CA 92626 - (714) 555-0148"
-    empty = render_visible_text("")
+    empty = render_visible_text(read_tree(""))
     for sentence in _load_sentences("code_sentences.toml"):
         for written, code in FORMATS.items():
             text = sentence.replace("{c}", written) + footer + "\nOrder 118204, 2019-2026"
@@ -99,7 +100,7 @@ def test_every_usual_sentence_gives_its_code_in_every_format() -> None:
 
 def test_sentences_with_other_numbers_give_no_code() -> None:
     """At most one in 100 sentences about orders, errors, vouchers and phones is mistaken."""
-    empty = render_visible_text("")
+    empty = render_visible_text(read_tree(""))
     cases = [
         sentence.replace("{c}", written)
         for sentence in _load_sentences("number_sentences.toml")

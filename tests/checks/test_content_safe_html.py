@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.bounded_markup import MAX_DEPTH, MAX_ELEMENTS, bound_markup
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_HTML
-from mailcheck.checks.content.safe_html import sanitise_html
-from mailcheck.checks.content.shown_attributes import ATTRIBUTES
-from mailcheck.checks.content.shown_elements import SHOWN
+from mailcheck.checks.content.safe_html import (
+    ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_ELEMENTS,
+    SHOWN,
+    sanitise_html,
+    write_bounded,
+)
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -233,11 +238,11 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
             "<table><td>1<table><td>2</table>3",
             "<table><td>1<table><td>2</td></table>3</td></table>",
         ),
-        ("<a href=x>a<b>b<a href=y>c", '<a href="x">a<b>b</b></a><a href="y">c</a>'),
-        ("<b><i>a</b>b</i>c", "<b><i>a</i></b>bc"),
-        ("<td><p>a</td></p></table>b", "<td><p>a</p></td>b"),
+        ("<a href=x>a<b>b<a href=y>c", '<a href="x">a<b>b</b></a><b><a href="y">c</a></b>'),
+        ("<b><i>a</b>b</i>c", "<b><i>a</i></b><i>b</i>c"),
+        ("<td><p>a</td></p></table>b", "<td><p>a</p></td><p></p>b"),
         ("<table><tr><td><p>a</table>b", "<table><tr><td><p>a</p></td></tr></table>b"),
-        ("<svg><p>a</svg>b<svg><svg></svg>c</svg>d", "bd"),
+        ("<svg><p>a</svg>b<svg><svg></svg>c</svg>d", "<p>abd</p>"),
         ("<noscript>a</noscript><object>b</object>", "ab"),
         (
             '<p a="&lt;&quot;&gt;" b=\'"\' c>&lt;</p>',
@@ -247,16 +252,16 @@ def test_only_what_is_allowed_comes_out(markup: str) -> None:
 )
 def test_markup_is_balanced(markup: str, written: str) -> None:
     """What is left open is closed where a browser would close it, and only there."""
-    assert bound_markup(markup).markup == written
+    assert write_bounded(read_tree(markup)) == written
 
 
 def test_depth_and_number_are_capped() -> None:
     """What is too deep or too much loses its tags and keeps its text."""
-    deep = bound_markup("<div>" * 1000 + "x")
-    assert deep.markup == "<div>" * MAX_DEPTH + "x" + "</div>" * MAX_DEPTH
-    many = bound_markup("<p>x</p>" * (MAX_ELEMENTS + 5))
-    assert many.markup.count("<p>") == MAX_ELEMENTS
-    assert many.markup.count("x") == MAX_ELEMENTS + 5
+    deep = write_bounded(read_tree("<div>" * 1000 + "x"))
+    assert deep == "<div>" * MAX_DEPTH + "x" + "</div>" * MAX_DEPTH
+    many = write_bounded(read_tree("<p>x</p>" * (MAX_ELEMENTS + 5)))
+    assert many.count("<p>") == MAX_ELEMENTS
+    assert many.count("x") == MAX_ELEMENTS + 5
 
 
 def test_long_html_is_cut() -> None:

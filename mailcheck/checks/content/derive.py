@@ -4,6 +4,7 @@ from mailcheck.checks.content.attachments import describe_attachments
 from mailcheck.checks.content.best_link import score_links
 from mailcheck.checks.content.bodies import BodyPart, choose_bodies, read_body, unflow
 from mailcheck.checks.content.codes import find_codes
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODES,
     MAX_HTML,
@@ -33,7 +34,7 @@ def derive_content(raw_message: bytes) -> MessageContent:
     html = "\n".join(part.text for part in html_parts)
     if len(text) > MAX_LINK_TEXT or len(html) > MAX_HTML:
         problems.append(f"only the first {MAX_HTML // 1024} KiB were searched for links and codes")
-    page = render_visible_text(html)
+    page = render_visible_text(read_tree(html))
     links, mail_addresses = collect_links(text, page)
     link_candidates = score_links(links)
     code_candidates = find_codes(_find_subject(structure), text, page)

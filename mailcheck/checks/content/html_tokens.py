@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 _TAG_NAME = re.compile(r"[^\s/>]++")
 # What is not closed runs to the end; then no ">" follows and the tag is dropped.
-_ATTRIBUTE = re.compile(
-    r"[\s/]*+(?P<name>[^\s/>][^\s/>=]*+)"
-    r"(?:\s*+=\s*+(?:\"(?P<double>[^\"]*+)\"?|'(?P<single>[^']*+)'?|(?P<bare>[^\s>]*+)))?"
+_ATTRIBUTE_OR_END = re.compile(
+    r"[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)"
+    r"(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s>]*+)))?)"
 )
-_TAG_END = re.compile(r"[\s/]*+>")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
+_TOO_LONG_NUMBER = re.compile(r"&#0*+[0-9]{20,}+;?")
 _COMMENT_END = re.compile(r"--!?>")
 _RAW_TEXT = frozenset(
     ("script", "style", "xmp", "iframe", "noembed", "noframes", "title", "textarea")
@@ -28,15 +28,16 @@ _RAW_TEXT_END = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StartTag:
     """A start tag; attribute names in lower case, values with references decoded."""
 
     name: str
     attributes: dict[str, str]
+    is_self_closing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EndTag:
     """An end tag."""
 
@@ -60,14 +61,17 @@ def tokenize_html(
         if bracket < 0:
             bracket = len(markup)
         if bracket > position:
-            yield html.unescape(markup[position:bracket])
+            yield _decode_text(markup[position:bracket])
         if bracket < len(markup):
             token, position = _read_markup(markup, bracket)
             if isinstance(token, StartTag) and token.name in _RAW_TEXT:
                 start, position = position, _skip_raw_text(markup, position, token.name)
                 if style_sheets is not None and token.name == "style":
                     style_sheets.append((token, markup[start:position]))
-            if token is not None:
+                if token.name == "xmp":
+                    yield token
+                    token = markup[start:position]
+            if token:
                 yield token
         else:
             position = bracket
@@ -93,14 +97,22 @@ def _read_tag(markup: str, position: int) -> tuple[StartTag | None, int]:
         return None, len(markup)
     attributes: dict[str, str] = {}
     position = name.end()
-    while (end := _TAG_END.match(markup, position)) is None:
-        match = _ATTRIBUTE.match(markup, position)
-        if match is None:
-            return None, len(markup)
-        value = match["double"] or match["single"] or match["bare"] or ""
-        attributes.setdefault(match["name"].lower(), _decode_references(value))
+    while (match := _ATTRIBUTE_OR_END.match(markup, position)) is not None:
+        end, key, double, single, bare = match.groups()
         position = match.end()
-    return StartTag(name.group().lower(), attributes), end.end()
+        if end:
+            is_self_closing = markup[position - 2] == "/"
+            return StartTag(name.group().lower(), attributes, is_self_closing), position
+        value = double or single or bare or ""
+        attributes.setdefault(key.lower(), _decode_references(value) if "&" in value else value)
+    return None, len(markup)
+
+
+def _decode_text(text: str) -> str:
+    if "&" not in text:
+        return text
+    # The number of a character has seven digits at most; Python reads 4,300 and then raises.
+    return html.unescape(_TOO_LONG_NUMBER.sub("\ufffd", text))
 
 
 def _decode_references(value: str) -> str:

@@ -1,4 +1,7 @@
-"""CSS of a mail, cut down to what an allow-list names (`css_words`).
+"""CSS of a mail, cut down to what the lists below name.
+
+Nothing that they name loads anything, runs anything or leaves its place on the page:
+no ``position``, ``content``, ``behavior``, ``filter``, ``-moz-binding``, ``@font-face``.
 
 A value is not repaired but taken or left: what holds a backslash (escapes
 spell any word), a ``<``, a function not named, or a bracket out of place is
@@ -10,8 +13,51 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mailcheck.checks.content.css_words import FUNCTIONS, IMAGE_PROPERTIES, PROPERTIES, PSEUDO
 from mailcheck.checks.content.urls import is_web_url
+
+# fmt: off
+PROPERTIES = frozenset([
+    "background", "background-color", "background-image", "background-position",
+    "background-repeat", "background-size", "border", "border-bottom", "border-bottom-color",
+    "border-bottom-left-radius", "border-bottom-right-radius", "border-bottom-style",
+    "border-bottom-width", "border-collapse", "border-color", "border-left", "border-left-color",
+    "border-left-style", "border-left-width", "border-radius", "border-right",
+    "border-right-color", "border-right-style", "border-right-width", "border-spacing",
+    "border-style", "border-top", "border-top-color", "border-top-left-radius",
+    "border-top-right-radius", "border-top-style", "border-top-width", "border-width",
+    "box-shadow", "box-sizing", "caption-side", "clear", "color", "column-gap", "direction",
+    "display", "empty-cells", "flex", "flex-basis", "flex-direction", "flex-grow", "flex-shrink",
+    "flex-wrap", "align-items", "align-self", "justify-content", "gap", "row-gap", "float",
+    "font", "font-family", "font-feature-settings", "font-size", "font-stretch", "font-style",
+    "font-variant", "font-weight", "height", "hyphens", "letter-spacing", "line-height",
+    "list-style", "list-style-position", "list-style-type", "margin", "margin-bottom",
+    "margin-left", "margin-right", "margin-top", "max-height", "max-width", "min-height",
+    "min-width", "object-fit", "opacity", "order", "outline",
+    "overflow", "overflow-wrap", "overflow-x", "overflow-y", "padding", "padding-bottom",
+    "padding-left", "padding-right", "padding-top", "quotes", "table-layout", "text-align",
+    "text-decoration", "text-decoration-color", "text-decoration-line", "text-decoration-style",
+    "text-indent", "text-overflow", "text-shadow", "text-size-adjust", "text-transform",
+    "text-underline-offset", "unicode-bidi", "vertical-align", "visibility", "white-space",
+    "width", "word-break", "word-spacing", "word-wrap",
+])
+"""Properties that may be set."""
+
+FUNCTIONS = frozenset([
+    "calc", "clamp", "hsl", "hsla", "linear-gradient", "max", "min", "radial-gradient", "rgb",
+    "rgba", "translate",
+])
+"""Functions that a value may hold beside ``url``."""
+
+PSEUDO = frozenset([
+    "active", "after", "before", "empty", "first-child", "first-letter", "first-line",
+    "first-of-type", "focus", "hover", "last-child", "last-of-type", "link", "not", "nth-child",
+    "nth-of-type", "only-child", "root", "visited",
+])
+"""Pseudo-classes and pseudo-elements that a selector may hold."""
+# fmt: on
+
+IMAGE_PROPERTIES = frozenset(("background", "background-image"))
+"""Properties that may load an image, where remote content was asked for."""
 
 MAX_CSS = 128 * 1024
 """Characters of style sheets that are read; Gmail reads 16 KiB."""
@@ -22,6 +68,7 @@ MAX_SELECTOR = 500
 
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _MARKS = re.compile(r"<!--|-->")
+_ENCLOSING = re.compile(r"[\"'()]")
 _PIECE = re.compile(r"\"[^\"\n]*+\"|'[^'\n]*+'|\([^()]*+\)|[^;\"'()]++|.", re.DOTALL)
 _DECLARATION = re.compile(r"\s*+([a-z-]{1,40})\s*+:\s*+(.*\S)\s*", re.IGNORECASE | re.DOTALL)
 _VALUE = re.compile(r"(?:[\w\s.,%#!+*/()-]|\"[\w\s.,-]*+\"|'[\w\s.,-]*+')++")
@@ -49,7 +96,7 @@ class StyleFilter:
     def declarations(self, text: str) -> str:
         """Filter the declarations of a ``style`` attribute or of a rule."""
         kept = []
-        for declaration in _split_declarations(_COMMENT.sub(" ", text[:MAX_CSS])):
+        for declaration in split_declarations(_COMMENT.sub(" ", text[:MAX_CSS])):
             match = _DECLARATION.fullmatch(declaration)
             name = match[1].lower() if match else ""
             if match is None or name not in PROPERTIES:
@@ -110,16 +157,19 @@ class StyleFilter:
         return " ".join(bare.split())
 
 
-def _split_declarations(text: str) -> Iterator[str]:
+def split_declarations(text: str) -> list[str]:
     """Split at semicolons that stand outside of quotes and brackets."""
+    if _ENCLOSING.search(text) is None:
+        return text.split(";")
+    declarations: list[str] = []
     pieces: list[str] = []
     for match in _PIECE.finditer(text):
         if match.group() == ";":
-            yield "".join(pieces)
+            declarations.append("".join(pieces))
             pieces = []
         else:
             pieces.append(match.group())
-    yield "".join(pieces)
+    return [*declarations, "".join(pieces)]
 
 
 def _split_rules(text: str) -> Iterator[tuple[str, str | None]]:

@@ -1,11 +1,25 @@
-"""HTML to the text a person sees, line by line, with its links and what stands out."""
+"""The text a person sees of a page, line by line, with its links and what stands out."""
 
-from collections import Counter
 from dataclasses import dataclass, field
 
-from mailcheck.checks.content import element_styles
-from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
-from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.html_tree import Element, End, HtmlTree, Words
+from mailcheck.checks.content.styles import is_button, is_prominent
+
+# fmt: off
+BLOCKS = frozenset([
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd",
+    "details", "dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form",
+    "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "html", "legend", "li", "main", "nav",
+    "ol", "optgroup", "option", "p", "pre", "section", "summary", "table", "tbody", "tfoot",
+    "thead", "tr", "ul",
+])
+# fmt: on
+"""Elements that begin and end a line."""
+
+CELLS = frozenset(("td", "th"))
+"""Elements that are set apart on the same line."""
+
+_GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, "\t")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,40 +50,25 @@ class VisibleText:
     prominent: tuple[tuple[int, int], ...]
 
 
-def render_visible_text(markup: str) -> VisibleText:
-    """Render HTML as far as words, lines and visibility go; style sheets are not applied.
-
-    Hidden elements are left out with their links, comments and attributes
-    always. Looks at the first 512 KiB; takes time linear in them.
-    """
+def render_visible_text(tree: HtmlTree) -> VisibleText:
+    """Render a page as far as words and lines go; what is hidden is left out with its links."""
     page = _Page()
-    for token in tokenize_html(markup[:MAX_HTML]):
-        if isinstance(token, str):
-            page.add_text(token)
-        elif isinstance(token, StartTag):
-            page.open(token)
+    for node in tree.nodes:
+        if isinstance(node, Words):
+            if node.look.hidden_by is None and node.look.is_text:
+                page.add_text(node.text)
+        elif isinstance(node, Element):
+            page.open(node)
         else:
-            page.close(token)
-    return page.finish()
-
-
-@dataclass(slots=True)
-class _Element:
-    name: str
-    is_hidden: bool
-    is_tiny: bool
-    is_prominent: bool
-    is_preformatted: bool
-    start: int
+            page.close(node)
+    return VisibleText("".join(page.pieces), tuple(page.anchors), tuple(page.prominent))
 
 
 @dataclass(slots=True)
 class _OpenAnchor:
-    attributes: dict[str, str]
+    element: Element
     start: int
     piece: int
-    is_styled: bool
-    is_tiny: bool
     alternative: list[str] = field(default_factory=list)
 
 
@@ -80,73 +79,49 @@ class _Page:
     pieces: list[str] = field(default_factory=list)
     length: int = 0
     gap: str = ""
-    elements: list[_Element] = field(default_factory=list)
-    open_names: Counter[str] = field(default_factory=Counter)
+    preformatted: int = 0
+    standing_out: list[tuple[Element, int]] = field(default_factory=list)
     anchor: _OpenAnchor | None = None
     anchors: list[Anchor] = field(default_factory=list)
     prominent: list[tuple[int, int]] = field(default_factory=list)
 
-    def open(self, tag: StartTag) -> None:
-        name = tag.name
-        if name in element_styles.IMPLIED_END and self.elements and self.elements[-1].name == name:
-            self._pop()
-        self._separate(name)
-        if name == "a":
-            self._close_anchor()
+    def open(self, element: Element) -> None:
+        name = element.name
+        if name in _GAPS:
+            self._add_gap(_GAPS[name])
+        look = element.look
         if name == "img":
-            self._add_image(tag)
-        if name in element_styles.VOID:
-            return
-        above = self.elements[-1] if self.elements else None
-        element = _Element(
-            name=name,
-            is_hidden=(above is not None and above.is_hidden)
-            or name in element_styles.NOT_SHOWN
-            or element_styles.is_hidden(tag.attributes),
-            is_tiny=self._is_tiny(tag.attributes),
-            is_prominent=element_styles.is_prominent(name, tag.attributes),
-            is_preformatted=name == "pre" or (above is not None and above.is_preformatted),
-            start=self.length,
-        )
-        self.elements.append(element)
-        self.open_names[name] += 1
-        if name == "a" and not element.is_hidden and tag.attributes.get("href"):
-            styled = element_styles.is_button(tag.attributes)
-            self.anchor = _OpenAnchor(
-                tag.attributes, self.length, len(self.pieces), styled, element.is_tiny
-            )
+            if self.anchor is not None and look.shows_images:
+                self.anchor.alternative.append(element.attributes.get("alt", ""))
+        elif name == "a":
+            self._close_anchor()  # of an anchor around the table that this one stands in
+            if look.shows_images and element.attributes.get("href"):
+                self.anchor = _OpenAnchor(element, self.length, len(self.pieces))
+        elif name == "pre":
+            self.preformatted += 1
+        if look.shows_images and is_prominent(name, element.attributes, element.style):
+            self.standing_out.append((element, self.length))
 
-    def close(self, tag: EndTag) -> None:
-        # An end tag without its start tag is ignored; the counts make each
-        # element be left once, so the whole page takes linear time.
-        if self.open_names[tag.name]:
-            while self.elements[-1].name != tag.name:
-                self._pop()
-            self._pop()
-        self._separate(tag.name)
+    def close(self, end: End) -> None:
+        element = end.element
+        name = element.name
+        if self.standing_out and self.standing_out[-1][0] is element:
+            _, start = self.standing_out.pop()
+            if self.length > start:
+                self.prominent.append((start, self.length))
+        if name in _GAPS:
+            self._add_gap(_GAPS[name])
+        elif name == "a" and self.anchor is not None and self.anchor.element is element:
+            self._close_anchor()
+        if name == "pre":
+            self.preformatted -= 1
 
     def add_text(self, text: str) -> None:
-        above = self.elements[-1] if self.elements else None
-        if above is not None and (above.is_hidden or above.is_tiny):
-            return
-        lines = text.split("\n") if above is not None and above.is_preformatted else [text]
+        lines = text.split("\n") if self.preformatted else [text]
         for number, line in enumerate(lines):
             if number:
                 self._add_gap("\n")
             self._add_line(line)
-
-    def finish(self) -> VisibleText:
-        self._close_anchor()
-        while self.elements:
-            self._pop()
-        return VisibleText("".join(self.pieces), tuple(self.anchors), tuple(self.prominent))
-
-    def _is_tiny(self, attributes: dict[str, str]) -> bool:
-        """Font size is inherited: layouts set 0 on a cell and a real size on what is in it."""
-        size = element_styles.find_font_size(attributes)
-        if size is None:
-            return bool(self.elements) and self.elements[-1].is_tiny
-        return size <= element_styles.TINY_PIXELS
 
     def _add_line(self, line: str) -> None:
         words = line.split()
@@ -170,40 +145,23 @@ class _Page:
         self.pieces.append(text)
         self.length += len(text)
 
-    def _separate(self, name: str) -> None:
-        if name in element_styles.BLOCKS:
-            self._add_gap("\n")
-        elif name in element_styles.CELLS:
-            self._add_gap("\t")
-
-    def _add_image(self, tag: StartTag) -> None:
-        hidden = self.elements and self.elements[-1].is_hidden
-        if self.anchor is not None and not hidden:
-            self.anchor.alternative.append(tag.attributes.get("alt", ""))
-
-    def _pop(self) -> None:
-        element = self.elements.pop()
-        self.open_names[element.name] -= 1
-        if element.is_prominent and self.length > element.start and not element.is_hidden:
-            self.prominent.append((element.start, self.length))
-        if element.name == "a":
-            self._close_anchor()
-
     def _close_anchor(self) -> None:
         anchor = self.anchor
         if anchor is None:
             return
         self.anchor = None
+        element = anchor.element
         text = "".join(self.pieces[anchor.piece :]).strip()
-        if not text and anchor.is_tiny and not anchor.alternative:
+        is_seen = element.look.hidden_by is None and not element.is_copy
+        if not text and not anchor.alternative and not is_seen:
             return
         self.anchors.append(
             Anchor(
-                href=anchor.attributes["href"],
+                href=element.attributes["href"],
                 text=" ".join((text or " ".join(anchor.alternative)).split()),
-                title=anchor.attributes.get("title", ""),
+                title=element.attributes.get("title", ""),
                 position=anchor.start,
                 has_text=bool(text),
-                is_button=anchor.is_styled,
+                is_button=is_button(element.attributes, element.style),
             )
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from mailcheck.checks.content.bodies import BodyPart, choose_bodies, read_body, unflow
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_PROBLEMS
 from mailcheck.checks.content.links import collect_links, list_urls
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
@@ -108,13 +109,14 @@ def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
     texts = _decode(raw_message, text_entities, problems)
     text = "\n".join(unflow(part) for part in texts)
     markup = "\n".join(part.text for part in _decode(raw_message, html_entities, problems))
-    page = render_visible_text(markup)
+    tree = read_tree(markup)
+    page = render_visible_text(tree)
     links, _ = collect_links(text, page)
     urls = list_urls(links)
     html = None
     if html_entities:
         html = replace(
-            read_html(markup),
+            read_html(markup, tree),
             size=len(markup.encode()),
             is_base64=any(entity.encoding == "base64" for entity in html_entities),
             visible_length=len(page.text),

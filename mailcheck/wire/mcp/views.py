@@ -1,10 +1,15 @@
 """A message as an agent gets to see it: readable, bounded, inert; the same for all who ask."""
 
-from dataclasses import dataclass, replace
+import re
+from dataclasses import dataclass, field, replace
 
+from mailcheck.checks.content.html_tree import Element, Words, read_tree
+from mailcheck.checks.content.visible_text import BLOCKS, CELLS
 from mailcheck.core.content import MessageContent
 from mailcheck.wire.mcp.untrusted import defuse_html, defuse_markdown, remove_invisible
-from mailcheck.wire.mcp.visible import MAX_READ, read_page
+
+MAX_READ = 131_072
+"""Characters of HTML that are looked at: above what Gmail shows of a mail (102 KiB)."""
 
 MAX_TEXT = 20_000
 """Characters of text that are shown: about 5,000 tokens, a fifth of what clients pass on."""
@@ -62,6 +67,54 @@ def view_content(content: MessageContent) -> MessageView:
         hides_text=page.hidden_passages > 0 or invisible > 0,
         warnings=(*warnings, *text_warnings),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class VisiblePage:
+    """The visible words, a line for each block, and how much is hidden from readers."""
+
+    text: str
+    hidden_passages: int
+    hidden_characters: int
+
+
+_EMPTY_LINES = re.compile(r"\n{3,}")
+_GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, " ")}
+
+
+def read_page(markup: str) -> VisiblePage:
+    """Separate what is seen from what is hidden, in time linear in the size of the page."""
+    page = _Page()
+    for node in read_tree(markup, MAX_READ).nodes:
+        if isinstance(node, Words):
+            page.add(node)
+        else:
+            name = node.name if isinstance(node, Element) else node.element.name
+            if name in _GAPS:
+                page.pieces.append(_GAPS[name])
+    lines = [" ".join(line.split()) for line in "".join(page.pieces).split("\n")]
+    text = _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip()
+    return VisiblePage(text, page.hidden_passages, page.hidden_characters)
+
+
+@dataclass(slots=True)
+class _Page:
+    pieces: list[str] = field(default_factory=list)
+    hidden_passages: int = 0
+    hidden_characters: int = 0
+    was_hidden: bool = False
+
+    def add(self, words: Words) -> None:
+        text = words.text
+        if not words.look.is_text:
+            return
+        if words.look.hidden_by is None:
+            self.pieces.append(text.replace("\n", " "))
+            self.was_hidden = self.was_hidden and text.isspace()
+        elif not text.isspace():
+            self.hidden_passages += not self.was_hidden
+            self.hidden_characters += len("".join(text.split()))
+            self.was_hidden = True
 
 
 def view_html(html: str) -> str:

@@ -8,8 +8,7 @@ would be nothing in the document to run or to load.
 
 from html import escape
 
-from mailcheck.checks.content.bounded_markup import PAGE_CLASS
-from mailcheck.checks.content.safe_html import SafeHtml
+from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
 from mailcheck.web.site.replies import Reply
 
 SANDBOX = "allow-popups allow-popups-to-escape-sandbox"

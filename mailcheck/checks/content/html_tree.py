@@ -1,0 +1,411 @@
+"""HTML to a tree, by the HTML standard's rules for what is left out (13.2.6), in linear time.
+
+Everybody who reads the HTML of a mail reads this tree, and none of them
+decides where an element ends or whether words are seen. What stands in a
+table but in no cell is drawn before the table (foster parenting): here it
+keeps its place, but not the table's look. Two things differ from the standard
+for the sake of mail: parts of a table stand without one too, since mail is
+cut and quoted, and a further ``<body>`` is an element, since the parts of a
+mail are read as one page.
+"""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
+from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.styles import NO_STYLE, Look, Looks, Style
+
+MAX_FORMATTING = 8
+"""Formatting elements of a cell that go on behind the end of a block; mail nests about four."""
+
+MAX_REOPENED = 20_000
+"""Elements of a page that are opened again: each costs memory, and no tag was sent for it."""
+
+# fmt: off
+VOID = frozenset([
+    "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input",
+    "keygen", "link", "meta", "param", "source", "track", "wbr",
+])
+# fmt: on
+"""Elements without content (HTML 13.1.2)."""
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    """An element: its tag, its own style, and the look of what is in it.
+
+    ``is_copy`` marks one that was opened again because tags are crossed.
+    ``depth`` is its place among the open elements, -1 once it is closed.
+    """
+
+    name: str
+    attributes: Mapping[str, str]
+    style: Style
+    look: Look
+    depth: int
+    is_copy: bool
+
+
+@dataclass(slots=True, eq=False)
+class Words:
+    """A piece of text with references decoded."""
+
+    text: str
+    look: Look
+
+
+@dataclass(slots=True, eq=False)
+class End:
+    """The end of an element; ``has_tag`` says that its end tag stands there."""
+
+    element: Element
+    has_tag: bool
+
+
+Node = Element | Words | End
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlTree:
+    """The page in document order; each element but the void ones has its end, inside out.
+
+    There are no more nodes than characters, beside `MAX_REOPENED` copies. A
+    style sheet comes with the tag that it stands in, and is not checked.
+    """
+
+    nodes: list[Node]
+    style_sheets: tuple[tuple[StartTag, str], ...]
+
+
+def read_tree(markup: str, most: int = MAX_HTML) -> HtmlTree:
+    """Read HTML, its first characters up to ``most``. Any text is HTML; takes linear time."""
+    style_sheets: list[tuple[StartTag, str]] = []
+    building = _Building()
+    noted = 0
+    for token in tokenize_html(markup[:most], style_sheets):
+        if isinstance(token, StartTag):
+            if noted < len(style_sheets):
+                building.looks.note_style_sheet(style_sheets[noted][1])
+                noted += 1
+            building.open(token)
+        elif isinstance(token, EndTag):
+            building.close(token.name)
+        else:
+            building.add_text(token)
+    building.finish()
+    return HtmlTree(building.nodes, tuple(style_sheets))
+
+
+_RENAMED = {"image": "img", "listing": "pre", "plaintext": "pre", "xmp": "pre"}
+
+# fmt: off
+_HEAD_CONTENT = frozenset([
+    "base", "basefont", "bgsound", "link", "meta", "noframes", "noscript", "script", "style",
+    "template", "title",
+])
+_FORMATTING = frozenset([
+    "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
+])
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_TABLE_PARTS = frozenset([
+    "caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr",
+])
+_BLOCKS_AFTER_P = frozenset([
+    "address", "article", "aside", "blockquote", "center", "details", "dialog", "dir", "div",
+    "dl", "fieldset", "figcaption", "figure", "footer", "form", "header", "hgroup", "hr", "main",
+    "menu", "nav", "ol", "p", "pre", "search", "section", "summary", "table", "ul", *_HEADINGS,
+])
+_SPECIAL = _BLOCKS_AFTER_P | _TABLE_PARTS | _HEAD_CONTENT | VOID | frozenset([
+    "applet", "body", "button", "dd", "dt", "foreignobject", "frameset", "head", "html", "iframe",
+    "li", "marquee", "noembed", "object", "select", "textarea",
+])
+_LEAVES_FOREIGN = (_FORMATTING - {"a", "font"}) | frozenset([
+    "blockquote", "body", "br", "center", "dd", "div", "dl", "dt", "embed", "head", "hr", "img",
+    "li", "menu", "meta", "ol", "p", "pre", "ruby", "span", "sub", "sup", "table", "td", "th",
+    "tr", "ul", "var", *_HEADINGS,
+])
+# fmt: on
+
+_IN_TABLE = frozenset(("table", "tbody", "tfoot", "thead", "tr"))
+_STAYS_IN_TABLE = _TABLE_PARTS | {"form", "input", "script", "style", "template"}
+_BOUNDARIES = frozenset(("applet", "caption", "marquee", "object", "td", "template", "th"))
+"""Elements that formatting does not go over (the standard's markers)."""
+
+_TABLE_SCOPE = ("table",)
+_ROW_SCOPE = ("table", "tr")
+_CELL_SCOPE = ("td", "table", "th", "caption", "object", "template", "applet", "marquee")
+_LIST_SCOPE = (*_CELL_SCOPE, "ol", "ul")
+_SELECT_SCOPE = ("select",)
+
+_P = (("p",), (*_CELL_SCOPE, "button"))
+_CELLS = (("td", "th"), _TABLE_SCOPE)
+_ROWS = (_CELLS, (("tr",), _TABLE_SCOPE))
+_SECTIONS = ("tbody", "thead", "tfoot", "caption", "colgroup")
+
+_CLOSED_BY: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
+    **dict.fromkeys(_BLOCKS_AFTER_P, (_P,)),
+    **dict.fromkeys(_SECTIONS, (*_ROWS, (_SECTIONS, _TABLE_SCOPE))),
+    **dict.fromkeys(("dd", "dt", "li"), (_P,)),
+    "td": ((("td", "th"), _ROW_SCOPE),),
+    "th": ((("td", "th"), _ROW_SCOPE),),
+    "tr": _ROWS,
+    "option": ((("option",), _SELECT_SCOPE),),
+    "optgroup": ((("optgroup", "option"), _SELECT_SCOPE),),
+    "select": ((("select",), _CELL_SCOPE),),
+    "input": ((("select",), _CELL_SCOPE),),
+    "textarea": ((("select",), _CELL_SCOPE),),
+    "button": ((("button",), _CELL_SCOPE),),
+    "rp": ((("rp", "rt"), ("ruby", *_CELL_SCOPE)),),
+    "rt": ((("rp", "rt"), ("ruby", *_CELL_SCOPE)),),
+}
+"""What a start tag ends before it begins: names, and the elements that looking for them ends at."""
+
+_ITEMS = {"dd": ("dd", "dt"), "dt": ("dd", "dt"), "li": ("li",)}
+"""Items that an item of a list ends; they are looked for up to anything but a `_PASSED` one."""
+
+_PASSED = frozenset(("address", "div", "p"))
+
+_FOREIGN = ("math", "svg")
+_BACK_TO_HTML = ("foreignobject", "annotation-xml", "mi", "mn", "mo", "ms", "mtext")
+
+
+@dataclass(slots=True)
+class _Building:
+    """The nodes so far, and the elements that are open.
+
+    ``places`` are the depths of the open elements of each name, ``specials``
+    those of the standard's special elements, ``walls`` those of them that an
+    item of a list does not reach through: so whether one lies in the scope of
+    another is a comparison, however deep they lie. ``formatting`` lists what
+    goes on behind a block's end, anew for each cell.
+    """
+
+    looks: Looks = field(default_factory=Looks)
+    nodes: list[Node] = field(default_factory=list)
+    stack: list[Element] = field(default_factory=list)
+    places: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    specials: list[int] = field(default_factory=list)
+    walls: list[int] = field(default_factory=list)
+    formatting: list[list[Element]] = field(default_factory=lambda: [[]])
+    has_head: bool = False
+    has_begun: bool = False
+    reopened: int = 0
+
+    def add_text(self, text: str) -> None:
+        is_space = text.isspace()
+        if not self.has_begun and not is_space and not self.places["template"]:
+            self._begin_body()
+        above = self.stack[-1] if self.stack else None
+        if is_space and above is not None and above.name in _IN_TABLE:
+            self.nodes.append(Words(text, above.look))
+            return
+        if self.formatting[-1]:
+            self._reopen_formatting()
+        self.nodes.append(Words(text, self._look_above("")))
+
+    def open(self, tag: StartTag) -> None:
+        name = _RENAMED.get(tag.name, tag.name)
+        if name in ("html", "head"):
+            self._open_outermost(name, tag.attributes)
+            return
+        if not self.has_begun and name not in _HEAD_CONTENT and not self.places["template"]:
+            self._begin_body()
+        self._close_what_ends_before(name)
+        if self.formatting[-1] and (name not in _SPECIAL or name in VOID):
+            self._reopen_formatting()
+        element = self._push(name, tag.attributes)
+        if name in _FORMATTING:
+            entries = self.formatting[-1]
+            entries.append(element)
+            if len(entries) > MAX_FORMATTING:
+                del entries[0]
+        elif tag.is_self_closing and element.depth < len(self.stack) and self._is_foreign():
+            self._pop(has_tag=True)
+
+    def close(self, name: str) -> None:
+        name = _RENAMED.get(name, name)
+        if name in _FORMATTING:
+            self._end_formatting(name)
+        elif name in ("body", "html"):
+            return  # what follows still belongs to the body (13.2.6.4.19)
+        elif self.stack and self.stack[-1].name == name:
+            self._pop(has_tag=True)
+        elif name in ("br", "p"):
+            self._close_paragraph(name)
+        elif name in _HEADINGS:
+            self._close(_HEADINGS, _CELL_SCOPE)
+        elif name in _TABLE_PARTS:
+            self._close_table_part(name)
+        elif name in _SPECIAL:
+            self._close((name,), _LIST_SCOPE if name == "li" else _CELL_SCOPE)
+        else:
+            self._close_ordinary(name)
+
+    def _close_paragraph(self, name: str) -> None:
+        """``</p>`` and ``</br>`` stand for an element where there is none to close."""
+        if name == "br" or not self._close(*_P):
+            self.open(StartTag(name, {}))
+            if name == "p":
+                self._pop(has_tag=True)
+
+    def _close_table_part(self, name: str) -> None:
+        if not self._close((name,), _TABLE_SCOPE) and name in ("tr", "tbody"):
+            for names, scope in _ROWS:  # of a row whose start tag is left out
+                self._close(names, scope)
+
+    def finish(self) -> None:
+        while self.stack:
+            self._pop(has_tag=False)
+
+    def _open_outermost(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Open ``<html>`` or ``<head>`` where it may begin; a second one is ignored."""
+        if self.has_begun or self.places["head"] or (name == "html" and self.stack):
+            return
+        if not (name == "head" and self.has_head):
+            self.has_head = self.has_head or name == "head"
+            self._push(name, attributes)
+
+    def _begin_body(self) -> None:
+        """End the head: here stands what can't be in it."""
+        self.has_begun = True
+        if self.places["head"]:
+            self._pop_to(self.places["head"][-1], has_tag=False)
+
+    def _close_what_ends_before(self, name: str) -> None:
+        if name in _LEAVES_FOREIGN and self._is_foreign():
+            self._close(_FOREIGN, _BACK_TO_HTML, has_tag=False)
+        if name in _ITEMS and self.walls and self.stack[self.walls[-1]].name in _ITEMS[name]:
+            self._pop_to(self.walls[-1], has_tag=False)
+        for names, scope in _CLOSED_BY.get(name, ()):
+            self._close(names, scope, has_tag=False)
+        if name in _HEADINGS and self.stack and self.stack[-1].name in _HEADINGS:
+            self._pop(has_tag=False)
+        elif name in ("a", "nobr"):
+            self._end_formatting(name, is_restart=True)
+
+    def _is_foreign(self) -> bool:
+        places = self.places
+        if not (places["svg"] or places["math"]):
+            return False
+        foreign = max(places[name][-1] for name in _FOREIGN if places[name])
+        return not any(places[name] and places[name][-1] > foreign for name in _BACK_TO_HTML)
+
+    def _look_above(self, name: str) -> Look:
+        """Give the look around what comes next; a table has none of what is in no cell."""
+        if not self.stack:
+            return self.looks.sheet
+        above = self.stack[-1]
+        if above.name in _IN_TABLE and name not in _STAYS_IN_TABLE and self.places["table"]:
+            place = self.places["table"][-1]
+            return self.stack[place - 1].look if place else self.looks.sheet
+        return above.look
+
+    def _push(self, name: str, attributes: Mapping[str, str], *, is_copy: bool = False) -> Element:
+        style = attributes.get("style") if attributes else None
+        depth = len(self.stack)
+        element = Element(
+            name,
+            attributes,
+            self.looks.read(style) if style else NO_STYLE,
+            self.looks.inside(self._look_above(name), name, attributes),
+            depth,
+            is_copy,
+        )
+        self.nodes.append(element)
+        if name in VOID:
+            return element
+        self.stack.append(element)
+        self.places[name].append(depth)
+        if name in _SPECIAL:
+            self.specials.append(depth)
+            if name not in _PASSED:
+                self.walls.append(depth)
+            if name in _BOUNDARIES:
+                self.formatting.append([])
+        return element
+
+    def _pop(self, *, has_tag: bool) -> None:
+        element = self.stack.pop()
+        name = element.name
+        self.places[name].pop()
+        if name in _SPECIAL:
+            self.specials.pop()
+            if name not in _PASSED:
+                self.walls.pop()
+            if name in _BOUNDARIES:
+                self.formatting.pop()
+        element.depth = -1
+        self.nodes.append(End(element, has_tag))
+
+    def _pop_to(self, depth: int, *, has_tag: bool) -> None:
+        while len(self.stack) > depth + 1:
+            self._pop(has_tag=False)
+        self._pop(has_tag=has_tag)
+
+    def _close(
+        self, names: tuple[str, ...], scope: tuple[str, ...], *, has_tag: bool = True
+    ) -> bool:
+        """Close the innermost element of these names, unless one of the scope lies inside it."""
+        places = self.places
+        depth = -1
+        for name in names:
+            if places[name] and places[name][-1] > depth:
+                depth = places[name][-1]
+        if depth < 0 or any(places[name] and places[name][-1] > depth for name in scope):
+            return False
+        self._pop_to(depth, has_tag=has_tag)
+        return True
+
+    def _close_ordinary(self, name: str) -> None:
+        places = self.places[name]
+        if places and not (self.specials and self.specials[-1] > places[-1]):
+            self._pop_to(places[-1], has_tag=True)
+
+    def _end_formatting(self, name: str, *, is_restart: bool = False) -> None:
+        """End a formatting element; a block that began in it goes on without it (13.2.6.4.7)."""
+        entries = self.formatting[-1]
+        entry = next((one for one in reversed(entries) if one.name == name), None)
+        if entry is None:
+            if not is_restart:
+                self._close_ordinary(name)
+            return
+        depth = entry.depth
+        if depth < 0:
+            entries.remove(entry)
+            return
+        if self.places["table"] and self.places["table"][-1] > depth:
+            return
+        if bisect_right(self.specials, depth) == len(self.specials):
+            entries.remove(entry)
+            self._pop_to(depth, has_tag=not is_restart)
+            return
+        inside = [one for one in self.stack[depth + 1 :] if one.name in _SPECIAL or one in entries]
+        if len(inside) > MAX_FORMATTING or self.reopened >= MAX_REOPENED:
+            return
+        while inside[-1].name not in _SPECIAL:
+            inside.pop()  # formatting that the next words open again
+        entries.remove(entry)
+        self._pop_to(depth, has_tag=not is_restart)
+        for element in inside:
+            self._reopen(element)
+
+    def _reopen_formatting(self) -> None:
+        """Open again what a block's end has closed ("reconstruct", 13.2.4.3)."""
+        entries = self.formatting[-1]
+        if not entries or entries[-1].depth >= 0:
+            return
+        if self.reopened >= MAX_REOPENED:
+            entries.clear()
+            return
+        for element in [one for one in entries if one.depth < 0]:
+            self._reopen(element)
+
+    def _reopen(self, element: Element) -> None:
+        self.reopened += 1
+        copy = self._push(element.name, element.attributes, is_copy=True)
+        entries = self.formatting[-1]
+        if element in entries:
+            entries[entries.index(element)] = copy

@@ -1,0 +1,440 @@
+"""Whether a person sees words: what attributes and inline styles say, handed down by elements.
+
+The one place that answers "is this hidden, and by what?" for all who read the
+HTML of a mail. Style sheets are not applied; where one of them sets a colour
+of an element, that colour is not known, and words of unknown colour are seen.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mailcheck.checks.content.safe_css import MAX_CSS, MAX_SELECTOR, split_declarations
+
+# fmt: off
+NOT_SHOWN = frozenset([
+    "audio", "canvas", "datalist", "head", "iframe", "math", "noembed", "noframes", "script",
+    "select", "style", "svg", "template", "textarea", "title", "video", "xml",
+])
+# fmt: on
+"""Elements whose content is no text of the page."""
+
+TINY_PIXELS = 2
+"""Text of this size or less can't be read: preheaders are set so."""
+
+FAR_PIXELS = 500
+"""Words moved this far to the left or up are off the page, which is about 600 wide."""
+
+
+class Hiding(Enum):
+    """What hides words from people."""
+
+    ATTRIBUTE = "hidden attribute"
+    DISPLAY = "display"
+    VISIBILITY = "visibility"
+    OPACITY = "opacity"
+    NO_ROOM = "a box without room"
+    OFF_PAGE = "a place off the page"
+    CLIPPED = "clip"
+    MSO_HIDE = "mso-hide"
+    FONT_SIZE = "font size"
+    COLOUR = "the colour of the background"
+    INDENT = "text-indent"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What one ``style`` attribute says; None, or "" for a colour, where it says nothing.
+
+    ``hides`` is what hides the element with all that is in it. The other ways
+    to hide are inherited, and what is inside may be seen again. ``font_size``
+    is a number with its unit. ``button_marks`` counts what buttons are drawn with.
+    """
+
+    hides: Hiding | None = None
+    is_visible: bool | None = None
+    is_far_indented: bool | None = None
+    font_size: tuple[float, str] | None = None
+    colour: str = ""
+    background: str = ""
+    is_bold: bool = False
+    is_spread: bool = False
+    button_marks: int = 0
+
+
+NO_STYLE = Style()
+
+
+@dataclass(slots=True, eq=False)
+class Look:
+    """How the words inside an element are drawn.
+
+    ``hidden_by`` says what hides its words. ``is_text`` is false where the
+    content is no text of the page. ``box_hidden_by`` hides all inside for good,
+    everything else may be said anew by an element inside. Colours are
+    ``#rrggbb``, ``transparent`` or ``unknown``; sizes are pixels.
+    """
+
+    is_text: bool = True
+    box_hidden_by: Hiding | None = None
+    is_visible: bool = True
+    is_far_indented: bool = False
+    font_size: float = 16.0
+    colour: str = "#000000"
+    background: str = "#ffffff"
+    hidden_by: Hiding | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Judge once what all words inside are asked for."""
+        self.hidden_by = self.box_hidden_by
+        if self.hidden_by is not None:
+            return
+        if not self.is_visible:
+            self.hidden_by = Hiding.VISIBILITY
+        elif self.font_size <= TINY_PIXELS:
+            self.hidden_by = Hiding.FONT_SIZE
+        elif self.is_far_indented:
+            self.hidden_by = Hiding.INDENT
+        elif self.colour == _TRANSPARENT or (
+            self.colour == self.background and self.colour != _UNKNOWN
+        ):
+            self.hidden_by = Hiding.COLOUR
+
+    @property
+    def is_seen(self) -> bool:
+        """Tell whether a person sees the words."""
+        return self.is_text and self.hidden_by is None
+
+    @property
+    def shows_images(self) -> bool:
+        """Tell whether a person sees images: sizes and colours of words don't hide those."""
+        return self.is_text and self.box_hidden_by is None and self.is_visible
+
+
+@dataclass(slots=True)
+class Looks:
+    """Finds the looks of one page; each style is read once, however often it stands there."""
+
+    sheet: Look = field(default_factory=Look)
+    _styles: dict[str, Style] = field(default_factory=dict)
+    _looks: dict[tuple[object, ...], Look] = field(default_factory=dict)
+    _coloured: set[str] = field(default_factory=set)
+
+    def read(self, style: str) -> Style:
+        """Read a ``style`` attribute."""
+        known = self._styles.get(style)
+        if known is None:
+            known = self._styles[style] = read_style(style)
+        return known
+
+    def note_style_sheet(self, text: str) -> None:
+        """Note whose colours a style sheet sets."""
+        self._coloured.update(find_coloured(text))
+
+    def inside(self, above: Look, name: str, attributes: Mapping[str, str]) -> Look:
+        """Give the look inside an element, from the look around it."""
+        if (
+            name != "a"
+            and name not in NOT_SHOWN
+            and _ATTRIBUTES.isdisjoint(attributes)
+            and not (self._coloured and self._is_coloured(name, attributes))
+        ):
+            return above
+        key = (above, name, *map(attributes.get, _ATTRIBUTES_AND_HREF))
+        if self._coloured:
+            key += (attributes.get("class"), attributes.get("id"))
+        look = self._looks.get(key)
+        if look is None:
+            look = self._looks[key] = self._find(above, name, attributes)
+        return look
+
+    def _find(self, above: Look, name: str, attributes: Mapping[str, str]) -> Look:
+        style = self.read(attributes.get("style", ""))
+        by_sheet = _UNKNOWN if self._is_coloured(name, attributes) else ""
+        colour = style.colour or _colour_attribute(name, attributes) or by_sheet
+        if not colour and name == "a" and "href" in attributes:
+            colour = _LINK_COLOUR
+        background = style.background or _background_attribute(attributes) or by_sheet
+        visible, indented = style.is_visible, style.is_far_indented
+        return Look(
+            is_text=above.is_text and name not in NOT_SHOWN,
+            box_hidden_by=above.box_hidden_by or _hiding_of_box(name, attributes, style),
+            is_visible=above.is_visible if visible is None else visible,
+            is_far_indented=above.is_far_indented if indented is None else indented,
+            font_size=_font_size(above.font_size, name, attributes, style),
+            colour=above.colour if colour in ("", _INHERITED) else colour,
+            background=(
+                above.background if background in ("", _INHERITED, _TRANSPARENT) else background
+            ),
+        )
+
+    def _is_coloured(self, name: str, attributes: Mapping[str, str]) -> bool:
+        if not self._coloured:
+            return False
+        if name in self._coloured or not ("class" in attributes or "id" in attributes):
+            return name in self._coloured
+        names = [f"#{attributes.get('id')}"]
+        names += [f".{one}" for one in attributes.get("class", "").split()]
+        return not self._coloured.isdisjoint(names)
+
+
+def _hiding_of_box(name: str, attributes: Mapping[str, str], style: Style) -> Hiding | None:
+    if style.hides is Hiding.MSO_HIDE and name == "a":
+        return None  # Outlook has a button of its own in a comment, all others show this one
+    return Hiding.ATTRIBUTE if "hidden" in attributes else style.hides
+
+
+def _font_size(above: float, name: str, attributes: Mapping[str, str], style: Style) -> float:
+    if style.font_size is not None:
+        number, unit = style.font_size
+        return above * number * _RELATIVE[unit] if unit in _RELATIVE else number * _PIXELS[unit]
+    return 16.0 if name == "font" and "size" in attributes else above
+
+
+def _colour_attribute(name: str, attributes: Mapping[str, str]) -> str:
+    attribute = {"font": "color", "body": "text"}.get(name, "")
+    return _read_colour(attributes.get(attribute, "").lower())
+
+
+def _background_attribute(attributes: Mapping[str, str]) -> str:
+    if attributes.get("background"):
+        return _UNKNOWN
+    return _read_colour(attributes.get("bgcolor", "").lower())
+
+
+_UNKNOWN, _TRANSPARENT, _INHERITED = "unknown", "transparent", "inherited"
+_LINK_COLOUR = "#0000ee"
+_ATTRIBUTES = frozenset(("background", "bgcolor", "color", "hidden", "size", "style", "text"))
+_ATTRIBUTES_AND_HREF = (*_ATTRIBUTES, "href")
+# fmt: off
+_COLOURS = {
+    "aqua": "#00ffff", "black": "#000000", "blue": "#0000ff", "cyan": "#00ffff",
+    "fuchsia": "#ff00ff", "gray": "#808080", "green": "#008000", "grey": "#808080",
+    "lime": "#00ff00", "maroon": "#800000", "navy": "#000080", "olive": "#808000",
+    "orange": "#ffa500", "purple": "#800080", "red": "#ff0000", "silver": "#c0c0c0",
+    "snow": "#fffafa", "teal": "#008080", "transparent": _TRANSPARENT, "white": "#ffffff",
+    "whitesmoke": "#f5f5f5", "yellow": "#ffff00", "inherit": _INHERITED, "unset": _INHERITED,
+    "currentcolor": _INHERITED, "initial": _UNKNOWN,
+}
+# fmt: on
+_RELATIVE = {"em": 1.0, "%": 0.01, "ex": 0.5, "ch": 0.5}
+# fmt: off
+_PIXELS = {
+    "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "rem": 16.0,
+    "vw": 6.0, "vh": 6.0,
+}
+# fmt: on
+_HEX = re.compile(r"#([0-9a-f]{8}|[0-9a-f]{6}|[0-9a-f]{3,4})(?![0-9a-f])")
+_RGB = re.compile(r"rgba?\(\s*+(\d{1,3})[\s,]++(\d{1,3})[\s,]++(\d{1,3})([^)]{0,40})\)")
+_NO_ALPHA = re.compile(r"[\s,/]++0*+(?:\.0++)?%?\s*+\Z")
+_NUMBER = r"([0-9]{0,6}\.?[0-9]{1,6})"
+_UNIT = "px|pt|pc|in|cm|mm|rem|vw|vh|em|ex|ch|%"
+_SIZE = re.compile(f"{_NUMBER}({_UNIT})|0+(?:\\.0*)?")
+_SIZE_IN_FONT = re.compile(rf"(?<!\S)(?:{_NUMBER}({_UNIT})|(?:0+(?=[\s/])))")
+_LENGTH = re.compile(r"(-?)([0-9]{0,9}(?:\.[0-9]{1,6})?)([a-z%]{0,4})")
+_ZERO = re.compile(r"(?:0+\.?0*|\.0+)(?:[a-z]{1,4}|%)?")
+_CLIPPED = re.compile(r"rect\(\s*+0(?:px)?[\s,]|inset\(\s*+(?:[5-9][0-9]|100)%")
+_BOLD = re.compile(r"bold|[6-9]00")
+_SPREAD = re.compile(r"0*(?:[2-9]|[1-9][0-9]|0?\.[1-9])")
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))")
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_DISPLAYS = (
+    *("none", "block", "contents", "flex", "flow", "grid", "inherit", "initial", "inline"),
+    *("list-item", "revert", "table", "unset"),
+)
+_PLACES = frozenset(("bottom", "left", "margin-left", "margin-top", "right", "top"))
+# fmt: off
+_PROPERTIES = _PLACES | frozenset([
+    "background", "background-color", "background-image", "border-radius", "clip", "clip-path",
+    "color", "display", "font", "font-size", "font-weight", "height", "letter-spacing",
+    "max-height", "max-width", "mso-hide", "opacity", "overflow", "overflow-x", "overflow-y",
+    "padding", "padding-bottom", "padding-left", "padding-right", "padding-top", "text-indent",
+    "visibility", "width",
+])
+# fmt: on
+
+
+def read_style(text: str) -> Style:
+    """Read a ``style`` attribute; takes linear time, and passes over what it does not know."""
+    said = _read_declarations(text)
+    if not said:
+        return NO_STYLE
+    return Style(
+        hides=_find_hiding(said),
+        is_visible=_VISIBILITIES.get(said.get("visibility", "")),
+        is_far_indented=_is_far(said["text-indent"]) if "text-indent" in said else None,
+        font_size=_read_font_size(said),
+        colour=_read_colour(said.get("color", "")),
+        background=_read_background(said),
+        is_bold=_BOLD.match(said.get("font-weight", "")) is not None,
+        is_spread=_SPREAD.match(said.get("letter-spacing", "")) is not None,
+        button_marks=_count_button_marks(said),
+    )
+
+
+_VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial": True}
+
+
+def _read_declarations(text: str) -> dict[str, str]:
+    """Give the last value of each property, in the order of writing; important ones win."""
+    if "/*" in text:
+        text = _COMMENT.sub(" ", text)
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescape, text)
+    said: dict[str, str] = {}
+    important: set[str] = set()
+    for declaration in split_declarations(text.lower()):
+        name, _, value = declaration.partition(":")
+        name = name.strip()
+        if name not in _PROPERTIES:
+            continue
+        value, mark, rest = value.partition("!")
+        if mark and rest.strip() == "important":
+            important.add(name)
+        elif name in important:
+            continue
+        value = value.strip()
+        if name == "display" and not value.startswith(_DISPLAYS):
+            continue
+        said.pop(name, None)
+        said[name] = value
+    return said
+
+
+def _unescape(match: re.Match[str]) -> str:
+    if not match[1]:
+        return match[2]
+    number = int(match[1], 16)
+    return chr(number) if number < 0x110000 else "\ufffd"
+
+
+def _find_hiding(said: Mapping[str, str]) -> Hiding | None:
+    get = said.get
+    if get("display") == "none":
+        return Hiding.DISPLAY
+    if _is_zero(get("opacity")):
+        return Hiding.OPACITY
+    is_cut = "overflow" in said or "overflow-x" in said or "overflow-y" in said
+    if (_is_zero(get("max-height")) or _is_zero(get("max-width"))) or (
+        is_cut and (_is_zero(get("height")) or _is_zero(get("width")))
+    ):
+        return Hiding.NO_ROOM
+    if not _PLACES.isdisjoint(said) and any(_is_far(get(name, "")) for name in _PLACES):
+        return Hiding.OFF_PAGE
+    if _CLIPPED.match(get("clip") or get("clip-path", "")):
+        return Hiding.CLIPPED
+    return Hiding.MSO_HIDE if get("mso-hide") == "all" else None
+
+
+def _is_zero(value: str | None) -> bool:
+    return value is not None and _ZERO.fullmatch(value) is not None
+
+
+def _is_far(value: str) -> bool:
+    """Tell whether a length leads off the page: -500px, -40em, -100%."""
+    match = _LENGTH.fullmatch(value)
+    if match is None or not match[1] or not match[2]:
+        return False
+    number, unit = float(match[2]), match[3]
+    if unit in ("%", "vw", "vh"):
+        return number >= 100
+    return number * {"em": 16.0}.get(unit, _PIXELS.get(unit, 0.0)) >= FAR_PIXELS
+
+
+def _read_font_size(said: dict[str, str]) -> tuple[float, str] | None:
+    for name in reversed(said):
+        if name == "font-size":
+            match = _SIZE.fullmatch(said[name])
+        elif name == "font":
+            match = _SIZE_IN_FONT.search(said[name])
+        else:
+            continue
+        if match is not None:
+            return float(match[1] or 0), match[2] or "px"
+        if said[name].endswith(("small", "medium", "large")):
+            return 16.0, "px"
+    return None
+
+
+def _read_background(said: Mapping[str, str]) -> str:
+    """Give what lies behind the words; a picture's colour is not known."""
+    background = ""
+    for name, value in said.items():
+        if name not in ("background", "background-color", "background-image"):
+            continue
+        if "url(" in value or "gradient(" in value or "image(" in value:
+            background = _UNKNOWN
+        elif name != "background-image" and background != _UNKNOWN:
+            first = value.partition(" ")[0]
+            is_nothing = not value or first in ("none", "0")
+            background = _TRANSPARENT if is_nothing else _read_colour(value)
+    return background
+
+
+def _read_colour(value: str) -> str:
+    """Give a colour as ``#rrggbb``; ``unknown`` for a variable or what is not known."""
+    value = value.strip()
+    if not value:
+        return ""
+    if value in _COLOURS:
+        return _COLOURS[value]
+    if found := _HEX.search(value):
+        digits = found[1] if len(found[1]) > 4 else "".join(digit * 2 for digit in found[1])
+        return _TRANSPARENT if digits[6:] == "00" else f"#{digits[:6]}"
+    if found := _RGB.search(value):
+        if _NO_ALPHA.fullmatch(found[4]):
+            return _TRANSPARENT
+        return "#" + "".join(f"{min(255, int(part)):02x}" for part in found.groups()[:3])
+    words = value.split()
+    return next((_COLOURS[word] for word in words if word in _COLOURS), _UNKNOWN)
+
+
+def _count_button_marks(said: Mapping[str, str]) -> int:
+    """Count what buttons are drawn with: ground, round corners, room around, a box of its own."""
+    grounds = (said.get("background", ""), said.get("background-color", ""))
+    has_ground = any(
+        one and not one.startswith(("none", "transparent", "inherit")) for one in grounds
+    )
+    has_room = any(_ROOMY.match(said[name]) for name in said if name.startswith("padding"))
+    is_box = said.get("display", "").startswith(("block", "inline-block"))
+    return sum((has_ground, "border-radius" in said, has_room, is_box))
+
+
+_NO_GROUND = ("none", "transparent", "inherit")
+_ROOMY = re.compile(r"[5-9]|[1-9][0-9]")
+_SELECTOR_NAME = re.compile(r"[.#]?[A-Za-z_][\w-]*")
+
+
+def find_coloured(style_sheet: str) -> Iterator[str]:
+    """List the elements, ``.classes`` and ``#ids`` whose colours a style sheet sets."""
+    for rule in style_sheet[:MAX_CSS].split("}"):
+        selector, brace, block = rule.rpartition("{")
+        if brace and ("background" in block or "color" in block):
+            yield from _SELECTOR_NAME.findall(selector.rpartition("{")[2][-MAX_SELECTOR:])
+
+
+# fmt: off
+_STRONG = frozenset(("b", "big", "code", "h1", "h2", "h3", "kbd", "mark", "samp", "strong"))
+# fmt: on
+_BIG_PIXELS = 20  # body text is 13 to 16 px, a code set apart 22 to 48 px
+_BIG_FONTS = frozenset(("5", "6", "7", "+2", "+3", "+4"))  # <font size>, where 3 is usual
+_BUTTON_CLASS = re.compile(r"(?<![a-z])(?:btn|button|cta)(?![a-z])", re.IGNORECASE)
+
+
+def is_prominent(name: str, attributes: Mapping[str, str], style: Style) -> bool:
+    """Tell whether an element's text stands out: heading, bold, large or letter-spaced."""
+    if name in _STRONG or (name == "font" and attributes.get("size") in _BIG_FONTS):
+        return True
+    if style.font_size is not None:
+        number, unit = style.font_size
+        if number * (_PIXELS.get(unit) or 16 * _RELATIVE[unit]) >= _BIG_PIXELS:
+            return True
+    return style.is_bold or style.is_spread
+
+
+def is_button(attributes: Mapping[str, str], style: Style) -> bool:
+    """Tell whether a link is drawn as a button by its own style or class."""
+    if _BUTTON_CLASS.search(attributes.get("class", "")) or attributes.get("role") == "button":
+        return True
+    return style.button_marks > 1

@@ -1,0 +1,215 @@
+"""HTML to a tree: where elements end, what goes on behind them, and that it takes linear time."""
+
+import itertools
+import sys
+from html.parser import HTMLParser
+from types import FrameType
+from typing import Any
+
+import nh3
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mailcheck.checks.content.html_tree import (
+    MAX_REOPENED,
+    VOID,
+    Element,
+    End,
+    HtmlTree,
+    Words,
+    read_tree,
+)
+from mailcheck.checks.content.limits import MAX_HTML
+from mailcheck.checks.content.visible_text import render_visible_text
+
+BLOCKS = ("p", "div", "ul", "li", "dl", "dt", "dd", "h1", "h2", "center", "blockquote", "button")
+FORMATTING = ("b", "i", "a", "font", "em")
+
+
+def places_of_words(tree: HtmlTree) -> dict[str, frozenset[str]]:
+    """Say for each letter in which elements it stands, by their ids."""
+    found: dict[str, frozenset[str]] = {}
+    stack: list[Element] = []
+    for node in tree.nodes:
+        if isinstance(node, Words):
+            ids = frozenset(one.attributes["id"] for one in stack if "id" in one.attributes)
+            found.update(dict.fromkeys(node.text, ids))
+        elif isinstance(node, End):
+            assert stack.pop() is node.element
+        elif node.name not in VOID:
+            stack.append(node)
+    assert not stack
+    return found
+
+
+class Balanced(HTMLParser):
+    """Reads what the sanitiser's parser makes of a page."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.stack: list[str | None] = []
+        self.found: dict[str, frozenset[str]] = {}
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        self.stack.append(dict(attrs).get("id"))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element."""
+        self.stack.pop()
+
+    def handle_data(self, data: str) -> None:
+        """Note where letters stand."""
+        ids = frozenset(one for one in self.stack if one)
+        self.found.update(dict.fromkeys(data, ids))
+
+
+@st.composite
+def pages(draw: st.DrawFn) -> str:
+    """Make start tags, end tags and letters in any order, each with its own id or letter."""
+    ids, letters = itertools.count(), iter("abcdefghijklmnopqrstuvwxyz")
+    names = st.sampled_from(BLOCKS + FORMATTING)
+    pieces = draw(st.lists(st.tuples(st.sampled_from("<</x"), names), max_size=12))
+    page = ""
+    for kind, name in pieces:
+        if kind == "x":
+            page += next(letters)
+        else:
+            page += f"<{name} id=i{next(ids)}>" if kind == "<" else f"</{name}>"
+    return page
+
+
+@settings(max_examples=150, deadline=None, database=None)
+@given(pages())
+def test_words_stand_where_a_browser_puts_them(page: str) -> None:
+    """However blocks and formatting are crossed: the standard's tree building says the same."""
+    standard = nh3.clean(page, tags={*BLOCKS, *FORMATTING}, attributes={"*": {"id"}}, link_rel=None)
+    assert places_of_words(read_tree(page)) == Balanced(standard).found
+
+
+HOSTILE = {
+    "nested blocks": "<div>",
+    "crossed ends": "<div></b></p></span></td></li></h1>",
+    "nested cells": "<table><tr><td>",
+    "open paragraphs": "<p><b id={}>x",
+    "formatting around blocks": "<b id={}><div>",
+    "formatting in a row": "<b id={}><i id={}><font id={}></b>",
+    "anchors": "<a href={}>",
+    "items behind walls": "<li></li><div>",
+    "a paragraph far above": "<span></span></div><i><div>",
+    "attributes": "<a x{}",
+    "one tag of attributes": "x{}=1 ",
+    "styles": "<i style='display:none;x:{}'>x",
+    "properties": "<i style='" + "font:" * 50 + "'>",
+    "foreign": "<svg><math><mtext><p>",
+    "heads": "<html><head><title></title><body>",
+    "brackets": "<",
+    "comments": "<!--",
+    "raw text": "<title><style>",
+    "style sheets": "<style>a{{b:c;color:x}}</style><p class=a>",
+    "numbers": "&#1",
+    "ends": "</div></p>",
+}
+
+AFORE = {
+    "one tag of attributes": "<a ",
+    "items behind walls": "<li><h1>",
+    "a paragraph far above": "<p><td>",
+}
+
+
+def count_steps(markup: str) -> tuple[int, int]:
+    """Count the lines of Python that reading a page takes, and the nodes of its tree."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal steps
+        steps += 1
+        return trace
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        tree = read_tree(markup)
+        render_visible_text(tree)
+    finally:
+        sys.settrace(previous)
+    return steps, len(tree.nodes)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
+    """Twice the page takes at most little more than twice the steps, and nodes are bounded."""
+    numbers = itertools.count()
+
+    def page(count: int) -> str:
+        pieces = (HOSTILE[name].format(*[next(numbers)] * 3) for _ in range(count))
+        return AFORE.get(name, "") + "".join(pieces)
+
+    steps, _ = count_steps(page(150))
+    markup = page(300)
+    more_steps, nodes = count_steps(markup)
+    assert more_steps < 2.3 * steps + 500
+    assert more_steps < 150 * len(markup) + 500
+    assert nodes <= 2 * len(markup) + 2 * MAX_REOPENED
+
+
+@pytest.mark.parametrize(
+    ("markup", "elements"),
+    [
+        ("<div>" * 100_000 + "x", 100_000),
+        ("<a " + "".join(f"a{number} " for number in range(100_000)) + ">x", 0),
+        ("<p><b id={}>".format("x" * 20) * 20_000 + "x", 0),
+        ("<" * MAX_HTML * 4, 0),
+    ],
+    ids=["nested", "attributes", "copies", "brackets"],
+)
+def test_the_largest_pages_are_read(markup: str, elements: int) -> None:
+    """100,000 of anything, and megabytes of it, are a tree like any other, and a bounded one."""
+    tree = read_tree(markup)
+    found = sum(isinstance(node, Element) for node in tree.nodes)
+    assert found >= elements
+    assert len(tree.nodes) <= 2 * MAX_HTML + 2 * MAX_REOPENED
+
+
+def test_a_number_of_thousands_of_digits_is_a_character() -> None:
+    """No character has such a number; it is replaced as in a browser, and is no error."""
+    assert (
+        render_visible_text(read_tree(f"a&#{'1' * 5000};b&#x{'1' * 9000};c")).text
+        == "a\ufffdb\ufffdc"
+    )
+
+
+def test_a_head_ends_where_the_page_begins() -> None:
+    """Its end tag may be left out: words, codes and links behind it are those of the page."""
+    for page in (
+        "<html><head><title>t</title><meta charset=utf-8><body>a",
+        "<html><head><style>p{}</style><div>a</div>",
+        "<head><link rel=x>a",
+        "<html><body>a<head><title>t</title></head>",
+    ):
+        assert render_visible_text(read_tree(page)).text == "a"
+
+
+def test_outlooks_second_button_does_not_hide_the_first() -> None:
+    """``mso-hide`` on a link stands beside a button for Outlook alone: everybody else clicks it."""
+    page = render_visible_text(
+        read_tree(
+            "<!--[if mso]><v:roundrect href='x'>Verify</v:roundrect><![endif]-->"
+            "<a href='https://a.example' style='background:#06c;mso-hide:all'>Verify</a>"
+        )
+    )
+    assert [(anchor.href, anchor.text) for anchor in page.anchors] == [
+        ("https://a.example", "Verify")
+    ]
+
+
+def test_an_image_in_small_text_is_seen() -> None:
+    """Sizes and colours of words hide words; a linked picture among them is a link still."""
+    page = render_visible_text(
+        read_tree("<p style='font-size:0'><a href=x><img alt=Verify></a><a href=y>z</a></p>")
+    )
+    assert [(anchor.href, anchor.text) for anchor in page.anchors] == [("x", "Verify")]
