@@ -53,11 +53,16 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a request: the account behind a valid key, and that key's limits."""
+    """Who makes a request: the account behind a valid key, and that key's limits.
+
+    ``position`` is the newest of its inbox, read together with the key, before anything
+    else of the request; nothing where there was no key to read.
+    """
 
     account_id: AccountId
     key_id: KeyId
     limits: RequestLimits
+    position: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)

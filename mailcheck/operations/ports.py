@@ -211,6 +211,9 @@ class AccountStore(Protocol):
     def find_key(self, digest: bytes) -> Deferred[ApiKey | None]:
         """Find a key by the digest of its secret, a revoked one too."""
 
+    def find_caller(self, digest: bytes) -> Deferred[tuple[ApiKey, Position] | None]:
+        """Find a key as `find_key` does, and the newest position of its inbox at that moment."""
+
     def list_keys(self, account_id: AccountId) -> Deferred[list[ApiKey]]:
         """List the keys of an account, oldest first."""
 

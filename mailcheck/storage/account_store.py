@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
@@ -67,6 +68,19 @@ class SqlAccountStore:
                 (digest,),
             )
             return None if row is None else ApiKey(*row)
+
+        return self._engine.read(query)
+
+    def find_caller(self, digest: bytes) -> Deferred[tuple[ApiKey, Position] | None]:
+        """Find a key as `find_key` does, and the newest position of its inbox at that moment."""
+
+        def query(transaction: Transaction) -> tuple[ApiKey, Position] | None:
+            row = transaction.row(
+                f"SELECT {_KEY_COLUMNS}, last_position FROM api_key "
+                "JOIN inbox USING (account_id) WHERE digest = ?",
+                (digest,),
+            )
+            return None if row is None else (ApiKey(*row[:-1]), Position(row[-1]))
 
         return self._engine.read(query)
 

@@ -27,7 +27,7 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId, MessageId
-from mailcheck.core.instants import DAY, HOUR, Instant
+from mailcheck.core.instants import DAY, HOUR
 from mailcheck.core.share_links import format_share_token, format_test_share_token
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.analyst import REPORT, Analyst
@@ -338,7 +338,7 @@ def test_wait_slots(owner: Owner) -> None:
         result_of(owner.wait(test))
     caller = Caller(owner.me, KeyId("key"), RequestLimits(1, 1))
     with pytest.raises(TooManyWaits):
-        run(owner.house.assembly.inbox.wait.wait(caller, MessageFilter(), 5, Instant(0)))
+        run(owner.house.assembly.inbox.wait.wait(caller, MessageFilter(), 5))
     owner.house.clock.advance(5)
     for one in waiting:
         result_of(one)

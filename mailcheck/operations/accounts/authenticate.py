@@ -22,13 +22,14 @@ class Authenticator:
         :raises InvalidCredentials: no such key, or it was revoked.
         :raises StoreUnavailable: can't tell now.
         """
-        key = await self._store.find_key(digest_secret(secret))
-        if key is None or key.revoked_at is not None:
-            raise InvalidCredentials(
-                "the API key is unknown" if key is None else "the API key has been revoked"
-            )
+        found = await self._store.find_caller(digest_secret(secret))
+        if found is None:
+            raise InvalidCredentials("the API key is unknown")
+        key, position = found
+        if key.revoked_at is not None:
+            raise InvalidCredentials("the API key has been revoked")
         self._uses[key.id] = self._now()
-        return Caller(key.account_id, key.id, self.limits_of(key))
+        return Caller(key.account_id, key.id, self.limits_of(key), position)
 
     def limits_of(self, key: ApiKey) -> RequestLimits:
         """Give the limits of a key: its own, else the configured ones."""

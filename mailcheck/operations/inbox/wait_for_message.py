@@ -6,7 +6,7 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.cursors import Position, format_cursor, require_reached
+from mailcheck.core.cursors import START, Position, format_cursor, require_reached
 from mailcheck.core.errors import (
     InvalidParameter,
     MessageNotFound,
@@ -58,11 +58,15 @@ class TimedOut:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A wait as it was asked for; seconds of the clock, and seconds."""
+    """A wait as it was asked for; seconds of the clock, and seconds.
+
+    ``is_open``: it gave neither ``since`` nor ``after``.
+    """
 
     began: float
     timeout: float
     gave_since: bool
+    is_open: bool
 
     @property
     def ends_at(self) -> float:
@@ -89,12 +93,13 @@ class WaitForMessage:
         self.wake_up_seconds = Distribution(SECONDS)
 
     async def wait(
-        self, caller: Caller, wanted: MessageFilter, timeout: float, asked_at: Instant
+        self, caller: Caller, wanted: MessageFilter, timeout: float
     ) -> StoredMessage | TimedOut:
         """Give the oldest message that matches, at once or as soon as it arrives.
 
-        Where ``wanted`` has neither ``since`` nor ``after``, only what is
-        received from ``asked_at`` on counts (SPEC.md section 4).
+        Where ``wanted`` has neither ``since`` nor ``after``, only what comes in from
+        the request on counts (SPEC.md section 4): after the position that was the inbox's
+        newest when the caller was identified. No clock decides that: daemons differ.
 
         ``timeout`` is in seconds. A broadcast: every wait that matches gets
         the message, nothing is consumed. Cancelling it leaves no trace.
@@ -108,9 +113,10 @@ class WaitForMessage:
             raise InvalidParameter(
                 "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
             )
-        request = _Request(self._clock.seconds(), timeout, wanted.since is not None)
-        if wanted.since is None and wanted.after is None:
-            wanted = replace(wanted, since=asked_at)
+        is_open = wanted.since is None and wanted.after is None
+        request = _Request(self._clock.seconds(), timeout, wanted.since is not None, is_open)
+        if is_open:
+            wanted = replace(wanted, after=await self._start(caller))
         async with self._slots.taken_by(caller):
             waiter = self._join(caller, wanted)
             try:
@@ -128,6 +134,16 @@ class WaitForMessage:
         else:
             self.outcomes.add("woken")
             self.wake_up_seconds.observe((self._now() - found.summary.received_at) / SECOND)
+
+    async def _start(self, caller: Caller) -> Position:
+        """Give the position that a wait without a cursor begins after."""
+        if caller.position is not None:
+            return caller.position
+        try:
+            inbox = await self._store.find_account_inbox(caller.account_id)
+        except StoreUnavailable as failure:
+            raise _interrupted(failure, None) from failure
+        return START if inbox is None else inbox.last_position
 
     def _join(self, caller: Caller, wanted: MessageFilter) -> Waiter:
         try:
@@ -179,12 +195,14 @@ class WaitForMessage:
         messages = [message for message in newest if message.position <= cursor]
         rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
         any_time = replace(wanted, since=None, after=None)
+        # People know when they asked, not at which position.
+        judged = replace(wanted, since=began, after=None) if request.is_open else wanted
         missed = next((message for message in messages if any_time.matches(message)), None)
         return TimedOut(
             cursor=cursor,
             gave_since=request.gave_since,
             waited=round(self._clock.seconds() - request.began, 3),
-            seen=tuple(Seen(message, tuple(wanted.mismatches(message))) for message in messages),
+            seen=tuple(Seen(message, _reasons(judged, message)) for message in messages),
             rejected=tuple(rejected),
             missed=missed,
             missed_by=began - missed.received_at if missed else 0,
@@ -199,3 +217,8 @@ def _interrupted(
 ) -> WaitInterrupted:
     cursor = None if position is None else format_cursor(position)
     return WaitInterrupted(f"the wait was cut short: {failure}", cursor)
+
+
+def _reasons(judged: MessageFilter, message: MessageSummary) -> tuple[str, ...]:
+    # By another daemon's clock it may have come after the request.
+    return tuple(judged.mismatches(message) or ["it had arrived before this request"])

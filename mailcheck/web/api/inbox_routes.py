@@ -109,7 +109,7 @@ class InboxRoutes:
         """GET /inbox/wait."""
         wanted = call.query.message_filter(call.asked_at)
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
-        outcome = await self._wait.wait(call.caller, wanted, timeout, call.asked_at)
+        outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
             return json_reply(render_timed_out(outcome), 408)
         return self._message_reply(outcome, call.urls)

@@ -148,7 +148,7 @@ class InboxTools:
         asked = call.arguments.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         timeout = min(asked, ANSWERED_BY)
         call.expect(timeout, "waiting for a matching message")
-        outcome = await self._wait.wait(call.caller, wanted, timeout, call.asked_at)
+        outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
             return ToolResult(
                 render_wait_in_vain(outcome, call.fence),

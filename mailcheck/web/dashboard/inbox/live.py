@@ -62,7 +62,7 @@ class LivePages:
             # For a client that does not read nothing is heaped up: it comes again
             # with the last event that it has got.
             while self._now() < ends_at and not pace.is_behind:
-                outcome = await self._wait.wait(caller, wanted, KEEP_ALIVE, self._now())
+                outcome = await self._wait.wait(caller, wanted, KEEP_ALIVE)
                 if isinstance(outcome, TimedOut):
                     position = outcome.cursor
                     request.write(b"id: %s\n: nothing new\n\n" % _cursor(position))
