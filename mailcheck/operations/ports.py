@@ -116,6 +116,11 @@ class MessageStore(Protocol):
     ) -> Deferred[tuple[tuple[MessageSummary, ...], Position]]:
         """List the oldest messages that match, and the inbox's newest position."""
 
+    def newest_positions(
+        self, account_ids: Sequence[AccountId]
+    ) -> Deferred[dict[AccountId, Position]]:
+        """Give the newest position of each of these inboxes."""
+
     def newest(
         self, account_id: AccountId, since: Instant, now: Instant, limit: int
     ) -> Deferred[tuple[MessageSummary, ...]]:

@@ -28,6 +28,9 @@ from mailcheck.storage.inbox_rows import (
 from mailcheck.storage.listing import read_overview, read_page
 from mailcheck.storage.removing import REMOVABLE_COLUMNS, Removable, remove_messages
 
+MOST_IN_QUERY = 10_000
+"""Parameters of one statement; SQLite takes three times as many."""
+
 
 class SqlMailStore:
     """Fills the ports `DeliveryStore` and `MessageStore` on any engine."""
@@ -82,6 +85,27 @@ class SqlMailStore:
                 [*values, limit],
             )
             return tuple(summary_of(row) for row in rows), last_position
+
+        return self._engine.read(query)
+
+    def newest_positions(
+        self, account_ids: Sequence[AccountId]
+    ) -> Deferred[dict[AccountId, Position]]:
+        """Give the newest position of each of these inboxes."""
+
+        def query(transaction: Transaction) -> dict[AccountId, Position]:
+            found: dict[AccountId, Position] = {}
+            for some in (
+                account_ids[first : first + MOST_IN_QUERY]
+                for first in range(0, len(account_ids), MOST_IN_QUERY)
+            ):
+                marks = ", ".join("?" * len(some))
+                rows = transaction.rows(
+                    f"SELECT account_id, last_position FROM inbox WHERE account_id IN ({marks})",
+                    some,
+                )
+                found.update((AccountId(name), Position(newest)) for name, newest in rows)
+            return found
 
         return self._engine.read(query)
 

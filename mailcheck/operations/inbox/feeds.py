@@ -89,6 +89,10 @@ class _Feed:
                 self.look()
         return position >= self._start
 
+    def is_behind(self, position: Position) -> bool:
+        """Tell whether there may be something that its waiters were not offered."""
+        return self._position is None or self._position < position
+
     def look(self) -> None:
         """Read what is new since the last look, now or right after the look under way."""
         self._must_look = True
@@ -129,6 +133,7 @@ class InboxFeeds:
         self._now = now
         self._feeds: dict[AccountId, _Feed] = {}
         self._is_closed = False
+        self._is_looking = False
 
     def join(self, account_id: AccountId, wanted: MessageFilter) -> Waiter:
         """Register a wait; the caller must `leave` whatever happens.
@@ -163,9 +168,23 @@ class InboxFeeds:
             feed.look()
 
     def look_everywhere(self) -> None:
-        """Look into every inbox waited for: hints may have been lost."""
-        for feed in list(self._feeds.values()):
-            feed.look()
+        """Look into every inbox waited for, by one read of them all: hints may have been lost."""
+        if self._feeds and not self._is_looking:
+            self._is_looking = True
+            found = self._store.newest_positions(tuple(self._feeds))
+            found.addCallback(self._look_where_newer).addErrback(
+                # The store is away: who waits hears of it when it is looked into.
+                lambda failure: failure.trap(ExpectedFailure)
+            ).addBoth(self._end_look)
+
+    def _look_where_newer(self, positions: dict[AccountId, Position]) -> None:
+        for account_id, position in positions.items():
+            feed = self._feeds.get(account_id)
+            if feed is not None and feed.is_behind(position):
+                feed.look()
+
+    def _end_look(self, _: object) -> None:
+        self._is_looking = False
 
     def count(self) -> int:
         """Say how many waits are parked."""
