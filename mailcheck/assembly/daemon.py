@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, TextIO
 
-from twisted.application.service import MultiService, Service
+from twisted.application.service import IService, MultiService, Service
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.cluster import open_cluster
@@ -30,7 +30,7 @@ from mailcheck.assembly.metrics import (
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.skins import Rooms, Skins
-from mailcheck.assembly.storage import database_engine, lease_holder
+from mailcheck.assembly.storage import daemon_presence, database_engine, is_shared, lease_holder
 from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.assembly.workers import daemon_workers as daemon_workers
@@ -50,6 +50,8 @@ from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.ordered_services import OrderedServices
 from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
+from mailcheck.daemon.presence import PresenceService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.store_service import StoreService
 from mailcheck.operations.accounts.authenticate import Authenticator
@@ -160,7 +162,9 @@ class Assembly:
             lambda content: self.checks.selectors.learn(content.header_list),
         )
         traffic = self._traffic = MailTraffic(reactor)
-        self.derivation = Derivation(contents, self._content_store, traffic, reactor)
+        self.derivation = Derivation(
+            contents, self._content_store, traffic, reactor, is_alone=not is_shared(config)
+        )
         loader = MessageLoader(store, contents, now)
         slots = self._build_tests()
         self.inbox = InboxOperations(
@@ -295,7 +299,7 @@ class Assembly:
         site = self.site()
         metrics = self.metrics(mail, submission, site)
         for service in (
-            StoreService(self.engine, self._workers.beside_store),
+            *self._store_services(),
             *self._cluster_services,
             self.derivation,
             self.checks.self_tests(),
@@ -317,6 +321,22 @@ class Assembly:
         if config.accounts.bootstrap:
             self._first_start(output).setServiceParent(tree)
         return tree
+
+    def _store_services(self) -> list[IService]:
+        """Give the store; where several daemons can work on it, also what tells them apart."""
+        store = StoreService(self.engine, self._workers.beside_store)
+        presence = daemon_presence(self.config)
+        if presence is None:
+            return [store]
+
+        async def keep() -> None:
+            await self._workers.reader.run(presence.keep)
+            await self.derivation.look_after_others()
+
+        keeping = PeriodicService(
+            "looking after other daemons", PRESENCE_INTERVAL, keep, self._reactor
+        )
+        return [PresenceService(presence), store, keeping]
 
     def _noting_key_uses(self) -> PeriodicService:
         save = self.authenticator.save_key_uses

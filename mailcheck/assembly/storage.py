@@ -8,6 +8,7 @@ from mailcheck.assembly.deployment import naming
 from mailcheck.assembly.workers import Workers
 from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.daemon.presence import Presence
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 
@@ -33,6 +34,15 @@ def database_engine(config: Config, workers: Workers) -> DatabaseEngine:
         with naming("[storage] url"):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
     return SqliteEngine(path, writer, reader, workers.soon)
+
+
+def daemon_presence(config: Config) -> Presence | None:
+    """Give what keeps daemons apart that do not know of each other; a SQLite file has one."""
+    if not is_shared(config):
+        return None
+    from mailcheck.storage.postgresql_presence import DaemonPresence
+
+    return DaemonPresence(config.storage.url, is_alone=not config.cluster.redis)
 
 
 def lease_holder(config: Config, random_bytes: RandomBytes) -> str:

@@ -37,6 +37,12 @@ def new_time_ordered_id(now: Instant, random_bytes: RandomBytes) -> str:
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
 
+def first_id_of(moment: Instant) -> str:
+    """Give what all time-ordered ids of a moment and of later ones come after."""
+    digits = f"{moment & (1 << 48) - 1:012x}"
+    return f"{digits[:8]}-{digits[8:]}"
+
+
 def new_api_key(random_bytes: RandomBytes) -> str:
     """Make an API key: a recognisable prefix and 160 random bits."""
     return API_KEY_PREFIX + _base32(random_bytes(20))

@@ -15,6 +15,10 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
+BEGINNING = Instant(0)
+END = Instant((1 << 48) - 1)
+"""Moments before and after all that is kept."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # RFC 3339 5.6 with a space allowed for "T", and the wider ISO 8601 forms that

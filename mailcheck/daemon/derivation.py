@@ -14,6 +14,7 @@ from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.instants import BEGINNING, MINUTE, Instant, instant_of
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.operations.inbox.mail_traffic import MailTraffic
 from mailcheck.operations.ports import ContentStore
@@ -23,6 +24,9 @@ REST_SHARE = 3.0
 
 LONGEST_PUT_OFF = 5.0
 """Seconds for which a burst of mail puts the work off; after that it goes on beside it."""
+
+OTHERS_AFTER = 1 * MINUTE
+"""Age at which mail that another daemon has taken in is taken apart by any: that one has died."""
 
 MAX_QUEUE = 50_000
 """Deliveries remembered; what is beyond is derived when somebody reads it, or after a restart."""
@@ -34,12 +38,21 @@ class Derivation(Service):
     _log = Logger()
 
     def __init__(
-        self, contents: Contents, store: ContentStore, traffic: MailTraffic, clock: IReactorTime
+        self,
+        contents: Contents,
+        store: ContentStore,
+        traffic: MailTraffic,
+        clock: IReactorTime,
+        *,
+        is_alone: bool,
     ) -> None:
+        """``is_alone``: what is not derived is all this daemon's own, however new it is."""
         self._contents = contents
         self._store = store
         self._traffic = traffic
         self._clock = clock
+        self._is_alone = is_alone
+        self._looked_until = BEGINNING
         self._queue: deque[DeliveryId] = deque()
         self._is_working = False
         self._work: Deferred[None] = succeed(None)
@@ -69,12 +82,28 @@ class Derivation(Service):
 
     async def _catch_up(self) -> None:
         try:
-            self._queue.extendleft(reversed(await self._store.underived(MAX_QUEUE)))
+            self._queue.extendleft(reversed(await self._left_behind()))
         except ExpectedFailure as failure:
             self._log.warn("mail of an earlier run waits to be read: {reason}", reason=failure)
         except CancelledError:
             return  # stopped
         await self._derive_all()
+
+    async def look_after_others(self) -> None:
+        """Take over the mail of daemons that have died; to be done when there is time for it."""
+        if not self._queue and not self._is_alone:
+            self._queue.extend(await self._left_behind())
+            self._start_work()
+
+    async def _left_behind(self) -> list[DeliveryId]:
+        if self._is_alone:
+            return await self._store.underived(MAX_QUEUE)
+        before = Instant(instant_of(self._clock.seconds()) - OTHERS_AFTER)
+        # Looked at twice: the clocks of daemons differ.
+        since = Instant(max(BEGINNING, self._looked_until - OTHERS_AFTER))
+        found = await self._store.underived(MAX_QUEUE, since=since, before=before)
+        self._looked_until = before
+        return found
 
     async def _derive_all(self) -> None:
         try:

@@ -15,7 +15,7 @@ from mailcheck.core.content import Extracted, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.core.messages import (
     Delivery,
     MessageSummary,
@@ -178,8 +178,10 @@ class ContentStore(Protocol):
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
         """Keep what was derived; nothing happens when the delivery has gone."""
 
-    def underived(self, limit: int) -> Deferred[list[DeliveryId]]:
-        """List deliveries nothing was derived of yet, oldest first."""
+    def underived(
+        self, limit: int, *, since: Instant = BEGINNING, before: Instant = END
+    ) -> Deferred[list[DeliveryId]]:
+        """List deliveries of these moments nothing was derived of yet, oldest first."""
 
 
 class ExpiryStore(Protocol):

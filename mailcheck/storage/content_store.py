@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.content import MessageContent
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.identifiers import DeliveryId, first_id_of
+from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.storage.content_rows import CONTENT_COLUMNS, dump_content, load_content
 from mailcheck.storage.engine import Engine, Transaction
 
@@ -41,16 +42,19 @@ class SqlContentStore:
         """Keep what was derived; nothing happens when the delivery has gone."""
         return self._engine.write(_save_contents, (delivery_id, content))
 
-    def underived(self, limit: int) -> Deferred[list[DeliveryId]]:
-        """List deliveries nothing was derived of yet, oldest first."""
+    def underived(
+        self, limit: int, *, since: Instant = BEGINNING, before: Instant = END
+    ) -> Deferred[list[DeliveryId]]:
+        """List deliveries of these moments nothing was derived of yet, oldest first."""
+        first, last = (first_id_of(moment) for moment in (since, before))
         return self._engine.read(
             lambda t: [
                 DeliveryId(row[0])
                 for row in t.rows(
-                    "SELECT id FROM delivery WHERE NOT EXISTS "
+                    "SELECT id FROM delivery WHERE id >= ? AND id < ? AND NOT EXISTS "
                     "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id) "
                     "ORDER BY id LIMIT ?",
-                    (limit,),
+                    (first, last, limit),
                 )
             ]
         )

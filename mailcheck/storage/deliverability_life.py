@@ -142,9 +142,15 @@ def replace_share_token(
     )
 
 
+SWEEPING = 0x6D61_696E
+"""The work of expiring and forgetting tests: of several daemons one does it at a time."""
+
+
 @for_each
 def expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     """Move tests whose address has expired without a mail."""
+    if not transaction.is_only_one(SWEEPING):
+        return 0
     rows = transaction.rows(
         "SELECT id FROM deliverability_test WHERE state = 'pending' AND expires_at <= ? "
         "ORDER BY expires_at LIMIT ?",
@@ -158,6 +164,8 @@ def expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
 @for_each
 def forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     """Delete tests, and mails that neither a message nor another test needs."""
+    if not transaction.is_only_one(SWEEPING):
+        return 0
     rows = transaction.rows(
         "SELECT id, delivery_id FROM deliverability_test WHERE forget_at <= ? "
         "ORDER BY forget_at LIMIT ?",

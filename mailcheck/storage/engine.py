@@ -40,6 +40,9 @@ class Transaction(Protocol):
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
         """Run a query and give its first row."""
 
+    def is_only_one(self, work: int) -> bool:
+        """Tell whether no other daemon does this work now; none begins it before the commit."""
+
 
 Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure]]
 """A write over all the items that wait for it: one result, or expected failure, for each.

@@ -25,8 +25,14 @@ class SqlExpiryStore:
         return self._engine.write(_forget_refusals, before)
 
 
+SWEEPING = 0x6D61_696D
+"""The work of forgetting: of several daemons one does it at a time."""
+
+
 @for_each
 def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    if not transaction.is_only_one(SWEEPING):
+        return 0
     rows = transaction.rows(
         f"SELECT {REMOVABLE_COLUMNS} FROM message WHERE expires_at <= ? "
         f"ORDER BY expires_at LIMIT ?",
@@ -38,4 +44,6 @@ def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
 
 @for_each
 def _forget_refusals(transaction: Transaction, before: Instant) -> int:
+    if not transaction.is_only_one(SWEEPING):
+        return 0
     return transaction.execute("DELETE FROM refusal WHERE refused_at < ?", (before,))

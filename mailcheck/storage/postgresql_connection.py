@@ -284,6 +284,11 @@ class PostgresqlTransaction:
         rows = self.rows(sql, parameters)
         return rows[0] if rows else None
 
+    def is_only_one(self, work: int) -> bool:
+        """Tell whether no other daemon does this work now; none begins it before the commit."""
+        ((is_free,),) = self.rows("SELECT pg_try_advisory_xact_lock(?)", (work,))
+        return bool(is_free)
+
     def send(self, statement: bytes, *, is_repeatable: bool = True) -> None:
         """Send a statement and all that waits before it, in one round trip."""
         statements, self._waiting = [*self._waiting, statement], []

@@ -94,6 +94,10 @@ class SqliteTransaction:
         row: Row | None = self._connection.execute(sql, parameters).fetchone()
         return row
 
+    def is_only_one(self, work: int) -> bool:
+        """Tell that nobody else does this work: one process writes at a time."""
+        return True
+
 
 class SqliteWriter:
     """The one connection that writes, bracketed for group commit.

@@ -15,7 +15,7 @@ from mailcheck.operations.inbox.contents import Contents
 from mailcheck.operations.inbox.mail_traffic import QUIET, MailTraffic
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
-from tests.house import House, config_in_memory, result_of
+from tests.house import House, config_in_memory, result_of, run
 from tests.storage.held_worker import HeldWorker
 
 
@@ -136,7 +136,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
 
     store = shop.assembly._content_store
     contents = Breaking(store, shop.assembly._mail_bytes, DirectWorker(), lambda content: None)
-    derivation = Derivation(contents, store, MailTraffic(shop.clock), shop.clock)
+    derivation = Derivation(contents, store, MailTraffic(shop.clock), shop.clock, is_alone=True)
     derivation.startService()
     shop.rest(1)
     assert shop.underived() == [broken]
@@ -210,3 +210,25 @@ def test_searches_find_what_was_derived(shop: Workshop) -> None:
     assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 0
     shop.rest(1)
     assert result_of(store.page(shop.account.id, wanted, now, 10, 0)).total == 1
+
+
+def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
+    """Of several daemons the receiver takes a mail apart, and after a minute any other one."""
+    assembly = shop.assembly
+    contents = Contents(
+        assembly._content_store, assembly._mail_bytes, DirectWorker(), lambda content: None
+    )
+    traffic = MailTraffic(shop.clock)
+    other = Derivation(contents, assembly._content_store, traffic, shop.clock, is_alone=False)
+    other.startService()
+    for _ in range(3):
+        shop.receive()
+        shop.clock.advance(40)
+        run(other.look_after_others())
+        shop.rest(1)
+    assert len(shop.underived()) == 1
+    shop.clock.advance(60)
+    run(other.look_after_others())
+    shop.rest(1)
+    assert shop.underived() == []
+    result_of(other.stopService())

@@ -1,0 +1,47 @@
+"""Who may work on a PostgreSQL database: one daemon, or several that share a Redis."""
+
+import pytest
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.storage import postgresql_presence
+from mailcheck.storage.postgresql_presence import DaemonPresence
+from tests.servers.postgresql import PostgresqlServer
+
+
+def may_begin(url: str, *, is_alone: bool) -> bool:
+    """Tell whether one more daemon may begin."""
+    presence = DaemonPresence(url, is_alone=is_alone)
+    try:
+        presence.begin()
+    except StoreUnavailable as failure:
+        assert "[cluster] redis" in str(failure)
+        return False
+    presence.end()
+    return True
+
+
+def test_who_may_begin(postgresql_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is alone has the database for itself; those with a Redis have it together."""
+    monkeypatch.setattr(postgresql_presence, "PATIENCE", 0.0)
+    for is_alone, others in ((True, [False, False]), (False, [False, True])):
+        presence = DaemonPresence(postgresql_database, is_alone=is_alone)
+        presence.begin()
+        assert [may_begin(postgresql_database, is_alone=one) for one in (True, False)] == others
+        presence.end()
+    assert may_begin(postgresql_database, is_alone=True)
+
+
+def test_presence_after_a_restart(
+    postgresql_database: str,
+    postgresql_server: PostgresqlServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that has forgotten a daemon, as after its own restart, is told again."""
+    monkeypatch.setattr(postgresql_presence, "PATIENCE", 0.0)
+    presence = DaemonPresence(postgresql_database, is_alone=True)
+    presence.begin()
+    pid = presence._connection.info.backend_pid
+    postgresql_server.run(f"SELECT pg_terminate_backend({pid}, 5000)")
+    presence.keep()
+    assert not may_begin(postgresql_database, is_alone=True)
+    presence.end()
