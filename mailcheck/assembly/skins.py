@@ -71,7 +71,7 @@ class Skins:
 
     def api(self, gate: Gate, urls: RequestUrls) -> Api:
         """Build the REST API."""
-        return Api(gate, self.routes, self._description, urls)
+        return Api(gate, self.routes, self._description, urls, self._now)
 
     def pages(self, renderer: Renderer) -> Sequence[Page]:
         """List the pages that describe the REST API to people."""

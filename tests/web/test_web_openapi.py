@@ -246,7 +246,7 @@ def test_every_parameter_that_is_read_is_described(checking: House) -> None:
         noted = Noted(required)
         path = dict.fromkeys(("message_id", "test_id", "attachment_id"), "none")
         urls = checking.assembly.urls
-        call = Call(caller, Query(noted), path, "", urls)
+        call = Call(caller, checking.assembly.now(), Query(noted), path, "", urls)
         under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
         under_way.addErrback(lambda _: None)
         under_way.cancel()

@@ -12,6 +12,7 @@ from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.core.accounts import Caller
+from mailcheck.operations.ports import Now
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
@@ -37,10 +38,12 @@ class Api:
         routes: Sequence[Route],
         description: ApiDescription,
         urls: RequestUrls,
+        now: Now,
     ) -> None:
         self._gate = gate
         self._description = description
         self._urls = urls
+        self._now = now
         self._fixed = _fixed_paths(routes)
         self._routes = {Path(route.method, route.path): route for route in routes}
 
@@ -54,13 +57,15 @@ class Api:
             return self._describe(request)
         if asked.method not in self._fixed.get(_path_of(request), (asked.method,)):
             return self.refuse_path(request, Failure(MethodNotAllowed()))
+        # Before the gate takes its time: ages are counted from the request on.
+        asked_at = self._now()
 
         async def handle(caller: Caller) -> Reply:
             query = parse_query(request.uri.partition(b"?")[2])
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()
-            call = Call(caller, query, values, accept, urls, body)
+            call = Call(caller, asked_at, query, values, accept, urls, body)
             return await self._routes[asked].handle(call)
 
         return self._serve(request, handle)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import MessageId
+from mailcheck.core.instants import Instant
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.openapi.operations import Described, Operation
 from mailcheck.wire.parameters import Query
@@ -14,12 +15,13 @@ from mailcheck.wire.urls import PublicUrls
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One admitted request: who calls, and with what.
+    """One admitted request: who calls, with what, and when it came in.
 
     ``urls`` are the addresses under which this client reaches us.
     """
 
     caller: Caller
+    asked_at: Instant
     query: Query
     path: Mapping[str, str]
     accept: str
