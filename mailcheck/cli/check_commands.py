@@ -42,6 +42,7 @@ from mailcheck.wire.domains.mx import render_mx_check, render_mx_undetermined
 from mailcheck.wire.domains.report import render_domain_report
 from mailcheck.wire.domains.reputation import render_reputation, render_ungradable
 from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.shapes import as_json
 
 Lines = list[str]
 
@@ -148,7 +149,9 @@ async def _mx(
     )
     render = render_mx_undetermined if check.undetermined else render_mx_check
     return Result(
-        render(check), lambda painter: describe_mx(check, painter), judge_mx(check, options.fail_on)
+        as_json(render(check)),
+        lambda painter: describe_mx(check, painter),
+        judge_mx(check, options.fail_on),
     )
 
 
@@ -161,7 +164,7 @@ async def _blacklist(
     check = await checks.blocklists.check(query)
     render = render_no_answer if check.has_no_answer else render_blocklist_check
     return Result(
-        render(check),
+        as_json(render(check)),
         lambda painter: describe_blocklists(check, painter),
         judge_blocklists(check, options.fail_on),
     )
@@ -178,7 +181,7 @@ async def _reputation(
     found = await checks.reputation.compute(query)
     render = render_reputation if found.score.is_gradable else render_ungradable
     return Result(
-        render(found),
+        as_json(render(found)),
         lambda painter: describe_reputation(found, painter),
         judge_reputation(found, options.fail_on),
     )
@@ -192,7 +195,7 @@ async def _domain(
         tuple(parse_selector(text, name="--selector") for text in options.selector),
     )
     return Result(
-        render_domain_report(report),
+        as_json(render_domain_report(report)),
         lambda painter: describe_domain(report, painter),
         judge_domain(report, options.fail_on),
     )

@@ -30,6 +30,7 @@ from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.shapes import as_json
 
 FAIL_UNDER = 8.0
 """A score below it is a problem: something that receivers ask for is missing."""
@@ -91,7 +92,7 @@ def _score(options: argparse.Namespace, console: Console) -> int:
     if found.assumed:
         words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
         console.remark(f"read from the file's own header, not verified: {words}")
-    shape = render_report(report)
+    shape = as_json(render_report(report))
     if options.json:
         assumed = {**shape, "assumed": dict(found.assumed)}
         console.say(json.dumps(assumed, indent=2, ensure_ascii=False))

@@ -24,6 +24,7 @@ from mailcheck.cli.score_texts import describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.shapes import as_json
 from tests.cli.command_line import run_command
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -149,20 +150,24 @@ def test_records() -> None:
 
 def test_exit_statuses() -> None:
     """0 fine, 1 below the mark, 3 not known; a filter that is not installed is the usual case."""
-    assert judge_report(render_report(score()), 8.0) == 0
+    assert judge_report(as_json(render_report(score())), 8.0) == 0
     worse = score(zone_with(without=["_dmarc.sender.example"]))
-    assert [judge_report(render_report(worse), mark) for mark in (8.0, 9.0, 9.1)] == [0, 0, 1]
+    assert [judge_report(as_json(render_report(worse)), mark) for mark in (8.0, 9.0, 9.1)] == [
+        0,
+        0,
+        1,
+    ]
     lost = score(zone_with(failing={("sender.example", "TXT"): DnsStatus.TIMEOUT}))
-    assert judge_report(render_report(lost), 8.0) == 3
+    assert judge_report(as_json(render_report(lost)), 8.0) == 3
     for problem, status in ((FilterProblem.NOT_INSTALLED, 0), (FilterProblem.TIMEOUT, 3)):
         report = score(content_filter=ScriptedFilter(unavailable(problem)))
-        assert judge_report(render_report(report), 8.0) == status
+        assert judge_report(as_json(render_report(report)), 8.0) == status
 
 
 def test_what_is_printed() -> None:
     """The score, what takes points off, the record to publish, and whose rules are broken."""
     report = score(zone_with(without=["_dmarc.sender.example"]))
-    text = "\n".join(describe_report(render_report(report), PLAIN))
+    text = "\n".join(describe_report(as_json(render_report(report)), PLAIN))
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
     assert "fail    -1.0 dmarc" in text
     assert "_dmarc.sender.example  TXT  v=DMARC1" in text
@@ -174,7 +179,7 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
     """Where DNS is silent no receiver's rules are said to be met, and none to be missed."""
     names = ["sender.example", "_dmarc.sender.example", RSA.key_name]
     report = score(zone_with(failing=dict.fromkeys(names, DnsStatus.TIMEOUT)))
-    lines = describe_report(render_report(report), PLAIN)
+    lines = describe_report(as_json(render_report(report)), PLAIN)
     rules = [line for line in lines if " rules of " in line]
     assert len(rules) == 4
     assert all(line.startswith("  unknown rules of ") for line in rules)
@@ -185,7 +190,7 @@ def test_mails_can_not_steer_the_terminal() -> None:
     """Escape sequences in a mail are shown as question marks."""
     raw = MAIL.replace(b"The minutes", b"=?utf-8?q?=1B[31m?=")
     report = score(mail=received(raw, helo_name="\x1b[2J"))
-    text = "\n".join(describe_report(render_report(report), PLAIN))
+    text = "\n".join(describe_report(as_json(render_report(report)), PLAIN))
     assert "\x1b" not in text
 
 

@@ -6,6 +6,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from mailcheck.wire.authentication import render_authentication
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
@@ -15,7 +16,6 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import Envelope
 from mailcheck.wire.deliverability.report import render_report
-from mailcheck.wire.inbox.authentication import render_authentication
 from tests.corpus.corpus_mails import load_part
 from tests.fakes.mail_signer import RSA
 from tests.house import config_in_memory, result_of, run

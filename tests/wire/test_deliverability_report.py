@@ -16,14 +16,13 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.wire.deliverability.report import render_report, store_report
-from mailcheck.wire.deliverability.schemas import REPORT_FIELDS
-from mailcheck.wire.schemas import record
+from mailcheck.wire.deliverability.report import MailReport, render_report, store_report
+from mailcheck.wire.shapes import schema_of
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import MAIL, received, score, zone_with
 
-SCHEMA = Draft202012Validator(record(REPORT_FIELDS))
+SCHEMA = Draft202012Validator(schema_of(MailReport))
 
 PARTS = (
     "reverseDns", "helo", "transport", "headers", "mime", "html", "links", "unsubscribe", "arc",
@@ -169,4 +168,4 @@ def test_half_characters() -> None:
     """Halves of characters, which JSON can't carry, become question marks."""
     mail = received(MAIL, envelope_sender="\ud800@sender.example")
     assert "\ud800" not in store_report(score(mail=mail)).document
-    assert render_report(score())["score"] == 10.0
+    assert render_report(score()).score == 10.0

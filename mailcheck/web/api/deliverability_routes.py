@@ -19,13 +19,13 @@ from mailcheck.wire.deliverability.preflight_bodies import parse_preflight
 from mailcheck.wire.deliverability.tests import (
     render_new_address,
     render_preflight,
+    render_raw_mail,
     render_recheck,
     render_report_share,
     render_test_page,
     render_tested,
     render_wait_over,
 )
-from mailcheck.wire.inbox.overview import render_raw_message
 
 
 class DeliverabilityRoutes:
@@ -88,7 +88,7 @@ class DeliverabilityRoutes:
         mail = await self._operations.find.mail(call.caller.account_id, call.test_id)
         if "message/rfc822" in call.accept.lower():
             return download_reply(mail.raw_message, "message/rfc822", f"{call.test_id}.eml")
-        return json_reply(render_raw_message(call.test_id, mail.raw_message))
+        return json_reply(render_raw_mail(call.test_id, mail.raw_message))
 
     async def recheck(self, call: Call) -> Reply:
         """POST /test/{testId}/recheck."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from mailcheck.web.site.errors import TRY_AGAIN
 from mailcheck.web.site.request_bodies import MAX_BODY
-from mailcheck.wire.inbox.schemas import CRASH, ERROR
-from mailcheck.wire.openapi.operations import Answer, Body
+from mailcheck.wire.errors import Crash, Error
+from mailcheck.wire.openapi.operations import Answer, json_body
 from mailcheck.wire.schemas import Schema, text, whole_number
 
 TAGS: Mapping[str, str] = {
@@ -39,40 +39,41 @@ _BEARER: Mapping[str, Schema] = {
 REFUSALS: Mapping[int, Answer] = {
     400: Answer(
         "A parameter is missing or can't be read; `error` says what to send.",
-        [Body(ERROR, "badParameter")],
+        [json_body("badParameter", Error)],
     ),
     401: Answer(
         "The API key is missing, invalid or revoked. It costs no key anything; the address has "
         "60 such answers a minute.",
-        [Body(ERROR, "unauthorized")],
+        [json_body("unauthorized", Error)],
         _BEARER,
     ),
     413: Answer(
-        f"The body of the request has more than {MAX_BODY:,} bytes.", [Body(ERROR, "tooLarge")]
+        f"The body of the request has more than {MAX_BODY:,} bytes.",
+        [json_body("tooLarge", Error)],
     ),
     429: Answer(
         "The limit of the minute or the day is exhausted, or too many waits of this key are "
         "under way; `error` names the limit and when it ends.",
-        [Body(ERROR, "tooMany")],
+        [json_body("tooMany", Error)],
         _RETRY_AFTER,
     ),
     500: Answer(
         "The service failed. The cause stands in its log under `reference`.",
-        [Body(CRASH, "crash")],
+        [json_body("crash", Crash)],
     ),
     503: Answer(
         "The service is overloaded, shuts down, or its store does not answer: ask again after "
         f"Retry-After ({TRY_AGAIN} s).",
-        [Body(ERROR, "unavailable")],
+        [json_body("unavailable", Error)],
         _RETRY_AFTER,
     ),
 }
 
 ELSEWHERE: Mapping[int, Answer] = {
-    404: Answer("There is nothing at the path.", [Body(ERROR, "nowhere")]),
+    404: Answer("There is nothing at the path.", [json_body("nowhere", Error)]),
     405: Answer(
         "The path does not take the method; `Allow` lists those it takes.",
-        [Body(ERROR, "wrongMethod")],
+        [json_body("wrongMethod", Error)],
         {"Allow": text("methods, separated by commas")},
     ),
 }
@@ -87,5 +88,6 @@ DOWNLOAD: Mapping[str, Schema] = {
 def missing(what: str) -> Answer:
     """Give the 404 of a path that names something; what is another account's is missing too."""
     return Answer(
-        f"There is no such {what}, or it is another account's.", [Body(ERROR, f"no {what}")]
+        f"There is no such {what}, or it is another account's.",
+        [json_body(f"no {what}", Error)],
     )

@@ -2,19 +2,19 @@
 
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
-from mailcheck.wire.inbox.schemas import (
-    DELETED,
-    DELETED_MANY,
-    INBOX,
-    INBOX_ADDRESS,
-    INTERRUPTED,
-    MESSAGE,
-    MESSAGES,
-    RAW_MESSAGE,
-    SHARE,
-    TIMED_OUT,
+from mailcheck.wire.errors import Interrupted
+from mailcheck.wire.inbox.messages import Message
+from mailcheck.wire.inbox.overview import (
+    Deleted,
+    DeletedMany,
+    Inbox,
+    InboxAddress,
+    Messages,
+    RawMessage,
+    Share,
+    TimedOut,
 )
-from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation
+from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation, json_body
 
 _TAG = "Inbox"
 
@@ -38,7 +38,7 @@ INBOX_OVERVIEW = Operation(
     _TAG,
     "Look at the inbox",
     "Its address, how many messages it holds, and the tags in use, the newest first.",
-    {200: Answer("The inbox.", [Body(INBOX, "inbox")])},
+    {200: Answer("The inbox.", [json_body("inbox", Inbox)])},
 )
 
 ADDRESS = Operation(
@@ -50,7 +50,7 @@ ADDRESS = Operation(
     {
         200: Answer(
             "The address.",
-            [Body(INBOX_ADDRESS, "address")],
+            [json_body("address", InboxAddress)],
             links={
                 "wait": Link(
                     "waitForMessage",
@@ -71,15 +71,15 @@ WAIT = Operation(
     "there already is given at once. Every waiter that matches gets the message, nothing is "
     "consumed. Take a cursor first, trigger the mail, then wait with `after`.",
     {
-        200: Answer("The message.", [Body(MESSAGE, "waited message")], links=_MESSAGE_LINKS),
+        200: Answer("The message.", [json_body("waited message", Message)], links=_MESSAGE_LINKS),
         408: Answer(
             "No matching message arrived in time; what did arrive, and why it did not match, is "
             "in `seen`.",
-            [Body(TIMED_OUT, "timedOut")],
+            [json_body("timedOut", TimedOut)],
         ),
         503: Answer(
             "The wait was cut short: ask again with `after` set to `cursor`.",
-            [Body(INTERRUPTED, "interrupted")],
+            [json_body("interrupted", Interrupted)],
             REFUSALS[503].headers,
         ),
     },
@@ -94,7 +94,7 @@ MESSAGES_LIST = Operation(
     {
         200: Answer(
             "A page of messages.",
-            [Body(MESSAGES, "messages")],
+            [json_body("messages", Messages)],
             links={
                 "first": Link(
                     "getMessage", {"id": "$response.body#/messages/0/id"}, "the newest message"
@@ -131,7 +131,7 @@ MESSAGES_DELETE = Operation(
     _TAG,
     "Delete messages",
     "Deletes all that match, without parameters all there are. Deleted mail is gone.",
-    {200: Answer("How many were deleted.", [Body(DELETED_MANY, "deleted many")])},
+    {200: Answer("How many were deleted.", [json_body("deleted many", DeletedMany)])},
     (*_FILTERS, parameters.AFTER, parameters.SINCE),
 )
 
@@ -144,7 +144,7 @@ MESSAGE_SHOW = Operation(
     {
         200: Answer(
             "The message.",
-            [Body(MESSAGE, "message")],
+            [json_body("message", Message)],
             links={
                 **_MESSAGE_LINKS,
                 "attachment": Link(
@@ -168,7 +168,7 @@ MESSAGE_DELETE = Operation(
     "Delete a message",
     "Its share link dies with it.",
     {
-        200: Answer("It is gone.", [Body(DELETED, "deleted")]),
+        200: Answer("It is gone.", [json_body("deleted", Deleted)]),
         404: missing("message"),
     },
     (parameters.MESSAGE,),
@@ -183,7 +183,7 @@ MESSAGE_RAW = Operation(
     {
         200: Answer(
             "The mail.",
-            [Body(RAW_MESSAGE, "raw"), Body(media_type="message/rfc822")],
+            [json_body("raw", RawMessage), Body(media_type="message/rfc822")],
         ),
         404: missing("message"),
     },
@@ -220,7 +220,7 @@ MESSAGE_SHARE = Operation(
     "Give a message a new share link",
     "The old link is dead from now on.",
     {
-        200: Answer("The new link.", [Body(SHARE, "share")]),
+        200: Answer("The new link.", [json_body("share", Share)]),
         404: missing("message"),
     },
     (parameters.MESSAGE,),

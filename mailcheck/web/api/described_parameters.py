@@ -14,11 +14,11 @@ from mailcheck.web.api.ranges import (
     MAX_SELECTORS,
     SHORTEST_WAIT,
 )
-from mailcheck.wire.deliverability.schemas import TEST_ID
-from mailcheck.wire.inbox.schemas import MESSAGE_ID
+from mailcheck.wire.deliverability.tests import NameOfTest
+from mailcheck.wire.inbox.overview import MessageName
 from mailcheck.wire.openapi.operations import Parameter
 from mailcheck.wire.parameters import MAX_TEXT
-from mailcheck.wire.schemas import Schema, array_of, boolean, number, text, whole_number
+from mailcheck.wire.schemas import Schema, array_of, boolean, like, number, text, whole_number
 
 EXAMPLE_MESSAGE = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 EXAMPLE_TEST = "k5m2c7qxw4h3a"
@@ -111,13 +111,15 @@ LIMIT = _query(
 
 PAGE = _query("page", "Which page.", whole_number(minimum=1, maximum=LAST_PAGE, default=1))
 
-MESSAGE = Parameter("id", "path", "The message.", MESSAGE_ID, EXAMPLE_MESSAGE, is_required=True)
+MESSAGE = Parameter(
+    "id", "path", "The message.", like(MessageName), EXAMPLE_MESSAGE, is_required=True
+)
 
 ATTACHMENT = Parameter(
     "attachmentId", "path", "The attachment: its `id` in the message.", text(), "1", True
 )
 
-TEST = Parameter("testId", "path", "The test.", TEST_ID, EXAMPLE_TEST, is_required=True)
+TEST = Parameter("testId", "path", "The test.", like(NameOfTest), EXAMPLE_TEST, is_required=True)
 
 DOMAIN = Parameter(
     "domain",

@@ -2,18 +2,18 @@
 
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import missing
-from mailcheck.wire.deliverability.schemas import (
-    DELIVERABILITY_TEST,
-    NEW_ADDRESS,
-    PREFLIGHT,
-    PREFLIGHT_BODY,
-    RAW_TEST_MAIL,
-    RECHECK,
-    TEST_SHARE,
-    TEST_WAIT_OVER,
-    TESTS,
+from mailcheck.wire.deliverability.tests import (
+    WHOLE_TEST,
+    NewTest,
+    PageOfTests,
+    Preflight,
+    PreflightRecords,
+    RawTestMail,
+    Recheck,
+    ReportShare,
+    WaitOver,
 )
-from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation
+from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation, json_body
 
 _TAG = "Deliverability tests"
 
@@ -29,7 +29,7 @@ GENERATE = Operation(
     _TAG,
     "Start a test",
     "Gives an address for one mail, good for one hour.",
-    {200: Answer("The address.", [Body(NEW_ADDRESS, "new test")], links=_TEST_LINKS)},
+    {200: Answer("The address.", [json_body("new test", NewTest)], links=_TEST_LINKS)},
 )
 
 TESTS_LIST = Operation(
@@ -40,7 +40,7 @@ TESTS_LIST = Operation(
     {
         200: Answer(
             "A page of tests.",
-            [Body(TESTS, "tests")],
+            [json_body("tests", PageOfTests)],
             links={
                 "first": Link(
                     "getTest", {"testId": "$response.body#/tests/0/testId"}, "the newest test"
@@ -65,7 +65,7 @@ TEST = Operation(
     "Look at a test",
     "Its status, and the report when the status is `completed`. Poll it until the status is "
     "`completed`, `expired` or `error`, or wait for it.",
-    {200: Answer("The test.", [Body(DELIVERABILITY_TEST, "test")]), 404: missing("test")},
+    {200: Answer("The test.", [json_body("test", WHOLE_TEST)]), 404: missing("test")},
     (parameters.TEST,),
 )
 
@@ -75,9 +75,9 @@ TEST_WAIT = Operation(
     "Wait for a test",
     "Holds the request until the status is `completed`, `expired` or `error`.",
     {
-        200: Answer("The test.", [Body(DELIVERABILITY_TEST, "test")]),
+        200: Answer("The test.", [json_body("test", WHOLE_TEST)]),
         404: missing("test"),
-        408: Answer("It is not finished: wait again.", [Body(TEST_WAIT_OVER, "test wait over")]),
+        408: Answer("It is not finished: wait again.", [json_body("test wait over", WaitOver)]),
     },
     (parameters.TEST, parameters.TIMEOUT),
 )
@@ -90,7 +90,8 @@ TEST_RAW = Operation(
     "the exact bytes as a download. 400 while no mail has come in.",
     {
         200: Answer(
-            "The mail.", [Body(RAW_TEST_MAIL, "raw test mail"), Body(media_type="message/rfc822")]
+            "The mail.",
+            [json_body("raw test mail", RawTestMail), Body(media_type="message/rfc822")],
         ),
         404: missing("test"),
     },
@@ -103,7 +104,7 @@ TEST_RECHECK = Operation(
     "Run all checks again",
     "On the mail that is there; 400 while no mail has come in. While checks run nothing is "
     "started twice.",
-    {200: Answer("They run.", [Body(RECHECK, "recheck")]), 404: missing("test")},
+    {200: Answer("They run.", [json_body("recheck", Recheck)]), 404: missing("test")},
     (parameters.TEST,),
 )
 
@@ -113,11 +114,11 @@ TEST_PREFLIGHT = Operation(
     "Judge a mail with records that are not published yet",
     "What the mail of a test would get if these DNS records were there. Nothing is kept.",
     {
-        200: Answer("The report that it would get.", [Body(PREFLIGHT, "preflight")]),
+        200: Answer("The report that it would get.", [json_body("preflight", Preflight)]),
         404: missing("test"),
     },
     (parameters.TEST,),
-    Body(PREFLIGHT_BODY, "preflight records"),
+    json_body("preflight records", PreflightRecords),
 )
 
 TEST_SHARE_RENEW = Operation(
@@ -125,7 +126,10 @@ TEST_SHARE_RENEW = Operation(
     _TAG,
     "Give a report a new share link",
     "The old link is dead from now on.",
-    {200: Answer("The new link.", [Body(TEST_SHARE, "test share")]), 404: missing("test")},
+    {
+        200: Answer("The new link.", [json_body("test share", ReportShare)]),
+        404: missing("test"),
+    },
     (parameters.TEST,),
 )
 
@@ -136,7 +140,9 @@ MESSAGE_SCORE = Operation(
     "Makes a deliverability test of a message that is there already.",
     {
         200: Answer(
-            "The test, under way.", [Body(DELIVERABILITY_TEST, "scored message")], links=_TEST_LINKS
+            "The test, under way.",
+            [json_body("scored message", WHOLE_TEST)],
+            links=_TEST_LINKS,
         ),
         404: missing("message"),
     },

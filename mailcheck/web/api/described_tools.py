@@ -1,28 +1,22 @@
 """The operations of the domain tools (SPEC.md section 4, DECISIONS.md section 2)."""
 
 from mailcheck.web.api import described_parameters as parameters
-from mailcheck.web.api.described_answers import REFUSALS
-from mailcheck.wire.domains.report_schemas import DOMAIN_REPORT
-from mailcheck.wire.domains.schemas import (
-    BLACKLIST_CHECK,
-    BLACKLISTS,
-    BLACKLISTS_UNANSWERED,
-    MX_CHECK,
-    MX_UNDETERMINED,
-    REPUTATION,
-    REPUTATION_UNDETERMINED,
-)
-from mailcheck.wire.openapi.operations import Answer, Body, Operation
-from mailcheck.wire.schemas import Schema
+from mailcheck.wire.domains.blocklists import BlacklistCheck, Blacklists, BlacklistsUnanswered
+from mailcheck.wire.domains.mx import MxCheck, MxUndetermined
+from mailcheck.wire.domains.report import DomainReport
+from mailcheck.wire.domains.reputation import Reputation, ReputationUndetermined
+from mailcheck.wire.errors import Crash
+from mailcheck.wire.openapi.operations import Answer, Operation, json_body
+from mailcheck.wire.shapes import Shape
 
 _TAG = "Domain tools"
 
 
-def _undetermined(schema: Schema, example: str, description: str) -> Answer:
+def _undetermined(shape: type[Shape], example: str, description: str) -> Answer:
     """Give a 500 that is none of our faults, beside the one that is."""
     return Answer(
         f"{description} Or the service failed: then `reference` is there.",
-        [Body({"anyOf": [schema, REFUSALS[500].bodies[0].schema]}, example)],
+        [json_body(example, shape, Crash)],
     )
 
 
@@ -32,9 +26,9 @@ MX_CHECK_OPERATION = Operation(
     "Check MX, SPF and DMARC",
     "Where mail for a domain goes, and what it says about mail that claims to be from it.",
     {
-        200: Answer("All of it is known.", [Body(MX_CHECK, "mx check")]),
+        200: Answer("All of it is known.", [json_body("mx check", MxCheck)]),
         500: _undetermined(
-            MX_UNDETERMINED,
+            MxUndetermined,
             "mx undetermined",
             "MX, SPF or DMARC could not be determined after retries; `partial` has the rest.",
         ),
@@ -49,8 +43,8 @@ BLACKLIST_CHECK_OPERATION = Operation(
     "All lists are asked at once. Of a domain, 12 lists are asked about its name and 20 about "
     "its mail addresses.",
     {
-        200: Answer("One row for each list.", [Body(BLACKLIST_CHECK, "blacklist check")]),
-        500: _undetermined(BLACKLISTS_UNANSWERED, "blacklists unanswered", "No list answered."),
+        200: Answer("One row for each list.", [json_body("blacklist check", BlacklistCheck)]),
+        500: _undetermined(BlacklistsUnanswered, "blacklists unanswered", "No list answered."),
     },
     (parameters.BLOCKLIST_QUERY,),
 )
@@ -60,7 +54,7 @@ BLACKLISTS_OPERATION = Operation(
     _TAG,
     "List the blocklists",
     "The catalogue, with the health of each list: they are tested on start and every 30 minutes.",
-    {200: Answer("The lists.", [Body(BLACKLISTS, "blacklists")])},
+    {200: Answer("The lists.", [json_body("blacklists", Blacklists)])},
 )
 
 REPUTATION_OPERATION = Operation(
@@ -70,9 +64,9 @@ REPUTATION_OPERATION = Operation(
     "From 0 to 100 with a letter grade, made of eight factors, each with what it contributes, "
     "what fixing it would add, and the record to publish. Kept for an hour.",
     {
-        200: Answer("The score.", [Body(REPUTATION, "reputation")]),
+        200: Answer("The score.", [json_body("reputation", Reputation)]),
         500: _undetermined(
-            REPUTATION_UNDETERMINED,
+            ReputationUndetermined,
             "reputation undetermined",
             "Too much could not be determined to give a grade.",
         ),
@@ -91,6 +85,6 @@ DOMAIN_OPERATION = Operation(
     "Describe a domain",
     "Everything that is known about its mail set-up: the SPF tree with its lookup counts, DKIM "
     "keys, DMARC, MTA-STS, TLS-RPT, DANE and DNSSEC, each with what is wrong and what to publish.",
-    {200: Answer("The domain.", [Body(DOMAIN_REPORT, "domain")])},
+    {200: Answer("The domain.", [json_body("domain", DomainReport)])},
     (parameters.DOMAIN, parameters.SELECTOR),
 )

@@ -15,10 +15,10 @@ from mailcheck.web.dashboard.compression import VARY, accepts_gzip
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.request_headers import header_values
 from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.openapi.document import DocumentWriter, Frame
+from mailcheck.wire.openapi.document import DocumentWriter, Frame, OpenApiDocument
 from mailcheck.wire.openapi.examples import load_examples
-from mailcheck.wire.openapi.operations import Answer, Body, Described, Operation
-from mailcheck.wire.schemas import Schema, array_of, record, text
+from mailcheck.wire.openapi.operations import Answer, Described, Operation, json_body
+from mailcheck.wire.schemas import Schema, text
 from mailcheck.wire.urls import PublicUrls
 
 DOCUMENT_PATH = "/openapi.json"
@@ -41,21 +41,6 @@ method that a path does not take 405 with `Allow`.
 are not known are ignored; types and meanings do not change within v1.
 """
 
-_DOCUMENT = record(
-    {
-        "openapi": text("version of the format"),
-        "info": record({}),
-        "jsonSchemaDialect": text(),
-        "servers": array_of(record({"url": text("base of all paths")})),
-        "externalDocs": record({}),
-        "security": array_of(record({})),
-        "tags": array_of(record({})),
-        "paths": record({}, "operations by path and method"),
-        "components": record({}),
-    },
-    "a document as the OpenAPI Specification 3.1 defines it",
-)
-
 _ETAG: dict[str, Schema] = {
     "ETag": text("changes with the document; send it back as If-None-Match"),
     "Cache-Control": text("keep it, and ask whether it is still good"),
@@ -70,7 +55,7 @@ DESCRIPTION = Operation(
     {
         200: Answer(
             "The document.",
-            [Body(_DOCUMENT)],
+            [json_body("", OpenApiDocument)],
             _ETAG,
         ),
         304: Answer("It is still the one of If-None-Match.", headers=_ETAG),

@@ -25,6 +25,8 @@ from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.inbox.messages import render_message
 from mailcheck.wire.inbox.overview import (
+    Deleted,
+    DeletedMany,
     render_address,
     render_list,
     render_overview,
@@ -151,7 +153,7 @@ class InboxRoutes:
     async def delete_message(self, call: Call) -> Reply:
         """DELETE /inbox/messages/{id}."""
         await self._delete.one(call.caller.account_id, call.message_id)
-        return json_reply({"success": True, "id": call.message_id})
+        return json_reply(Deleted(success=True, id=call.message_id))
 
     async def delete_messages(self, call: Call) -> Reply:
         """DELETE /inbox/messages."""
@@ -163,7 +165,7 @@ class InboxRoutes:
             )
         wanted = call.query.message_filter(call.asked_at)
         deleted = await self._delete.matching(call.caller.account_id, wanted)
-        return json_reply({"success": True, "deleted": deleted})
+        return json_reply(DeletedMany(success=True, deleted=deleted))
 
     async def renew_share(self, call: Call) -> Reply:
         """POST /inbox/messages/{id}/share."""

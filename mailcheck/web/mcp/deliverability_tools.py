@@ -6,12 +6,11 @@ from mailcheck.operations.ports import Now
 from mailcheck.web.api.inbox_routes import DEFAULT_WAIT, LONGEST_WAIT, SHORTEST_WAIT
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.inbox_tools import ANSWERED_BY
-from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
-from mailcheck.wire.json_values import dump_json
+from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
 from mailcheck.wire.mcp.arguments import arguments_schema
 from mailcheck.wire.mcp.deliverability import (
-    GENERATE_OUTPUT,
-    WAIT_FOR_TEST_OUTPUT,
+    GenerateResult,
+    ReportResult,
     describe_test_wait,
     render_generated,
     render_test_wait,
@@ -50,7 +49,7 @@ class DeliverabilityTools:
                 "New deliverability test",
                 tool_texts.GENERATE_TEST,
                 _GENERATE_INPUT,
-                GENERATE_OUTPUT,
+                GenerateResult,
                 self.generate_test,
                 Annotations(is_read_only=False, is_idempotent=False),
             ),
@@ -59,7 +58,7 @@ class DeliverabilityTools:
                 "Wait for a deliverability report",
                 tool_texts.WAIT_FOR_TEST,
                 _WAIT_INPUT,
-                WAIT_FOR_TEST_OUTPUT,
+                ReportResult,
                 self.wait_for_test,
                 Annotations(is_open_world=True),
             ),
@@ -68,8 +67,7 @@ class DeliverabilityTools:
     async def generate_test(self, call: ToolCall) -> ToolResult:
         """Make a test."""
         test = await self._operations.generate.generate(call.caller.account_id)
-        structured = render_generated(test, self._domain)
-        return ToolResult(structured, [dump_json(structured).decode()])
+        return as_json_text(render_generated(test, self._domain))
 
     async def wait_for_test(self, call: ToolCall) -> ToolResult:
         """Wait for the end of a test."""

@@ -10,12 +10,11 @@ from mailcheck.operations.ask import DEADLINE
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp import tool_texts
-from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
-from mailcheck.wire.json_values import JsonObject, dump_json
+from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
 from mailcheck.wire.mcp.arguments import arguments_schema
 from mailcheck.wire.mcp.domains import (
-    CHECK_BLOCKLISTS_OUTPUT,
-    CHECK_DOMAIN_OUTPUT,
+    BlocklistsResult,
+    DomainResult,
     render_domain_check,
     render_listings,
 )
@@ -55,7 +54,7 @@ class AgentDomainTools:
                 "Check a domain's mail set-up",
                 tool_texts.CHECK_DOMAIN,
                 _DOMAIN_INPUT,
-                CHECK_DOMAIN_OUTPUT,
+                DomainResult,
                 self.check_domain,
                 _FROM_OUTSIDE,
             ),
@@ -64,7 +63,7 @@ class AgentDomainTools:
                 "Check blocklists",
                 tool_texts.CHECK_BLOCKLISTS,
                 _BLOCKLISTS_INPUT,
-                CHECK_BLOCKLISTS_OUTPUT,
+                BlocklistsResult,
                 self.check_blocklists,
                 _FROM_OUTSIDE,
             ),
@@ -82,7 +81,7 @@ class AgentDomainTools:
             else (parse_host_address(address, allow_private=self._allow_private),),
         )
         call.expect(DEADLINE, "asking name servers, mail hosts and blocklists")
-        return _as_json(render_domain_check(await self._operations.reputation.compute(query)))
+        return as_json_text(render_domain_check(await self._operations.reputation.compute(query)))
 
     async def check_blocklists(self, call: ToolCall) -> ToolResult:
         """Ask 32 blocklists."""
@@ -91,8 +90,4 @@ class AgentDomainTools:
             allow_special_use=self._allow_special_use,
             allow_private=self._allow_private,
         )
-        return _as_json(render_listings(await self._operations.blocklists.check(query)))
-
-
-def _as_json(structured: JsonObject) -> ToolResult:
-    return ToolResult(structured, [dump_json(structured).decode()])
+        return as_json_text(render_listings(await self._operations.blocklists.check(query)))

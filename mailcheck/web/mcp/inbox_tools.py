@@ -16,11 +16,10 @@ from mailcheck.web.api.inbox_routes import (
 )
 from mailcheck.web.mcp import inbox_inputs, tool_texts
 from mailcheck.web.mcp.message_views import MessageViews
-from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult
-from mailcheck.wire.inbox.overview import render_address, render_share
-from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.mcp import schemas as mcp_schemas
-from mailcheck.wire.mcp.shapes import (
+from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
+from mailcheck.wire.inbox.overview import InboxAddress, Share, render_address, render_share
+from mailcheck.wire.mcp import inbox as results
+from mailcheck.wire.mcp.inbox import (
     render_arrival,
     render_extraction,
     render_message_list,
@@ -72,7 +71,7 @@ class InboxTools:
                 "New mail address",
                 tool_texts.NEW_ADDRESS,
                 inbox_inputs.NEW_ADDRESS_INPUT,
-                mcp_schemas.NEW_ADDRESS_OUTPUT,
+                InboxAddress,
                 self.new_address,
             ),
             Tool(
@@ -80,7 +79,7 @@ class InboxTools:
                 "Wait for a mail",
                 tool_texts.WAIT_FOR_MESSAGE,
                 inbox_inputs.WAIT_INPUT,
-                mcp_schemas.WAIT_OUTPUT,
+                results.WaitResult,
                 self.wait_for_message,
                 _FROM_OUTSIDE,
             ),
@@ -89,7 +88,7 @@ class InboxTools:
                 "List received mail",
                 tool_texts.LIST_MESSAGES,
                 inbox_inputs.LIST_INPUT,
-                mcp_schemas.LIST_OUTPUT,
+                results.ListResult,
                 self.list_messages,
                 _FROM_OUTSIDE,
             ),
@@ -102,7 +101,7 @@ class InboxTools:
                 "Read a mail",
                 tool_texts.GET_MESSAGE,
                 inbox_inputs.MESSAGE_INPUT,
-                mcp_schemas.MESSAGE_OUTPUT,
+                results.MessageResult,
                 self.get_message,
                 _FROM_OUTSIDE,
             ),
@@ -111,7 +110,7 @@ class InboxTools:
                 "Extract codes and links",
                 tool_texts.EXTRACT,
                 inbox_inputs.MESSAGE_INPUT,
-                mcp_schemas.EXTRACT_OUTPUT,
+                results.ExtractResult,
                 self.extract,
                 _FROM_OUTSIDE,
             ),
@@ -120,7 +119,7 @@ class InboxTools:
                 "Get a public link",
                 tool_texts.SHARE_LINK,
                 inbox_inputs.MESSAGE_INPUT,
-                mcp_schemas.SHARE_OUTPUT,
+                Share,
                 self.share_link,
             ),
             Tool(
@@ -128,7 +127,7 @@ class InboxTools:
                 "Delete a mail",
                 tool_texts.DELETE_MESSAGE,
                 inbox_inputs.MESSAGE_INPUT,
-                mcp_schemas.DELETE_OUTPUT,
+                results.DeleteResult,
                 self.delete_message,
                 Annotations(is_read_only=False, is_destructive=True),
             ),
@@ -140,7 +139,7 @@ class InboxTools:
         if tag is None:
             tag = new_short_id(self._random_bytes)
         inbox = await self._read.state(call.caller.account_id)
-        return _as_json(render_address(inbox, tag, self._domain))
+        return as_json_text(render_address(inbox, tag, self._domain))
 
     async def wait_for_message(self, call: ToolCall) -> ToolResult:
         """Wait for a message that matches."""
@@ -189,25 +188,21 @@ class InboxTools:
         message = await self._read.message(call.caller.account_id, _message_id(call))
         view = await self._views.of(message)
         return ToolResult(
-            render_extraction(message, view, call.fence, call.urls),
+            render_extraction(message, view, call.fence),
             describe_extraction(message, view, call.fence),
         )
 
     async def share_link(self, call: ToolCall) -> ToolResult:
         """Give the share link that a message has; one handed out before stays good."""
         message = await self._read.message(call.caller.account_id, _message_id(call))
-        return _as_json(render_share(message, call.urls))
+        return as_json_text(render_share(message, call.urls))
 
     async def delete_message(self, call: ToolCall) -> ToolResult:
         """Delete a message."""
         message_id = _message_id(call)
         await self._delete.one(call.caller.account_id, message_id)
-        return _as_json({"id": message_id, "deleted": True})
+        return as_json_text(results.DeleteResult(message_id, deleted=True))
 
 
 def _message_id(call: ToolCall) -> MessageId:
     return MessageId(call.arguments.text("id") or "")
-
-
-def _as_json(structured: JsonObject) -> ToolResult:
-    return ToolResult(structured, [dump_json(structured).decode()])

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
-from mailcheck.wire.json_values import JsonObject, JsonValue
+from mailcheck.wire.json_values import JsonObject, JsonValue, dump_json
 from mailcheck.wire.mcp.untrusted import Fence
 from mailcheck.wire.parameters import Query
+from mailcheck.wire.shapes import Shape, as_json, schema_of
 from mailcheck.wire.urls import PublicUrls
 
 
@@ -31,8 +32,13 @@ class ToolCall:
 class ToolResult:
     """What a tool gives back: the structured content, and the same as blocks of text."""
 
-    structured: JsonObject
+    structured: Shape
     texts: Sequence[str]
+
+
+def as_json_text(structured: Shape) -> ToolResult:
+    """Give a result whose text is its JSON: for clients that show a model nothing else."""
+    return ToolResult(structured, [dump_json(structured).decode()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +53,13 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One row of the table; both schemas are JSON Schema 2020-12, which is MCP's default."""
+    """One row of the table; what it takes is a JSON Schema (2020-12), what it gives a shape."""
 
     name: str
     title: str
     description: str
     input_schema: JsonObject
-    output_schema: JsonObject
+    output: type[Shape]
     handle: Callable[[ToolCall], Awaitable[ToolResult]]
     annotations: Annotations = field(default_factory=Annotations)
 
@@ -71,7 +77,7 @@ def describe_tool(tool: Tool) -> JsonObject:
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.input_schema,
-        "outputSchema": tool.output_schema,
+        "outputSchema": schema_of(tool.output),
         "annotations": {
             "title": tool.title,
             "readOnlyHint": hints.is_read_only,
@@ -86,7 +92,7 @@ def render_tool_result(result: ToolResult) -> dict[str, JsonValue]:
     """Render the result of a call."""
     return {
         "content": [{"type": "text", "text": text} for text in result.texts],
-        "structuredContent": result.structured,
+        "structuredContent": as_json(result.structured),
         "isError": False,
     }
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from twisted.web.server import Request
 
 from mailcheck.web.site.paced_requests import PacedRequest
-from mailcheck.wire.json_values import JsonValue, dump_json
+from mailcheck.wire.errors import Error
+from mailcheck.wire.json_values import dump_json
 
 COMMON_HEADERS = {
     # Nothing here is for a browser to guess at, to frame or to keep.
@@ -31,16 +32,14 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def json_reply(
-    value: JsonValue, status: int = 200, headers: Mapping[str, str] | None = None
-) -> Reply:
-    """Make a JSON response."""
+def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+    """Make a JSON response of a shape or of plain values."""
     return Reply(status, dump_json(value), "application/json; charset=utf-8", headers or {})
 
 
 def error_reply(status: int, error: str, headers: Mapping[str, str] | None = None) -> Reply:
     """Make an error response (SPEC.md section 7)."""
-    return json_reply({"error": error}, status, headers)
+    return json_reply(Error(error), status, headers)
 
 
 def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:

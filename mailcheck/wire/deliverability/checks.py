@@ -1,39 +1,147 @@
 """The five checks of a deliverability test as JSON (SPEC.md 2.5, DECISIONS.md section 3)."""
 
-from mailcheck.checks.deliverability.content_filter import FilterUnavailable
-from mailcheck.checks.deliverability.report import Area
+from typing import Annotated, Any, Literal
+
+from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
+from mailcheck.checks.deliverability.report import Area, CheckStatus
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
-from mailcheck.checks.dkim.mail_verdicts import SignatureOfMail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
-from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
-from mailcheck.wire.deliverability.findings import points, render_charged
-from mailcheck.wire.domains.blocklists import render_listing
-from mailcheck.wire.domains.findings import render_record
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.authentication import (
+    Detail,
+    Determined,
+    DmarcVerdict,
+    Result,
+    Signature,
+    SpfVerdict,
+    dmarc_fields,
+    render_signature,
+    spf_fields,
+)
+from mailcheck.wire.deliverability.findings import MailFindings, points, render_charged
+from mailcheck.wire.domains.blocklists import Listing, render_listing
+from mailcheck.wire.domains.findings import DnsRecord, render_record
+from mailcheck.wire.shapes import Count, Shape, said
+
+YesOrNo = Annotated[Literal["pass", "fail", "unknown"], said("unknown: could not be found out")]
+
+# What every check says. A struct has one base: the two that also stand in an inbox message
+# inherit their own fields from there, and name these again.
+Taken = Annotated[float, said("points that the findings of this check take off", ge=0)]
+Reason = Annotated[str | None, said("why points are taken off")]
+Fix = Annotated[str | None, said("what to do first")]
 
 
-def render_checks(report: DeliverabilityReport) -> JsonObject:
+class Judged(Shape):
+    """What every check says."""
+
+    status: CheckStatus
+    detail: Detail
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    determined: Determined
+    findings: MailFindings
+
+
+class SpfCheck(SpfVerdict):
+    """SPF of the envelope sender, reverse DNS and HELO."""
+
+    status: CheckStatus
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    findings: MailFindings
+
+
+class DkimCheck(Judged):
+    """DKIM, signature by signature."""
+
+    result: Result
+    signatures: tuple[Signature, ...]
+    unchecked: Annotated[int, said("signatures beyond those that are verified", ge=0)]
+
+
+class DmarcCheck(DmarcVerdict):
+    """DMARC (RFC 9989) of the author's domain, with what it costs."""
+
+    status: CheckStatus
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    findings: MailFindings
+
+
+class BlacklistMailCheck(Judged):
+    """The sending address, and the domains of author, envelope and links."""
+
+    result: YesOrNo
+    checked: Annotated[int, said("lists that answered", ge=0)]
+    listed: Count
+    unknown: Annotated[int, said("lists of which nothing is known", ge=0)]
+    listings: tuple[Listing, ...]
+
+
+class FilterRule(Shape):
+    """A rule of the content filter that matched."""
+
+    name: str
+    points: float
+    description: str
+    counted: bool
+    not_counted: Annotated[str | None, said("why not: a check of ours says the same")]
+
+
+class ContentCheck(Judged):
+    """The content filter: SpamAssassin."""
+
+    result: YesOrNo
+    score: Annotated[float | None, said("the filter's points")]
+    threshold: float | None
+    counted_score: Annotated[float | None, said("without rules that repeat a check of ours")]
+    spam: Annotated[bool | None, said("what the filter itself says")]
+    engine: Annotated[str | None, said("program and version")]
+    rules: tuple[FilterRule, ...]
+    problem: Annotated[FilterProblem | None, said("why there is no verdict")]
+
+
+class Checks(Shape):
+    """The five checks."""
+
+    spf: SpfCheck
+    dkim: DkimCheck
+    dmarc: DmarcCheck
+    blacklist: BlacklistMailCheck
+    spamassassin: ContentCheck
+
+
+def render_checks(report: DeliverabilityReport) -> Checks:
     """Give the five checks, each with its own fields."""
-    own = {
-        Area.SPF: _spf,
-        Area.DKIM: _dkim,
-        Area.DMARC: _dmarc,
-        Area.BLACKLIST: _blacklist,
-        Area.SPAMASSASSIN: _spamassassin,
-    }
-    return {
-        check.area.value: {**_summary(check), **own[check.area](report)}
-        for check in report.score.checks
-    }
+    found = report.evidence.authentication
+    judged = {check.area: _judged(check) for check in report.score.checks}
+    return Checks(
+        spf=SpfCheck(
+            **{**spf_fields(found.spf, found.origin.client_ip), **judged[Area.SPF]},
+        ),
+        dkim=DkimCheck(
+            **judged[Area.DKIM],
+            signatures=tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
+            unchecked=found.dkim.unchecked,
+        ),
+        dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **judged[Area.DMARC]}),
+        blacklist=_blacklist(report, judged[Area.BLACKLIST]),
+        spamassassin=_spamassassin(report, judged[Area.SPAMASSASSIN]),
+    )
 
 
-def _summary(check: CheckSummary) -> JsonObject:
+def _judged(check: CheckSummary) -> dict[str, Any]:
     taken = sorted((one for one in check.findings if one.tenths), key=lambda one: -one.tenths)
     record = next((one.finding.record for one in taken if one.finding.record), None)
     return {
-        "status": check.status.value,
+        "status": check.status,
         "result": check.result,
         "detail": check.detail,
         "deduction": points(check.tenths),
@@ -41,126 +149,47 @@ def _summary(check: CheckSummary) -> JsonObject:
         "fix": check.fix or None,
         "publish": None if record is None else render_record(record),
         "determined": check.is_determined,
-        "findings": [render_charged(one) for one in check.findings],
+        "findings": tuple(map(render_charged, check.findings)),
     }
 
 
-def _spf(report: DeliverabilityReport) -> JsonObject:
-    found = report.evidence.authentication
-    return render_spf(found.spf, found.origin.client_ip)
-
-
-def render_spf(spf: SpfOfMail, client_ip: str) -> JsonObject:
-    """Give both identities; ``client_ip`` as the session had it."""
-    return {
-        **_identity(spf.mail_from),
-        "ip": client_ip,
-        "helo": {**_identity(spf.helo), "result": spf.helo.result.value},
-    }
-
-
-def _identity(identity: SpfOfIdentity) -> JsonObject:
-    return {
-        "domain": identity.domain,
-        "identity": identity.identity.value,
-        "record": identity.record,
-        "mechanism": identity.mechanism or None,
-    }
-
-
-def _dkim(report: DeliverabilityReport) -> JsonObject:
-    found = report.evidence.authentication
-    return {
-        "signatures": [render_signature(one, found.dmarc) for one in found.dkim.signatures],
-        "unchecked": found.dkim.unchecked,
-    }
-
-
-def render_signature(signature: SignatureOfMail, dmarc: DmarcOfMail) -> JsonObject:
-    """Give a signature with its result, and whether it counts for DMARC."""
-    header, key = signature.header, signature.key
-    return {
-        "domain": header.signing_domain,
-        "selector": header.selector,
-        "algorithm": header.algorithm,
-        "keyType": None if key is None else key.key_type,
-        "keyBits": None if key is None else key.bits,
-        "result": signature.result.value,
-        "detail": signature.explanation,
-        "aligned": _is_aligned(signature, dmarc),
-        "identity": header.agent_id or None,
-        "canonicalization": header.canonicalization or None,
-        "signedFields": list(header.signed_fields),
-        "bodyLength": header.body_length,
-        "recordName": header.key_name if header.selector else None,
-    }
-
-
-def _is_aligned(signature: SignatureOfMail, dmarc: DmarcOfMail) -> bool | None:
-    """Tell whether it counts for DMARC; null where that could not be determined."""
-    if signature.header.index in dmarc.aligned_signatures:
-        return True
-    is_open = dmarc.author_domain is not None and dmarc.is_dkim_aligned is None
-    return None if is_open else False
-
-
-def _dmarc(report: DeliverabilityReport) -> JsonObject:
-    return render_dmarc(report.evidence.authentication.dmarc)
-
-
-def render_dmarc(dmarc: DmarcOfMail) -> JsonObject:
-    """Give the policy that was found, and what aligns with the author domain."""
-    verdict = dmarc.verdict
-    record = verdict.record if verdict is not None else None
-    return {
-        "domain": dmarc.author_domain,
-        "policy": None if dmarc.policy is None else dmarc.policy.value,
-        "organizationalDomain": dmarc.organizational_domain,
-        "record": None if record is None else record.text,
-        "recordDomain": None if verdict is None else verdict.found_at,
-        "spfAligned": dmarc.is_spf_aligned,
-        "dkimAligned": dmarc.is_dkim_aligned,
-    }
-
-
-def _blacklist(report: DeliverabilityReport) -> JsonObject:
+def _blacklist(report: DeliverabilityReport, judged: dict[str, Any]) -> BlacklistMailCheck:
     listings = report.evidence.listings
     listed = count(listings, ListingStatus.LISTED)
-    return {
-        "checked": listed + count(listings, ListingStatus.CLEAN),
-        "listed": listed,
-        "unknown": count(listings, ListingStatus.UNKNOWN),
-        "listings": [render_listing(row) for row in listings],
-    }
+    return BlacklistMailCheck(
+        **judged,
+        checked=listed + count(listings, ListingStatus.CLEAN),
+        listed=listed,
+        unknown=count(listings, ListingStatus.UNKNOWN),
+        listings=tuple(map(render_listing, listings)),
+    )
 
 
-def _spamassassin(report: DeliverabilityReport) -> JsonObject:
+def _spamassassin(report: DeliverabilityReport, judged: dict[str, Any]) -> ContentCheck:
     outcome = report.evidence.content_filter
     if isinstance(outcome, FilterUnavailable):
-        return {
-            "score": None,
-            "threshold": None,
-            "countedScore": None,
-            "spam": None,
-            "engine": None,
-            "rules": [],
-            "problem": outcome.problem.value,
-        }
-    return {
-        "score": outcome.points,
-        "threshold": outcome.threshold,
-        "countedScore": outcome.counted_points,
-        "spam": outcome.is_spam,
-        "engine": outcome.engine,
-        "rules": [
-            {
-                "name": rule.name,
-                "points": rule.points,
-                "description": rule.description,
-                "counted": rule.counts,
-                "notCounted": rule.not_counted or None,
-            }
+        return ContentCheck(
+            **judged,
+            score=None,
+            threshold=None,
+            counted_score=None,
+            spam=None,
+            engine=None,
+            rules=(),
+            problem=outcome.problem,
+        )
+    return ContentCheck(
+        **judged,
+        score=outcome.points,
+        threshold=outcome.threshold,
+        counted_score=outcome.counted_points,
+        spam=outcome.is_spam,
+        engine=outcome.engine,
+        rules=tuple(
+            FilterRule(
+                rule.name, rule.points, rule.description, rule.counts, rule.not_counted or None
+            )
             for rule in outcome.rules
-        ],
-        "problem": None,
-    }
+        ),
+        problem=None,
+    )

@@ -1,13 +1,41 @@
 """Findings about a mail as JSON, with what each takes off."""
 
 from collections.abc import Iterable
+from typing import Annotated
 
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
-from mailcheck.wire.domains.findings import render_finding, render_record
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.checks.findings import Severity
+from mailcheck.wire.domains.findings import DnsRecord, render_record
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, said
 
 TENTHS = 10
 """Tenths of a point are counted, points are shown."""
+
+
+class MailFinding(Shape):
+    """Something about a mail that is wrong, unknown or good to know."""
+
+    area: Area
+    id: Annotated[str, said("stable, like dkim.unsigned")]
+    severity: Severity
+    meaning: Annotated[str, said("one sentence")]
+    fix: Annotated[str, said("what to do")]
+    points: Annotated[float, said("what it takes off; 0.0 for what is good to know", ge=0)]
+    record: DnsRecord | Absent = ABSENT
+
+
+class Deduction(Shape):
+    """What takes points off the score."""
+
+    check: Area
+    id: Annotated[str, said("stable, like dkim.unsigned")]
+    points: Annotated[float, said("what it takes off", ge=0)]
+    meaning: Annotated[str, said("one sentence")]
+    fix: Annotated[str, said("what to do")]
+    record: DnsRecord | Absent = ABSENT
+
+
+MailFindings = Annotated[tuple[MailFinding, ...], said("what costs most first")]
 
 
 def points(tenths: int) -> float:
@@ -15,32 +43,44 @@ def points(tenths: int) -> float:
     return tenths / TENTHS
 
 
-def render_charged(one: ChargedFinding) -> JsonObject:
-    """Give a finding; ``points`` is what it takes off, 0.0 for one that is good to know."""
-    return {"area": one.area.value, **render_finding(one.finding), "points": points(one.tenths)}
+def render_charged(one: ChargedFinding) -> MailFinding:
+    """Give a finding."""
+    finding = one.finding
+    return MailFinding(
+        area=one.area,
+        id=finding.id,
+        severity=finding.severity,
+        meaning=finding.meaning,
+        fix=finding.fix,
+        points=points(one.tenths),
+        record=_record(one),
+    )
 
 
-def render_area(findings: Iterable[ChargedFinding], area: Area) -> list[JsonObject]:
+def render_area(findings: Iterable[ChargedFinding], area: Area) -> tuple[MailFinding, ...]:
     """Give the findings of one area, the worst first."""
     return render_all(one for one in findings if one.area is area)
 
 
-def render_all(findings: Iterable[ChargedFinding]) -> list[JsonObject]:
+def render_all(findings: Iterable[ChargedFinding]) -> tuple[MailFinding, ...]:
     """Give findings: what costs most first, then the gravest."""
     ordered = sorted(findings, key=lambda one: (-one.tenths, one.finding.severity.rank))
-    return [render_charged(one) for one in ordered]
+    return tuple(map(render_charged, ordered))
 
 
-def render_deduction(one: ChargedFinding) -> JsonObject:
+def render_deduction(one: ChargedFinding) -> Deduction:
     """Give a deduction: from what, how much, and what to do."""
     finding = one.finding
-    shown: dict[str, JsonObject | str | float] = {
-        "check": one.area.value,
-        "id": finding.id,
-        "points": points(one.tenths),
-        "meaning": finding.meaning,
-        "fix": finding.fix,
-    }
-    if finding.record is not None:
-        shown["record"] = render_record(finding.record)
-    return shown
+    return Deduction(
+        check=one.area,
+        id=finding.id,
+        points=points(one.tenths),
+        meaning=finding.meaning,
+        fix=finding.fix,
+        record=_record(one),
+    )
+
+
+def _record(one: ChargedFinding) -> DnsRecord | Absent:
+    record = one.finding.record
+    return ABSENT if record is None else render_record(record)

@@ -1,50 +1,87 @@
 """The report of a deliverability test as JSON (SPEC.md 2.5, DECISIONS.md section 3)."""
 
-import json
+from typing import Annotated, Any, ClassVar
 
+from mailcheck.checks.deliverability.report import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.weights import SCORING_VERSION
-from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
+from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
-from mailcheck.wire.deliverability.checks import render_checks
-from mailcheck.wire.deliverability.details import render_details
-from mailcheck.wire.deliverability.findings import points, render_all, render_deduction
-from mailcheck.wire.domains.findings import render_record
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.deliverability.checks import Checks, render_checks
+from mailcheck.wire.deliverability.details import Report, render_details
+from mailcheck.wire.deliverability.findings import (
+    Deduction,
+    MailFindings,
+    points,
+    render_all,
+    render_deduction,
+)
+from mailcheck.wire.domains.findings import DnsRecord, render_record
+from mailcheck.wire.json_values import dump_json
+from mailcheck.wire.shapes import Always, Shape, Texts, said
+
+Score = Annotated[float, said("0.0 to 10.0, one decimal", ge=0, le=10)]
 
 
-def render_report(report: DeliverabilityReport) -> JsonObject:
+class ReportedMail(Shape):
+    """The mail that came in."""
+
+    component_name: ClassVar[str] = "TestedMail"
+    from_: Annotated[str, said("the author's address")]
+    subject: str
+    bounce_address: Annotated[str | None, said("the envelope sender; null for none")]
+
+
+class MailReport(Shape):
+    """What was found out about a mail."""
+
+    score: Score
+    email: ReportedMail
+    notes: Annotated[Texts, said("what to know before reading on")]
+    checks: Checks
+    deductions: Annotated[
+        tuple[Deduction, ...], said("their sum is 10 - score, or more where the score is 0")
+    ]
+    scoring_version: Annotated[str, said("changes when points change")]
+    undetermined: Annotated[tuple[Area, ...], said("checks that could not be determined")]
+    report: Report
+    findings: MailFindings
+
+
+class PreflightReport(MailReport):
+    """What a mail would get if some records were published."""
+
+    preflight: Annotated[Always, said("what would be, not what is")]
+    records: Annotated[tuple[DnsRecord, ...], said("the records it was judged with")]
+
+
+def render_report(report: DeliverabilityReport) -> MailReport:
     """Give score, email, checks and everything behind them."""
     score = report.score
-    shown: dict[str, object] = {
+    fields: dict[str, Any] = {
         "score": points(score.tenths),
-        "email": _email(report.mail, report),
-        "notes": list(report.notes),
+        "email": render_email(
+            report.facts.author_address, report.facts.subject, report.mail.envelope_sender
+        ),
+        "notes": tuple(report.notes),
         "checks": render_checks(report),
-        "deductions": [render_deduction(one) for one in score.deductions],
-        "scoringVersion": SCORING_VERSION,
-        "undetermined": [check.area.value for check in score.undetermined],
+        "deductions": tuple(map(render_deduction, score.deductions)),
+        "scoring_version": SCORING_VERSION,
+        "undetermined": tuple(check.area for check in score.undetermined),
         "report": render_details(report),
         "findings": render_all(score.charged),
     }
-    if report.is_preflight:
-        shown["preflight"] = True
-        shown["records"] = [render_record(one) for one in report.records]
-    return shown  # type: ignore[return-value]
+    if not report.is_preflight:
+        return MailReport(**fields)
+    records = tuple(map(render_record, report.records))
+    return PreflightReport(**fields, preflight=True, records=records)
 
 
 def store_report(report: DeliverabilityReport) -> StoredReport:
     """Give the report as it is kept: the very JSON that is shown."""
-    document = json.dumps(render_report(report), ensure_ascii=False, separators=(",", ":"))
-    # What is no character of Unicode alone can't be stored as UTF-8.
-    document = document.encode("utf-8", "replace").decode("utf-8")
-    return StoredReport(report.score.tenths, document)
+    return StoredReport(report.score.tenths, dump_json(render_report(report)).decode("utf-8"))
 
 
-def _email(mail: ReceivedMail, report: DeliverabilityReport) -> JsonObject:
-    sender = mail.envelope_sender
-    return {
-        "from": report.facts.author_address,
-        "subject": report.facts.subject,
-        "bounceAddress": None if sender == NULL_REVERSE_PATH else sender,
-    }
+def render_email(author: str, subject: str, sender: str) -> ReportedMail:
+    """Give what identifies the mail; ``sender`` is the envelope's."""
+    return ReportedMail(author, subject, None if sender == NULL_REVERSE_PATH else sender)

@@ -1,34 +1,52 @@
 """Findings as JSON: what is wrong, what it means, what to publish."""
 
 from collections.abc import Iterable
+from typing import Annotated
 
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, said
 
 _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
-def render_finding(finding: Finding) -> JsonObject:
-    """Give a finding; ``record`` is there where an exact record can be named."""
-    shown: dict[str, JsonObject | str] = {
-        "id": finding.id,
-        "severity": finding.severity.value,
-        "meaning": finding.meaning,
-        "fix": finding.fix,
-    }
-    if finding.record is not None:
-        shown["record"] = render_record(finding.record)
-    return shown
+class DnsRecord(Shape):
+    """a DNS record to publish, as it is typed into a zone editor"""
+
+    name: Annotated[str, said("absolute, without the last dot")]
+    type: str
+    value: str
 
 
-def render_findings(findings: Iterable[Finding]) -> list[JsonObject]:
+class DomainFinding(Shape):
+    """something about a domain that is wrong, unknown or good to know"""
+
+    id: Annotated[str, said("stable, like spf.too-many-lookups")]
+    severity: Severity
+    meaning: Annotated[str, said("what it means, one sentence")]
+    fix: Annotated[str, said("what to do")]
+    record: Annotated[DnsRecord | Absent, said("where an exact record can be named")] = ABSENT
+
+
+def render_finding(finding: Finding) -> DomainFinding:
+    """Give a finding."""
+    record = finding.record
+    return DomainFinding(
+        finding.id,
+        finding.severity,
+        finding.meaning,
+        finding.fix,
+        ABSENT if record is None else render_record(record),
+    )
+
+
+def render_findings(findings: Iterable[Finding]) -> tuple[DomainFinding, ...]:
     """Give findings, the worst first."""
-    return [render_finding(one) for one in sorted(findings, key=lambda one: one.severity.rank)]
+    return tuple(map(render_finding, sorted(findings, key=lambda one: one.severity.rank)))
 
 
-def render_record(record: RecordToPublish) -> JsonObject:
-    """Give a record as it is typed into a zone editor."""
-    return {"name": record.name, "type": record.rdtype, "value": record.value}
+def render_record(record: RecordToPublish) -> DnsRecord:
+    """Give a record."""
+    return DnsRecord(record.name, record.rdtype, record.value)
 
 
 def problem_texts(findings: Iterable[Finding]) -> list[str]:

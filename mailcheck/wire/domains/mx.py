@@ -1,66 +1,108 @@
 """The MX check as JSON (SPEC.md 2.1, DECISIONS.md section 2)."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Annotated, Any
 
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.verdicts import MailHost
-from mailcheck.operations.domains.check_mx import MxCheck
+from mailcheck.checks.mx import verdicts
+from mailcheck.operations.domains import check_mx
 from mailcheck.wire.domains.findings import problem_texts
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, partly, said, spell
 
 
-def render_mx_check(check: MxCheck) -> JsonObject:
-    """Give the whole result; everything in it is known."""
-    return {"domain": check.domain, **_mx(check), **_spf(check), **_dmarc(check)}
+class MailHost(Shape):
+    """A host that takes mail for a domain."""
+
+    exchange: Annotated[str, said("host name")]
+    priority: Annotated[int, said("the lowest is tried first", ge=0, le=65_535)]
+    ip: Annotated[Texts, said("its addresses, IPv4 first")]
+    problem: Annotated[
+        verdicts.HostProblem | Absent, said("why mail does not, or not everywhere, reach it")
+    ] = ABSENT
 
 
-def render_mx_undetermined(check: MxCheck) -> JsonObject:
+class MxCheck(Shape):
+    """MX, SPF and DMARC of a domain; all of it is known."""
+
+    domain: Annotated[str, said("the domain checked, lower case, in A-labels")]
+    has_mx: Annotated[bool, said("whether MX records exist")]
+    records: Annotated[tuple[MailHost, ...], said("by priority, then name")]
+    null_mx: Annotated[bool, said("the domain says that it takes no mail (RFC 7505)")]
+    implicit_mx: Annotated[bool, said("no MX, but an address: mail goes there (RFC 5321 5.1)")]
+    has_spf: bool
+    has_dmarc: bool
+    spf_record: Annotated[
+        str | Absent, said("present when hasSpf is true; of several the first")
+    ] = ABSENT
+    spf_problems: Annotated[
+        Texts | Absent, said("what is wrong with SPF; absent when nothing is")
+    ] = ABSENT
+    dmarc_record: Annotated[str | Absent, said("present when hasDmarc is true")] = ABSENT
+    dmarc_domain: Annotated[
+        str | Absent, said("where the record was found (RFC 9989 tree walk)")
+    ] = ABSENT
+
+
+class MxUndetermined(Shape):
+    """MX, SPF or DMARC could not be determined; `partial` has the rest."""
+
+    error: str
+    partial: Annotated[dict[str, Any], partly(MxCheck, "domain")]
+
+
+def render_mx_check(check: check_mx.MxCheck) -> MxCheck:
+    """Give the whole result."""
+    return MxCheck(check.domain, **_mx(check), **_spf(check), **_dmarc(check))
+
+
+def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
     """Give the error for a check of which something is not known, and what is known beside."""
     names = " and ".join(filter(None, (", ".join(check.undetermined[:-1]), check.undetermined[-1])))
     parts = {"MX": _mx, "SPF": _spf, "DMARC": _dmarc}
-    partial: dict[str, Any] = {"domain": check.domain}
+    known: dict[str, Any] = {"domain": check.domain}
     for name, render in parts.items():
         if name not in check.undetermined:
-            partial |= render(check)
+            known |= render(check)
     error = (
         f"{names} of {check.domain} could not be determined: the name servers gave no answer;"
         " try again in a minute"
     )
-    return {"error": error, "partial": partial}
+    return MxUndetermined(error, spell(MxCheck, known))
 
 
-def _mx(check: MxCheck) -> dict[str, Any]:
+def _mx(check: check_mx.MxCheck) -> dict[str, Any]:
     return {
-        "hasMx": bool(check.mx.hosts),
-        "records": [render_host(host) for host in check.mx.hosts],
-        "nullMx": check.mx.is_null_mx,
-        "implicitMx": check.mx.is_implicit_mx,
+        "has_mx": bool(check.mx.hosts),
+        "records": render_hosts(check.mx.hosts),
+        "null_mx": check.mx.is_null_mx,
+        "implicit_mx": check.mx.is_implicit_mx,
     }
 
 
-def render_host(host: MailHost) -> JsonObject:
-    """Give one MX record; ``problem`` says why ``ip`` is empty or mail may not arrive."""
-    shown: dict[str, Any] = {
-        "exchange": host.exchange,
-        "priority": host.preference,
-        "ip": [str(address) for address in host.addresses],
+def render_hosts(hosts: Iterable[verdicts.MailHost]) -> tuple[MailHost, ...]:
+    """Give the MX records; ``problem`` says why ``ip`` is empty or mail may not arrive."""
+    return tuple(
+        MailHost(
+            host.exchange,
+            host.preference,
+            tuple(map(str, host.addresses)),
+            ABSENT if host.problem is None else host.problem,
+        )
+        for host in hosts
+    )
+
+
+def _spf(check: check_mx.MxCheck) -> dict[str, Any]:
+    record, problems = check.spf.record, tuple(problem_texts(check.spf.findings))
+    return {
+        "has_spf": record is not None,
+        "spf_record": ABSENT if record is None else record,
+        "spf_problems": problems or ABSENT,
     }
-    if host.problem is not None:
-        shown["problem"] = host.problem.value
-    return shown
 
 
-def _spf(check: MxCheck) -> dict[str, Any]:
-    has_spf = check.spf.record is not None
-    shown: dict[str, Any] = {"hasSpf": has_spf}
-    if has_spf:
-        shown["spfRecord"] = check.spf.record
-    problems = problem_texts(check.spf.findings)
-    return {**shown, "spfProblems": problems} if problems else shown
-
-
-def _dmarc(check: MxCheck) -> dict[str, Any]:
+def _dmarc(check: check_mx.MxCheck) -> dict[str, Any]:
     dmarc = check.dmarc
     if dmarc.presence is not Presence.FOUND or dmarc.record is None:
-        return {"hasDmarc": False}
-    return {"hasDmarc": True, "dmarcRecord": dmarc.record.text, "dmarcDomain": dmarc.found_at}
+        return {"has_dmarc": False}
+    return {"has_dmarc": True, "dmarc_record": dmarc.record.text, "dmarc_domain": dmarc.found_at}

@@ -1,161 +1,317 @@
 """Everything about a domain as JSON (`GET /tools/domain`, DECISIONS.md section 2)."""
 
-from typing import Any
+from typing import Annotated
 
-from mailcheck.checks.dkim.verdicts import DkimKey
+from mailcheck.checks.dkim import verdicts as dkim_verdicts
+from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.spf.verdicts import SpfNode
+from mailcheck.checks.spf import verdicts as spf_verdicts
+from mailcheck.checks.spf.terms import Qualifier
 from mailcheck.checks.transport_policy.dane import HostTlsa
+from mailcheck.checks.transport_policy.dnssec import DnssecStatus
+from mailcheck.checks.transport_policy.mta_sts_policy import PolicyMode
 from mailcheck.core.instants import format_instant
-from mailcheck.operations.domains.describe_domain import DomainReport
-from mailcheck.wire.domains.findings import render_findings
-from mailcheck.wire.domains.mx import render_host
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.operations.domains import describe_domain
+from mailcheck.wire.domains.findings import DomainFinding, render_findings
+from mailcheck.wire.domains.mx import MailHost, render_hosts
+from mailcheck.wire.shapes import Count, Shape, Texts, Timestamp, said
+
+Found = Annotated[Presence, said("undetermined: could not be found out, which is not absent")]
+
+Findings = Annotated[tuple[DomainFinding, ...], said("the worst first")]
 
 
-def render_domain_report(report: DomainReport) -> JsonObject:
+class MxReport(Shape):
+    """The MX records."""
+
+    presence: Found
+    records: tuple[MailHost, ...]
+    null_mx: bool
+    implicit_mx: bool
+    findings: Findings
+
+
+class SpfNode(Shape):
+    """An SPF record, with those that it includes."""
+
+    domain: Annotated[str, said("where the record stands")]
+    term: Annotated[str | None, said("the term that leads here; null at the top")]
+    record: str | None
+    problem: spf_verdicts.NodeProblem | None
+    lookups: Annotated[int, said("here and below", ge=0)]
+    void_terms: Annotated[Texts, said("terms that lead to nothing")]
+    children: "tuple[SpfNode, ...]"
+
+
+class SpfReport(Shape):
+    """The SPF record with all that it includes."""
+
+    presence: Found
+    records: Texts
+    lookups: Annotated[int, said("10 are allowed (RFC 7208 4.6.4)", ge=0)]
+    void_lookups: Annotated[int, said("2 are allowed", ge=0)]
+    complete: Annotated[bool, said("false: not all of the tree could be looked up")]
+    all: Annotated[Qualifier | None, said("what is said of all other hosts")]
+    tree: SpfNode | None
+    findings: Findings
+
+
+class DkimKey(Shape):
+    """A DKIM key that was found."""
+
+    selector: str
+    name: Annotated[str, said("where the record stands")]
+    type: Annotated[str, said("rsa, ed25519")]
+    bits: Count | None
+    usable: bool
+    testing: Annotated[bool, said("t=y")]
+    revoked: Annotated[bool, said("an empty p=")]
+    record: str
+    alias_of: Annotated[str | None, said("what a CNAME leads to")]
+
+
+class DkimReport(Shape):
+    """The DKIM keys."""
+
+    presence: Found
+    hidden: Annotated[bool, said("there are keys, under names that nobody can guess")]
+    keys: tuple[DkimKey, ...]
+    tried: Annotated[Texts, said("selectors that were tried")]
+    findings: Findings
+
+
+class ReportAuthorization(Shape):
+    """Whether another domain takes the reports about this one."""
+
+    uri: str
+    name: str
+    presence: Found
+
+
+class DmarcReport(Shape):
+    """The DMARC record that holds for the domain."""
+
+    presence: Found
+    found_at: Annotated[str | None, said("where the tree walk found it")]
+    record: str | None
+    policy: Annotated[Policy | None, said("what holds for this domain")]
+    policy_tag: Annotated[str | None, said("p, sp or np")]
+    testing: Annotated[bool, said("t=y")]
+    organizational_domain: str | None
+    rua: Annotated[Texts, said("where reports go")]
+    report_authorizations: Annotated[
+        tuple[ReportAuthorization, ...], said("whether other domains take the reports (RFC 9990)")
+    ]
+    findings: Findings
+
+
+class MtaStsPolicy(Shape):
+    """The policy file of MTA-STS."""
+
+    mode: PolicyMode | None
+    max_age: Annotated[int | None, said("seconds")]
+    mx: Texts
+    valid: bool
+
+
+class MtaStsReport(Shape):
+    """The MTA-STS record and policy (RFC 8461)."""
+
+    presence: Found
+    record: str | None
+    policy: MtaStsPolicy | None
+    findings: Findings
+
+
+class TlsRptReport(Shape):
+    """The TLS reporting record (RFC 8460)."""
+
+    presence: Found
+    record: str | None
+    rua: Texts
+    findings: Findings
+
+
+class DaneHost(Shape):
+    """The TLSA records of a mail host."""
+
+    exchange: str
+    name: Annotated[str, said("where the records stand")]
+    presence: Found
+    records: Texts
+    secure: Annotated[bool | None, said("signed; null: no validating resolver")]
+
+
+class DaneReport(Shape):
+    """DANE of the mail hosts (RFC 7672)."""
+
+    presence: Found
+    protecting: Annotated[bool, said("every mail host has usable, signed TLSA records")]
+    hosts: tuple[DaneHost, ...]
+    findings: Findings
+
+
+class DnssecReport(Shape):
+    """Whether the domain is signed."""
+
+    status: Annotated[DnssecStatus, said("undetermined without a validating resolver")]
+    findings: Findings
+
+
+class DomainReport(Shape):
+    """Everything that is known about a domain's mail set-up."""
+
+    domain: str
+    checked_at: Timestamp
+    mx: MxReport
+    spf: SpfReport
+    dkim: DkimReport
+    dmarc: DmarcReport
+    mta_sts: MtaStsReport
+    tls_rpt: TlsRptReport
+    dane: DaneReport
+    dnssec: DnssecReport
+
+
+def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
     """Give each mechanism with its findings; ``presence`` tells absent from undetermined."""
-    shown: dict[str, dict[str, Any]] = {
-        "mx": _mx(report),
-        "spf": _spf(report),
-        "dkim": _dkim(report),
-        "dmarc": _dmarc(report),
-        "mtaSts": _mta_sts(report),
-        "tlsRpt": _tls_rpt(report),
-        "dane": _dane(report),
-        "dnssec": {"status": report.records.dnssec.status.value},
-    }
-    return {
-        "domain": report.domain,
-        "checkedAt": format_instant(report.checked_at),
-        **{
-            name: {**fields, "findings": render_findings(report.findings[name])}
-            for name, fields in shown.items()
-        },
-    }
+    return DomainReport(
+        domain=report.domain,
+        checked_at=format_instant(report.checked_at),
+        mx=_mx(report),
+        spf=_spf(report),
+        dkim=_dkim(report),
+        dmarc=_dmarc(report),
+        mta_sts=_mta_sts(report),
+        tls_rpt=_tls_rpt(report),
+        dane=_dane(report),
+        dnssec=DnssecReport(report.records.dnssec.status, _findings(report, "dnssec")),
+    )
 
 
-def _mx(report: DomainReport) -> dict[str, Any]:
+def _findings(report: describe_domain.DomainReport, topic: str) -> tuple[DomainFinding, ...]:
+    return render_findings(report.findings[topic])
+
+
+def _mx(report: describe_domain.DomainReport) -> MxReport:
     mx = report.records.mx
-    return {
-        "presence": mx.presence.value,
-        "records": [render_host(host) for host in mx.hosts],
-        "nullMx": mx.is_null_mx,
-        "implicitMx": mx.is_implicit_mx,
-    }
+    return MxReport(
+        presence=mx.presence,
+        records=render_hosts(mx.hosts),
+        null_mx=mx.is_null_mx,
+        implicit_mx=mx.is_implicit_mx,
+        findings=_findings(report, "mx"),
+    )
 
 
-def _spf(report: DomainReport) -> dict[str, Any]:
+def _spf(report: describe_domain.DomainReport) -> SpfReport:
     spf = report.records.spf
-    return {
-        "presence": spf.presence.value,
-        "records": list(spf.records),
-        "lookups": spf.lookup_count,
-        "voidLookups": spf.void_count,
-        "complete": spf.is_complete and not spf.is_truncated,
-        "all": None if spf.all_qualifier is None else spf.all_qualifier.value,
-        "tree": None if spf.tree is None else _spf_node(spf.tree),
-    }
+    return SpfReport(
+        presence=spf.presence,
+        records=tuple(spf.records),
+        lookups=spf.lookup_count,
+        void_lookups=spf.void_count,
+        complete=spf.is_complete and not spf.is_truncated,
+        all=spf.all_qualifier,
+        tree=None if spf.tree is None else _spf_node(spf.tree),
+        findings=_findings(report, "spf"),
+    )
 
 
-def _spf_node(node: SpfNode) -> JsonObject:
-    return {
-        "domain": node.domain,
-        "term": node.term or None,
-        "record": None if node.record is None else node.record.text,
-        "problem": None if node.problem is None else node.problem.value,
-        "lookups": node.lookups,
-        "voidTerms": list(node.voids),
-        "children": [_spf_node(child) for child in node.children],
-    }
+def _spf_node(node: spf_verdicts.SpfNode) -> SpfNode:
+    return SpfNode(
+        domain=node.domain,
+        term=node.term or None,
+        record=None if node.record is None else node.record.text,
+        problem=node.problem,
+        lookups=node.lookups,
+        void_terms=tuple(node.voids),
+        children=tuple(map(_spf_node, node.children)),
+    )
 
 
-def _dkim(report: DomainReport) -> dict[str, Any]:
+def _dkim(report: describe_domain.DomainReport) -> DkimReport:
     dkim = report.records.dkim
-    return {
-        "presence": dkim.presence.value,
-        "hidden": dkim.is_hidden,
-        "keys": [_key(key) for key in dkim.keys],
-        "tried": list(dkim.tried),
-    }
+    return DkimReport(
+        presence=dkim.presence,
+        hidden=dkim.is_hidden,
+        keys=tuple(map(_key, dkim.keys)),
+        tried=tuple(dkim.tried),
+        findings=_findings(report, "dkim"),
+    )
 
 
-def _key(key: DkimKey) -> JsonObject:
-    return {
-        "selector": key.selector,
-        "name": key.record_name,
-        "type": key.record.key_type,
-        "bits": key.record.bits,
-        "usable": key.is_usable,
-        "testing": key.record.is_testing,
-        "revoked": key.record.is_revoked,
-        "record": key.record.text,
-        "aliasOf": key.alias_of or None,
-    }
+def _key(key: dkim_verdicts.DkimKey) -> DkimKey:
+    return DkimKey(
+        selector=key.selector,
+        name=key.record_name,
+        type=key.record.key_type,
+        bits=key.record.bits,
+        usable=key.is_usable,
+        testing=key.record.is_testing,
+        revoked=key.record.is_revoked,
+        record=key.record.text,
+        alias_of=key.alias_of or None,
+    )
 
 
-def _dmarc(report: DomainReport) -> dict[str, Any]:
+def _dmarc(report: describe_domain.DomainReport) -> DmarcReport:
     dmarc = report.records.dmarc
     record = dmarc.record
-    return {
-        "presence": dmarc.presence.value,
-        "foundAt": dmarc.found_at,
-        "record": None if record is None else record.text,
-        "policy": None if dmarc.policy is None else dmarc.policy.value,
-        "policyTag": dmarc.policy_tag or None,
-        "testing": record is not None and record.is_testing,
-        "organizationalDomain": dmarc.organizational_domain,
-        "rua": [] if record is None else [uri.text for uri in record.rua],
-        "reportAuthorizations": [
-            {"uri": one.uri.text, "name": one.record_name, "presence": one.presence.value}
+    return DmarcReport(
+        presence=dmarc.presence,
+        found_at=dmarc.found_at,
+        record=None if record is None else record.text,
+        policy=dmarc.policy,
+        policy_tag=dmarc.policy_tag or None,
+        testing=record is not None and record.is_testing,
+        organizational_domain=dmarc.organizational_domain,
+        rua=() if record is None else tuple(uri.text for uri in record.rua),
+        report_authorizations=tuple(
+            ReportAuthorization(one.uri.text, one.record_name, one.presence)
             for one in dmarc.authorizations
-        ],
-    }
+        ),
+        findings=_findings(report, "dmarc"),
+    )
 
 
-def _mta_sts(report: DomainReport) -> dict[str, Any]:
+def _mta_sts(report: describe_domain.DomainReport) -> MtaStsReport:
     verdict = report.mta_sts
     policy = verdict.policy
-    shown: dict[str, Any] = {
-        "presence": verdict.record.presence.value,
-        "record": verdict.record.text or None,
-        "policy": None,
-    }
-    if policy is not None:
-        shown["policy"] = {
-            "mode": None if policy.mode is None else policy.mode.value,
-            "maxAge": policy.max_age,
-            "mx": list(policy.mx_patterns),
-            "valid": policy.is_valid,
-        }
-    return shown
+    return MtaStsReport(
+        presence=verdict.record.presence,
+        record=verdict.record.text or None,
+        policy=None
+        if policy is None
+        else MtaStsPolicy(policy.mode, policy.max_age, tuple(policy.mx_patterns), policy.is_valid),
+        findings=_findings(report, "mtaSts"),
+    )
 
 
-def _tls_rpt(report: DomainReport) -> dict[str, Any]:
+def _tls_rpt(report: describe_domain.DomainReport) -> TlsRptReport:
     found = report.records.tls_rpt
-    return {
-        "presence": found.presence.value,
-        "record": found.text or None,
-        "rua": list(found.rua),
-    }
+    return TlsRptReport(
+        found.presence, found.text or None, tuple(found.rua), _findings(report, "tlsRpt")
+    )
 
 
-def _dane(report: DomainReport) -> dict[str, Any]:
+def _dane(report: describe_domain.DomainReport) -> DaneReport:
     dane = report.records.dane
-    return {
-        "presence": _dane_presence(dane.hosts).value,
-        "protecting": dane.is_protecting,
-        "hosts": [
-            {
-                "exchange": host.exchange,
-                "name": host.record_name,
-                "presence": host.presence.value,
-                "records": list(host.records),
-                "secure": host.is_secure,
-            }
+    return DaneReport(
+        presence=_dane_presence(dane.hosts),
+        protecting=dane.is_protecting,
+        hosts=tuple(
+            DaneHost(
+                exchange=host.exchange,
+                name=host.record_name,
+                presence=host.presence,
+                records=tuple(host.records),
+                secure=host.is_secure,
+            )
             for host in dane.hosts
-        ],
-    }
+        ),
+        findings=_findings(report, "dane"),
+    )
 
 
 def _dane_presence(hosts: tuple[HostTlsa, ...]) -> Presence:

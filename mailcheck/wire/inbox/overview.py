@@ -1,40 +1,134 @@
 """JSON shapes of an inbox: overview, address, list, raw mail, a wait in vain (DECISIONS.md 4)."""
 
 import base64
+from typing import Annotated, Any, Literal
 
+from mailcheck.core import messages
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.instants import HOUR, format_instant
-from mailcheck.core.messages import StoredMessage
 from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.inbox.read_inbox import MessageList
-from mailcheck.operations.inbox.wait_for_message import TimedOut
+from mailcheck.operations.inbox.wait_for_message import TimedOut as WaitInVain
 from mailcheck.operations.ports import InboxOverview
-from mailcheck.wire.inbox.messages import render_listed_message, render_refusal, render_seen_message
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.inbox.messages import (
+    Cursor,
+    ListedMessage,
+    RefusedMail,
+    SeenMessage,
+    render_listed_message,
+    render_refusal,
+    render_seen_message,
+)
+from mailcheck.wire.shapes import Always, Count, Shape, Timestamp, said, spelled
 from mailcheck.wire.urls import PublicUrls
 
+MessageName = Annotated[str, said("names a message"), spelled(format="uuid")]
 
-def render_overview(overview: InboxOverview, domain: str, retention: int) -> JsonObject:
+
+class InboxAddress(Shape):
+    """An address of the inbox, with the cursor to take before the mail is triggered."""
+
+    address: Annotated[str, said("inbox address")]
+    tag: Annotated[str, said("its +tag; empty without one")]
+    mailbox: Annotated[str, said("local part without the tag")]
+    domain: str
+    cursor: Cursor
+
+
+class TagInUse(Shape):
+    """A tag that there is mail for."""
+
+    tag: str
+    count: Annotated[int, said("messages", ge=1)]
+    latest_at: Timestamp
+
+
+class Inbox(InboxAddress):
+    """The inbox with its newest tags."""
+
+    retention_hours: Annotated[float, said("messages are kept so long", ge=0)]
+    total: Annotated[int, said("messages in the inbox", ge=0)]
+    tags: Annotated[tuple[TagInUse, ...], said("the newest first")]
+    tag_total: Annotated[int, said("tags in use, those that are not shown too", ge=0)]
+
+
+NextPage = Annotated[Annotated[int, said("a number", ge=2)] | None, said("null on the last page")]
+
+
+class Messages(Shape):
+    """A page of messages."""
+
+    messages: Annotated[
+        tuple[ListedMessage, ...], said("newest first; without text, html and headers")
+    ]
+    next_page: NextPage
+    total: Annotated[int, said("all that match", ge=0)]
+    cursor: Cursor
+
+
+class TimedOut(Shape):
+    """No matching message in time."""
+
+    error: Annotated[str, said("what to do next")]
+    cursor: Cursor
+    waited: Annotated[float, said("seconds", ge=0)]
+    seen: Annotated[
+        tuple[SeenMessage, ...], said("what did arrive, since 10 minutes before the request")
+    ]
+    rejected: Annotated[tuple[RefusedMail, ...], said("mail for this inbox that was refused")]
+
+
+class RawMessage(Shape):
+    """The bytes of a mail: as text where they are UTF-8, else in base64."""
+
+    id: MessageName
+    raw: Annotated[str, said("the mail")]
+    encoding: Literal["utf-8", "base64"]
+
+
+class Deleted(Shape):
+    """A message was deleted."""
+
+    success: Always
+    id: MessageName
+
+
+class DeletedMany(Shape):
+    """Messages were deleted."""
+
+    success: Always
+    deleted: Count
+
+
+class Share(Shape):
+    """The share link of a message."""
+
+    id: MessageName
+    share_url: Annotated[str, said("public, needs no key")]
+    expires_at: Timestamp
+
+
+def render_overview(overview: InboxOverview, domain: str, retention: int) -> Inbox:
     """Render an inbox with its newest tags."""
-    return {
-        **render_address(overview.state, "", domain),
-        "retentionHours": retention / HOUR if retention % HOUR else retention // HOUR,
-        "total": overview.state.message_count,
-        "tags": [
-            {
-                "tag": tag.tag,
-                "count": tag.message_count,
-                "latestAt": format_instant(tag.latest_at),
-            }
+    return Inbox(
+        **_address(overview.state, "", domain),
+        retention_hours=retention / HOUR if retention % HOUR else retention // HOUR,
+        total=overview.state.message_count,
+        tags=tuple(
+            TagInUse(tag.tag, tag.message_count, format_instant(tag.latest_at))
             for tag in overview.tags
-        ],
-        "tagTotal": overview.tag_total,
-    }
+        ),
+        tag_total=overview.tag_total,
+    )
 
 
-def render_address(inbox: InboxState, tag: str, domain: str) -> JsonObject:
-    """Render an address of the inbox, with the cursor to take before the mail is triggered."""
+def render_address(inbox: InboxState, tag: str, domain: str) -> InboxAddress:
+    """Render an address of the inbox."""
+    return InboxAddress(**_address(inbox, tag, domain))
+
+
+def _address(inbox: InboxState, tag: str, domain: str) -> dict[str, Any]:
     return {
         "address": join_subaddress(inbox.mailbox_name, tag, domain),
         "tag": tag,
@@ -44,47 +138,51 @@ def render_address(inbox: InboxState, tag: str, domain: str) -> JsonObject:
     }
 
 
-def render_list(messages: MessageList, urls: PublicUrls) -> JsonObject:
+def render_list(found: MessageList, urls: PublicUrls) -> Messages:
     """Render a page of messages."""
-    return {
-        "messages": [render_listed_message(message, urls) for message in messages.messages],
-        "nextPage": messages.next_page,
-        "total": messages.total,
-        "cursor": format_cursor(messages.cursor),
-    }
+    return Messages(
+        tuple(render_listed_message(message, urls) for message in found.messages),
+        found.next_page,
+        found.total,
+        format_cursor(found.cursor),
+    )
 
 
-def render_raw_message(message_id: str, raw_message: bytes) -> JsonObject:
-    """Render the bytes of a mail: as text where they are UTF-8, else in base64."""
+def render_raw_message(message_id: str, raw_message: bytes) -> RawMessage:
+    """Render the bytes of a mail."""
+    return RawMessage(message_id, *encode_raw(raw_message))
+
+
+def encode_raw(raw_message: bytes) -> tuple[str, Literal["utf-8", "base64"]]:
+    """Write the bytes of a mail as text, and say how: in base64 where they are not UTF-8."""
     try:
-        return {"id": message_id, "raw": raw_message.decode("utf-8"), "encoding": "utf-8"}
+        return raw_message.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        raw = base64.b64encode(raw_message).decode("ascii")
-        return {"id": message_id, "raw": raw, "encoding": "base64"}
+        return base64.b64encode(raw_message).decode("ascii"), "base64"
 
 
-def render_share(message: StoredMessage, urls: PublicUrls) -> JsonObject:
+def render_share(message: messages.StoredMessage, urls: PublicUrls) -> Share:
     """Render the share link of a message."""
     summary = message.summary
-    return {
-        "id": summary.id,
-        "shareUrl": urls.share_url(summary.id, summary.share_token),
-        "expiresAt": format_instant(summary.expires_at),
-    }
+    return Share(
+        summary.id,
+        urls.share_url(summary.id, summary.share_token),
+        format_instant(summary.expires_at),
+    )
 
 
-def render_timed_out(outcome: TimedOut) -> JsonObject:
+def render_timed_out(outcome: WaitInVain) -> TimedOut:
     """Render a wait in vain, with what did arrive and how to go on."""
-    return {
-        "error": _explain(outcome),
-        "cursor": format_cursor(outcome.cursor),
-        "waited": outcome.waited,
-        "seen": [render_seen_message(seen.message, seen.reasons) for seen in outcome.seen],
-        "rejected": [render_refusal(refusal) for refusal in outcome.rejected],
-    }
+    return TimedOut(
+        error=_explain(outcome),
+        cursor=format_cursor(outcome.cursor),
+        waited=outcome.waited,
+        seen=tuple(render_seen_message(seen.message, seen.reasons) for seen in outcome.seen),
+        rejected=tuple(map(render_refusal, outcome.rejected)),
+    )
 
 
-def _explain(outcome: TimedOut) -> str:
+def _explain(outcome: WaitInVain) -> str:
     if outcome.missed is not None:
         before = format_cursor(Position(outcome.missed.position - 1))
         side = "before this request" if outcome.missed_by >= 0 else "after this request began"

@@ -5,133 +5,133 @@ written by whoever sent the mail or owns a domain.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult, DeliverabilityTest, State
 from mailcheck.core.instants import format_instant
 from mailcheck.wire.deliverability.tests import address_of, explain_wait, render_tested
-from mailcheck.wire.json_values import JsonObject, JsonValue
-from mailcheck.wire.mcp.domains import inert
-from mailcheck.wire.mcp.schemas import UNTRUSTED
-from mailcheck.wire.mcp.shapes import render_fence
-from mailcheck.wire.mcp.untrusted import Fence, clean_line
-from mailcheck.wire.schemas import array_of, boolean, number, or_null, record, text, timestamp
+from mailcheck.wire.mcp.untrusted import Fence, Untrusted, clean, inert
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, Timestamp, said
 from mailcheck.wire.urls import PublicUrls
 
 MAX_DEDUCTIONS = 40
 """Deductions that are shown, the dearest first; a mail with so many has a score of 0."""
 
-GENERATE_OUTPUT = record(
-    {
-        "testId": text("pass it to wait_for_test"),
-        "address": text("send one real mail to it, from the server under test"),
-        "expiresAt": timestamp(),
-    }
-)
 
-_RECORD = record({"name": text(), "type": text(), "value": text()}, "the DNS record to publish")
+class GenerateResult(Shape):
+    """A test that was just made."""
 
-WAIT_FOR_TEST_OUTPUT = record(
-    {
-        "untrusted": UNTRUSTED,
-        "timedOut": boolean("true: not finished in time; call again with the same testId"),
-        "testId": text(),
-        "status": text("pending, processing, completed, expired or error"),
-        "hint": or_null(text("what to do next; null when the test is completed")),
-        "score": or_null(number("0 to 10; null until it is completed")),
-        "email": or_null(
-            record({"from": text(), "subject": text(), "bounceAddress": or_null(text())})
-        ),
-        "notes": array_of(text(), "what to know before reading the rest"),
-        "checks": array_of(
-            record(
-                {
-                    "name": text("spf, dkim, dmarc, blacklist or spamassassin"),
-                    "status": text("pass, warn or fail"),
-                    "result": text("temperror and unknown: could not be found out, not a no"),
-                    "detail": text(),
-                    "deduction": number("points it takes off"),
-                }
-            )
-        ),
-        "deductions": array_of(
-            record(
-                {
-                    "check": text(),
-                    "id": text("stable, like dkim.unsigned"),
-                    "points": number("points it takes off"),
-                    "meaning": text(),
-                    "fix": text("what to do"),
-                    "record": _RECORD,
-                },
-                optional=("record",),
-            ),
-            "what takes points off, the dearest first",
-        ),
-        "undetermined": array_of(text(), "checks that cost nothing: they could not be found out"),
-        "shareUrl": text("the whole report; public, needs no key"),
-        "waited": number("seconds"),
-    }
-)
-
-_CHECK_FIELDS = ("status", "result", "detail", "deduction")
+    test_id: Annotated[str, said("pass it to wait_for_test")]
+    address: Annotated[str, said("send one real mail to it, from the server under test")]
+    expires_at: Timestamp
 
 
-def render_generated(test: DeliverabilityTest, domain: str) -> JsonObject:
+class ShownEmail(Shape):
+    """The mail that came in."""
+
+    from_: str
+    subject: str
+    bounce_address: str | None
+
+
+class ShownCheck(Shape):
+    """A check of the mail."""
+
+    name: Annotated[str, said("spf, dkim, dmarc, blacklist or spamassassin")]
+    status: Annotated[str, said("pass, warn or fail")]
+    result: Annotated[str, said("temperror and unknown: could not be found out, not a no")]
+    detail: str
+    deduction: Annotated[float, said("points it takes off")]
+
+
+class ShownRecord(Shape):
+    """The DNS record to publish."""
+
+    name: str
+    type: str
+    value: str
+
+
+class ShownDeduction(Shape):
+    """What takes points off."""
+
+    check: str
+    id: Annotated[str, said("stable, like dkim.unsigned")]
+    points: Annotated[float, said("points it takes off")]
+    meaning: str
+    fix: Annotated[str, said("what to do")]
+    record: ShownRecord | Absent = ABSENT
+
+
+class ReportResult(Shape):
+    """The end of a wait for a report; of the report what an agent acts on."""
+
+    untrusted: Untrusted
+    timed_out: Annotated[bool, said("true: not finished in time; call again with the same testId")]
+    test_id: str
+    status: Annotated[str, said("pending, processing, completed, expired or error")]
+    hint: Annotated[str | None, said("what to do next; null when the test is completed")]
+    score: Annotated[float | None, said("0 to 10; null until it is completed")]
+    email: ShownEmail | None
+    notes: Annotated[Texts, said("what to know before reading the rest")]
+    checks: tuple[ShownCheck, ...]
+    deductions: Annotated[
+        tuple[ShownDeduction, ...], said("what takes points off, the dearest first")
+    ]
+    undetermined: Annotated[Texts, said("checks that cost nothing: they could not be found out")]
+    share_url: Annotated[str, said("the whole report; public, needs no key")]
+    waited: Annotated[float, said("seconds")]
+
+
+def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
     """Render a test that was just made."""
-    return {
-        "testId": test.id,
-        "address": address_of(test, domain),
-        "expiresAt": format_instant(test.expires_at),
-    }
+    return GenerateResult(test.id, address_of(test, domain), format_instant(test.expires_at))
 
 
 def render_test_wait(
     result: DeliverabilityResult, waited: float, domain: str, fence: Fence, urls: PublicUrls
-) -> JsonObject:
-    """Render the end of a wait, in vain or not; of the report what an agent acts on."""
+) -> ReportResult:
+    """Render the end of a wait, in vain or not, from the very JSON that was kept."""
     test = result.test
-    shape = render_tested(result, domain, urls)
-    return {
-        "untrusted": render_fence(fence),
-        "timedOut": not test.state.is_final,
-        "testId": test.id,
-        "status": test.state.value,
-        "hint": _hint(result, domain),
-        "score": shape.get("score"),
-        "email": _email(shape.get("email")),
-        "notes": inert(shape.get("notes", [])),
-        "checks": _checks(shape.get("checks")),
-        "deductions": _deductions(shape.get("deductions")),
-        "undetermined": shape.get("undetermined", []),
-        "shareUrl": shape["shareUrl"],
-        "waited": waited,
-    }
+    shape: Mapping[str, Any] = render_tested(result, domain, urls)
+    email = shape.get("email")
+    return ReportResult(
+        untrusted=fence.shown,
+        timed_out=not test.state.is_final,
+        test_id=test.id,
+        status=test.state.value,
+        hint=_hint(result, domain),
+        score=shape.get("score"),
+        email=None if email is None else clean(msgspec.convert(email, ShownEmail)),
+        notes=inert(tuple(shape.get("notes", ()))),
+        checks=_checks(shape.get("checks", {})),
+        deductions=_deductions(shape.get("deductions", ())),
+        undetermined=tuple(shape.get("undetermined", ())),
+        share_url=shape["shareUrl"],
+        waited=waited,
+    )
 
 
-def describe_test_wait(shape: JsonObject, fence: Fence) -> list[str]:
+def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
     """Describe the same in words; what the sender wrote comes in a block of its own."""
-    score, hint = shape["score"], shape["hint"]
-    ours = f"Deliverability test {shape['testId']} is {shape['status']}."
-    if hint is not None:
-        ours += f" {hint}."
-    if score is None:
+    ours = f"Deliverability test {result.test_id} is {result.status}."
+    if result.hint is not None:
+        ours += f" {result.hint}."
+    if result.score is None or result.email is None:
         return [ours]
-    lines = [f"{ours} Score: {score} of 10."]
-    lines += [f"Note: {note}" for note in _rows(shape["notes"])]
-    for check in _rows(shape["checks"]):
-        lines.append(
-            f"{check['name']}: {check['result']} (-{check['deduction']}). {check['detail']}"
-        )
-    for one in _rows(shape["deductions"]):
-        lines.append(f"-{one['points']} {one['id']}: {one['meaning']} Fix: {one['fix']}")
-        if "record" in one:
-            publish = one["record"]
-            lines.append(f"  publish {publish['name']} {publish['type']} {publish['value']}")
-    lines.append(f"The whole report: {shape['shareUrl']}")
-    email = shape["email"]
-    assert isinstance(email, Mapping)
-    mail = f"From: {email['from']}\nSubject: {email['subject']}"
+    lines = [f"{ours} Score: {result.score} of 10."]
+    lines += [f"Note: {note}" for note in result.notes]
+    for check in result.checks:
+        lines.append(f"{check.name}: {check.result} (-{check.deduction}). {check.detail}")
+    for one in result.deductions:
+        lines.append(f"-{one.points} {one.id}: {one.meaning} Fix: {one.fix}")
+        if isinstance(one.record, ShownRecord):
+            publish = one.record
+            lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
+    lines.append(f"The whole report: {result.share_url}")
+    mail = f"From: {result.email.from_}\nSubject: {result.email.subject}"
     return ["\n".join(lines), f"{fence.notice}\n{fence.around(mail)}"]
 
 
@@ -146,28 +146,14 @@ def _hint(result: DeliverabilityResult, domain: str) -> str | None:
     return explain_wait(result.test, domain)
 
 
-def _email(email: JsonValue) -> JsonObject | None:
-    if not isinstance(email, Mapping):
-        return None
-    return {
-        name: clean_line(value) if isinstance(value, str) else None for name, value in email.items()
-    }
-
-
-def _checks(checks: JsonValue) -> list[JsonValue]:
-    if not isinstance(checks, Mapping):
-        return []
-    return [
-        inert({"name": name, **{field: check[field] for field in _CHECK_FIELDS}})
+def _checks(checks: Mapping[str, Mapping[str, Any]]) -> tuple[ShownCheck, ...]:
+    return tuple(
+        inert(msgspec.convert({"name": name, **check}, ShownCheck))
         for name, check in checks.items()
-        if isinstance(check, Mapping)
-    ]
+    )
 
 
-def _deductions(deductions: JsonValue) -> JsonValue:
-    rows = sorted(_rows(deductions), key=lambda one: float(one["points"]), reverse=True)
-    return inert(rows[:MAX_DEDUCTIONS])
-
-
-def _rows(value: JsonValue) -> list[Any]:
-    return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+def _deductions(deductions: Sequence[Mapping[str, Any]]) -> tuple[ShownDeduction, ...]:
+    rows = msgspec.convert(deductions, tuple[ShownDeduction, ...])
+    dearest = sorted(rows, key=lambda one: one.points, reverse=True)
+    return inert(tuple(dearest[:MAX_DEDUCTIONS]))

@@ -31,7 +31,7 @@ def describe_arrival(
 
 def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
     """Describe a wait in vain, and how to go on."""
-    hint = render_timed_out(outcome)["error"]
+    hint = render_timed_out(outcome).error
     ours = f"Timed out after {outcome.waited:.1f} s: {hint}."
     if outcome.missed is None:
         ours += f" To go on waiting pass after={format_cursor(outcome.cursor)}."

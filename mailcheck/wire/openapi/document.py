@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mailcheck.wire.json_values import JsonObject, JsonValue
-from mailcheck.wire.openapi.components import component_schemas, with_references
 from mailcheck.wire.openapi.operations import Answer, Body, Described, Link, Operation, Parameter
 from mailcheck.wire.schemas import Schema
+from mailcheck.wire.shapes import Shape, component_schemas, reference_to
 
 OPENAPI_VERSION = "3.1.1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -26,6 +27,20 @@ SECURITY_SCHEMES: JsonObject = {
 }
 
 SECURITY: JsonValue = [{"bearer": []}, {"apiKey": []}]
+
+
+class OpenApiDocument(Shape):
+    """A document as the OpenAPI Specification 3.1 defines it."""
+
+    openapi: str
+    info: dict[str, Any]
+    json_schema_dialect: str
+    servers: tuple[dict[str, Any], ...]
+    external_docs: dict[str, Any]
+    security: tuple[dict[str, Any], ...]
+    tags: tuple[dict[str, Any], ...]
+    paths: dict[str, Any]
+    components: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +81,10 @@ class DocumentWriter:
     def write_rest(self, operations: Iterable[Described]) -> JsonObject:
         """Write what is the same for everybody; both together are the document."""
         frame = self._frame
+        described = list(operations)
+        answers = {**frame.refusals, **frame.elsewhere}
         paths: dict[str, dict[str, JsonValue]] = {}
-        for one in operations:
+        for one in described:
             paths.setdefault(one.path, {})[one.method.lower()] = self._operation(one.operation)
         return {
             "security": SECURITY,
@@ -78,9 +95,9 @@ class DocumentWriter:
                 "headers": {name: _header(schema) for name, schema in frame.headers.items()},
                 "responses": {
                     _response_name(status): self._answer(answer)
-                    for status, answer in {**frame.refusals, **frame.elsewhere}.items()
+                    for status, answer in answers.items()
                 },
-                "schemas": component_schemas(),
+                "schemas": component_schemas(_shapes_of(answers, described)),
             },
         }
 
@@ -122,12 +139,28 @@ class DocumentWriter:
         return {body.media_type: self._media_type(body) for body in bodies}
 
     def _media_type(self, body: Body) -> JsonObject:
-        if body.schema is None:
+        if not body.shapes:
             return {}
-        shown: dict[str, JsonValue] = {"schema": with_references(body.schema)}
+        references = [reference_to(shape) for shape in body.shapes]
+        shown: dict[str, JsonValue] = {
+            "schema": references[0] if len(references) == 1 else {"anyOf": references}
+        }
         if body.example in self._frame.examples:
             shown["example"] = self._frame.examples[body.example]
         return shown
+
+
+def _shapes_of(
+    shared: Mapping[int, Answer], described: Iterable[Described]
+) -> Iterable[type[Shape]]:
+    """List the shapes of all bodies, each once."""
+    answers = [*shared.values()]
+    bodies = []
+    for one in described:
+        answers += one.operation.answers.values()
+        bodies += [] if one.operation.body is None else [one.operation.body]
+    bodies += [body for answer in answers for body in answer.bodies]
+    return dict.fromkeys(shape for body in bodies for shape in body.shapes)
 
 
 def _parameter(parameter: Parameter) -> JsonObject:
@@ -136,7 +169,7 @@ def _parameter(parameter: Parameter) -> JsonObject:
         "in": parameter.place,
         "description": parameter.description,
         "required": parameter.is_required,
-        "schema": with_references(parameter.schema),
+        "schema": parameter.schema,
     }
     if parameter.example is not None:
         shown["example"] = parameter.example

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from mailcheck.wire.json_values import JsonValue
 from mailcheck.wire.schemas import Schema
+from mailcheck.wire.shapes import Shape
 
 JSON = "application/json"
 
@@ -32,12 +33,17 @@ class Parameter:
 class Body:
     """A body in one media type; ``example`` is a name in the file of examples.
 
-    Without a schema it is bytes of which nothing more is promised.
+    It is of one of the shapes; without any it is bytes of which nothing more is promised.
     """
 
-    schema: Schema | None = None
+    shapes: Sequence[type[Shape]] = ()
     example: str = ""
     media_type: str = JSON
+
+
+def json_body(example: str, *shapes: type[Shape]) -> Body:
+    """Give a body that is JSON of one of some shapes."""
+    return Body(shapes, example)
 
 
 @dataclass(frozen=True, slots=True)

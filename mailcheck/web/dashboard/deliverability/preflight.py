@@ -25,6 +25,7 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.parameters import Query
+from mailcheck.wire.shapes import as_json
 
 PATH = "/tests/<test_id>/preflight"
 
@@ -64,7 +65,7 @@ class PreflightPages:
             report = await self._preflight.run(visit.account.id, visit.path["test_id"], records)
         except InvalidParameter as problem:
             return await self._page(visit, rows, status=400, problem=str(problem))
-        return await self._page(visit, rows, proposed=view_report(render_report(report)))
+        return await self._page(visit, rows, proposed=view_report(as_json(render_report(report))))
 
     async def _page(
         self, visit: Visit, rows: Rows | None, *, status: int = 200, **values: Any

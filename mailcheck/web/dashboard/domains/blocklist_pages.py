@@ -24,6 +24,7 @@ from mailcheck.web.dashboard.visits import Page, Stream, Visit
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.domains.blocklists import render_listing
 from mailcheck.wire.json_values import JsonObject, dump_json
+from mailcheck.wire.shapes import as_json
 
 
 class BlocklistPages:
@@ -110,7 +111,7 @@ class BlocklistPages:
         )
 
     def _row_event(self, visit: Visit, row: Listing) -> bytes:
-        shown = render_listing(row)
+        shown = as_json(render_listing(row))
         html = self._piece(visit, "blocklist_row.html", row=shown)
         return _event("row", {"zone": shown["zone"], "status": shown["status"], "html": html})
 

@@ -8,6 +8,7 @@ from typing import Any
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.wire.domains.blocklists import render_blocklist_check
+from mailcheck.wire.shapes import as_json
 
 ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
 """What matters most comes first; within that, the order of the catalogue."""
@@ -58,13 +59,11 @@ def pending_rows(blocklists: Sequence[Blocklist]) -> list[dict[str, Any]]:
 
 def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:
     """Make the rows of a check, those that matter most first."""
-    rows: Any = render_blocklist_check(check)["results"]
+    rows = as_json(render_blocklist_check(check).results)
     return sorted(rows, key=lambda row: ORDER.index(row["status"]))
 
 
 def total_up(check: BlocklistCheck) -> Totals:
     """Count the rows."""
-    shown: Any = render_blocklist_check(check)
-    return Totals(
-        shown["totalChecked"], shown["totalListed"], shown["totalUnknown"], check.has_no_answer
-    )
+    shown = render_blocklist_check(check)
+    return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, check.has_no_answer)

@@ -20,6 +20,7 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.domains.report import render_domain_report
 from mailcheck.wire.domains.reputation import render_reputation
+from mailcheck.wire.shapes import as_json
 
 
 class DomainPages:
@@ -71,8 +72,8 @@ class DomainPages:
         )
         score = reputation.score
         return {
-            "found": render_reputation(reputation),
-            "report": render_domain_report(report),
+            "found": as_json(render_reputation(reputation)),
+            "report": as_json(render_domain_report(report)),
             "is_gradable": score.is_gradable,
             "level": score_level(score.score, 100) if score.is_gradable else "unknown",
             "checked_at": reputation.checked_at,

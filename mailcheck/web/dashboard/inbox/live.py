@@ -18,6 +18,7 @@ from mailcheck.web.dashboard.visits import Page, Stream, Visit
 from mailcheck.web.site.request_headers import header_values
 from mailcheck.wire.inbox.messages import render_listed_message
 from mailcheck.wire.json_values import JsonObject, dump_json
+from mailcheck.wire.shapes import as_json
 
 KEEP_ALIVE = 20.0
 """Seconds after which something is sent, so that proxies and browsers keep the connection."""
@@ -97,7 +98,7 @@ def _last_seen(visit: Visit) -> Position:
 def _event(visit: Visit, message: StoredMessage) -> bytes:
     listed = ListedMessage(message.summary, message.content.extracted)
     shown: JsonObject = {
-        **render_listed_message(listed, visit.urls),
+        **as_json(render_listed_message(listed, visit.urls)),
         "path": visit.link(f"/inbox/messages/{message.summary.id}"),
     }
     # JSON has no line breaks outside of its escapes: it can't end the event early.

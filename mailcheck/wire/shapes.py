@@ -1,0 +1,173 @@
+"""What every JSON shape is made of: one class that renders it, describes it and gives its schema.
+
+A shape is a struct whose fields are spelled in camelCase on the wire; its
+docstring and what is `said` of its fields are its description. A field that may
+be left out has `Absent` among its types and is `ABSENT` unless it is given.
+Schemas are JSON Schema 2020-12: they name what is required and are open to more
+fields, since what is added later breaks nobody.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, Union, cast
+
+import msgspec
+
+from mailcheck.wire.json_values import JsonValue, dump_json
+
+Absent: TypeAlias = msgspec.UnsetType
+ABSENT: Final = msgspec.UNSET
+
+COMPONENT = "#/components/schemas/{name}"
+"""Where a shape stands in the description of the API (OpenAPI)."""
+
+DEFINITION = "#/$defs/{name}"
+"""Where a shape stands in a schema that is complete in itself."""
+
+
+class Shape(msgspec.Struct, rename="camel"):
+    """The base of all shapes. A name that is a word of Python ends in ``_``: ``from_``.
+
+    ``component_name`` is what generators of clients call it where that is not its own name.
+    """
+
+    component_name: ClassVar[str] = ""
+
+
+def said(description: str, **bounds: Any) -> msgspec.Meta:
+    """Describe a field, with bounds like ``ge=0``, ``le=10``, ``min_length``, ``max_length``."""
+    return msgspec.Meta(description=description, **bounds)
+
+
+def spelled(**keywords: JsonValue) -> msgspec.Meta:
+    """Say of a field what JSON Schema has a keyword for and Python has no type."""
+    return msgspec.Meta(extra_json_schema=dict(keywords))
+
+
+Timestamp = Annotated[str, spelled(format="date-time")]
+"""A moment (DECISIONS.md section 1)."""
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+Texts = tuple[str, ...]
+
+Always = Annotated[bool, spelled(const=True)]
+"""True, and never anything else."""
+
+
+def as_json(shape: object) -> Any:
+    """Give a shape, or a list of them, as a client sees it that reads the JSON."""
+    return msgspec.json.decode(dump_json(shape))
+
+
+def fields_of(shape: Shape, kind: type[Shape]) -> dict[str, Any]:
+    """Give those fields of a shape that another kind of shape has."""
+    return {name: getattr(shape, name) for name in kind.__struct_fields__}
+
+
+def spell(shape: type[Shape], known: Mapping[str, object]) -> dict[str, object]:
+    """Give some fields of a shape under the names that they have on the wire."""
+    names = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
+    return {names[name]: value for name, value in known.items() if value is not ABSENT}
+
+
+def combined(
+    name: str, description: str, base: type[Shape], *, optional: type[Shape]
+) -> type[Shape]:
+    """Make a shape of the fields of one and those of another, which may be absent."""
+    fields = [
+        (field.name, Union[field.type, Absent], ABSENT)  # noqa: UP007 - of values, not names
+        for field in msgspec.structs.fields(optional)
+    ]
+    made = msgspec.defstruct(name, fields, bases=(base,), namespace={"__doc__": description})
+    return cast(type[Shape], made)
+
+
+def component_schemas(shapes: Iterable[type[Shape]]) -> dict[str, Any]:
+    """Write the schemas of shapes and of all that they hold, with references to each other."""
+    _, found = msgspec.json.schema_components(shapes, ref_template=COMPONENT)
+    names = {kind.__name__: component_name(kind) for kind in _kinds_of(Shape)}
+    return _concise(found, COMPONENT, names)
+
+
+def _kinds_of(shape: type[Shape]) -> Iterator[type[Shape]]:
+    for kind in shape.__subclasses__():
+        yield kind
+        yield from _kinds_of(kind)
+
+
+def component_name(shape: type[Shape]) -> str:
+    """Give the name of a shape in the description of the API."""
+    return shape.component_name or shape.__name__
+
+
+def reference_to(shape: type[Shape]) -> Mapping[str, JsonValue]:
+    """Refer to the schema of a shape."""
+    return {"$ref": COMPONENT.format(name=component_name(shape))}
+
+
+def partly(shape: type[Shape], *required: str) -> msgspec.Meta:
+    """Say of a field that it is what is known of a shape: only these of its fields are required."""
+    schema = component_schemas([shape])[shape.__name__]
+    return spelled(properties=schema["properties"], required=list(required))
+
+
+def schema_of(shape: type[Shape]) -> dict[str, Any]:
+    """Write the schema of one shape, complete in itself."""
+    (_,), found = msgspec.json.schema_components([shape], ref_template=DEFINITION)
+    definitions = _concise(found, DEFINITION)
+    top: dict[str, Any] = definitions.pop(shape.__name__)
+    return {**top, "$defs": definitions} if definitions else top
+
+
+def _concise(
+    found: Mapping[str, Any], template: str, names: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Write enumerations where they are used, and null as a type; names are titles enough."""
+    references = {
+        template.format(name=name): template.format(name=new) for name, new in names.items()
+    }
+    words = {
+        template.format(name=name): {"type": "string", "enum": schema["enum"]}
+        for name, schema in found.items()
+        if "enum" in schema
+    }
+
+    def rewrite(value: Any) -> Any:
+        if isinstance(value, list):
+            return [rewrite(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        inside = {name: rewrite(one) for name, one in value.items() if name != "title"}
+        reference = inside.get("$ref")
+        if reference in words:
+            del inside["$ref"]
+            inside = {**words[reference], **inside}
+        elif reference in references:
+            inside["$ref"] = references[reference]
+        return _with_null(inside)
+
+    return {
+        names.get(name, name): {**rewrite(schema), **_properties(schema, rewrite)}
+        for name, schema in found.items()
+        if "enum" not in schema
+    }
+
+
+def _properties(schema: Mapping[str, Any], rewrite: Callable[[Any], Any]) -> dict[str, Any]:
+    """Rewrite properties by their own names: ``title`` may be one."""
+    fields = schema.get("properties")
+    return {"properties": {name: rewrite(one) for name, one in fields.items()}} if fields else {}
+
+
+def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Write "a text or null" as one type with two names."""
+    choices = schema.get("anyOf", ())
+    if len(choices) != 2 or choices[1] != {"type": "null"}:
+        return schema
+    kind = choices[0].get("type")
+    if kind in (None, "object", "array"):
+        return schema
+    shown = {name: one for name, one in schema.items() if name != "anyOf"}
+    words = {"enum": [*choices[0]["enum"], None]} if "enum" in choices[0] else {}
+    return {**choices[0], "type": [kind, "null"], **words, **shown}
