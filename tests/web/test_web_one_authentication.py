@@ -6,7 +6,6 @@ from html import unescape
 from typing import Any
 
 import pytest
-from mailcheck.wire.authentication import render_authentication
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
@@ -15,7 +14,9 @@ from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.messages import Envelope
+from mailcheck.wire.authentication import render_authentication
 from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.shapes import as_json
 from tests.corpus.corpus_mails import load_part
 from tests.fakes.mail_signer import RSA
 from tests.house import config_in_memory, result_of, run
@@ -124,7 +125,9 @@ def ask_all(scored: ScoredHouse, mail: ReceivedMail) -> dict[str, Words]:
         "shared message": of_message(shared["authentication"]),
         "test": of_report(test),
         "shared report": of_report(report),
-        "mailcheck score": of_report(render_report(run(house.assembly.scoring.score(mail)))),
+        "mailcheck score": of_report(
+            as_json(render_report(run(house.assembly.scoring.score(mail))))
+        ),
     }
 
 
@@ -145,8 +148,8 @@ def test_every_mail_of_the_corpus_is_told_the_same(scored: ScoredHouse, client_i
         scored.deliver(scored.house.address(), mail)
         newest = run(assembly.inbox.read.page(scored.house.account.id, ANY, 1, 1)).messages[0]
         message = run(assembly.inbox.read.message(scored.house.account.id, newest.summary.id))
-        shown = render_authentication(run(assembly.inbox.authenticate.of(message)))
-        report = of_report(render_report(run(assembly.scoring.score(mail))))
+        shown = as_json(render_authentication(run(assembly.inbox.authenticate.of(message))))
+        report = of_report(as_json(render_report(run(assembly.scoring.score(mail)))))
         if of_message(shown) != report:
             differing.append((one.id, shown, report))
     assert not differing
