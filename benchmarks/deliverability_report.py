@@ -33,6 +33,7 @@ from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
 from mailcheck.assembly.daemon import Assembly, daemon_workers
+from mailcheck.assembly.ops import Surroundings
 from mailcheck.config import load_config
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId
@@ -63,6 +64,7 @@ class Bench:
         self.port, submission, http = free_ports(3)
         settings = {
             "DNS_RESOLVERS": f'["{HOST}:{dns_port}"]',
+            "OPS_LISTEN": "",
             "INBOX_MAX_MESSAGES": "1000000",
             "SMTP_LISTEN": f'["{HOST}:{self.port}"]',
             "SMTP_SUBMISSION_LISTEN": f'["{HOST}:{submission}"]',
@@ -75,7 +77,7 @@ class Bench:
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
         self.assembly = Assembly(config, reactor, daemon_workers(reactor), os.urandom)
-        self.service = self.assembly.services(io.StringIO())
+        self.service = self.assembly.services(Surroundings(io.StringIO(), {}, None, lambda: config))
         self.completed: dict[str, float] = {}
         self.assembly.tests.wake_ups.listen(self._note)
 

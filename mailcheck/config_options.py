@@ -304,6 +304,17 @@ class OpsOptions:
         "endpoint. A port that is taken is named in the log, and the daemon runs on. "
         "Empty: nowhere.",
     )
+    log: str = option(
+        "text",
+        "How the log is written: text (a line for each event), or json (an object on each).",
+        choices=("text", "json"),
+    )
+    log_level: str = option(
+        "info",
+        "What is written: debug, info (a line for each mail and each refusal), warn, error. "
+        "SIGHUP reads it again.",
+        choices=("debug", "info", "warn", "error"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

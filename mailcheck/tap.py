@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from twisted.application.service import IService
@@ -35,18 +36,21 @@ def _build(options: Options) -> IService:
     from twisted.internet import reactor
 
     from mailcheck.assembly.daemon import Assembly, daemon_workers
+    from mailcheck.assembly.ops import Surroundings, log_writer
     from mailcheck.config import ConfigError, load_config
     from mailcheck.core.random_pool import RandomPool
     from mailcheck.daemon.file_limit import raise_file_limit
     from mailcheck.daemon.listening import CannotStart
 
-    path = options["config"]
+    path = Path(options["config"]) if options["config"] else None
+    read_config = partial(load_config, path, os.environ)
     try:
-        config = load_config(Path(path) if path else None, os.environ)
+        config = read_config()
         os.umask(PRIVATE_FILES)
         raise_file_limit()
         assembly = Assembly(config, reactor, daemon_workers(reactor), RandomPool(os.urandom))
-        return assembly.services(sys.stdout)
+        log = log_writer(config, options.parent or {"nodaemon": True})
+        return assembly.services(Surroundings(sys.stdout, os.environ, log, read_config))
     except ConfigError as error:
         raise CannotStart(f"mailcheck: {error}") from error
 

@@ -1,9 +1,9 @@
 """Builds the daemon from a configuration: the only file that knows every class."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from twisted.application.service import IService, MultiService, Service
 
@@ -16,7 +16,6 @@ from mailcheck.assembly.deployment import (
     public_url,
     receive_settings,
     smtp_settings,
-    tls_policy,
 )
 from mailcheck.assembly.inbox_pages import inbox_pages
 from mailcheck.assembly.metrics import (
@@ -26,7 +25,9 @@ from mailcheck.assembly.metrics import (
     mail_metrics,
     store_metrics,
     wait_metrics,
+    web_metrics,
 )
+from mailcheck.assembly.ops import Certificates, OpsAssembly, Surroundings, daemon_watch, where
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.skins import Rooms, Skins
@@ -44,10 +45,10 @@ from mailcheck.core.instruments import Metric
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.derivation import Derivation
-from mailcheck.daemon.first_start import FirstStart
+from mailcheck.daemon.first_start import FirstStart, Shown
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.daemon.listening import ListeningService
-from mailcheck.daemon.ordered_services import OrderedServices
+from mailcheck.daemon.ordered_services import DaemonServices
 from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
@@ -70,8 +71,10 @@ from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.inbox.wait_slots import WaitSlots
 from mailcheck.operations.ports import Now
-from mailcheck.ops.journal import MailJournal, Pace
+from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
+from mailcheck.ops.log import LogWriter
 from mailcheck.ops.metrics_site import MetricsSite
+from mailcheck.ops.start_report import Doors
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.settings import TlsPolicy
 from mailcheck.storage.account_store import SqlAccountStore
@@ -88,14 +91,20 @@ from mailcheck.web.site.request_urls import RequestUrls
 from mailcheck.web.site.server import BoundedSite, build_site
 from mailcheck.wire.urls import PublicUrls
 
-MINUTE = 60.0
-"""Seconds."""
-
 KEY_USE_INTERVAL = 30.0
 """Seconds between writes of when keys were last used."""
 
 DRAIN_GRACE = 20.0
 """Seconds that mails on their way get when the daemon stops."""
+
+
+class Ports(NamedTuple):
+    """What listens, in the order in which it starts."""
+
+    web: ListeningService
+    mail: ListeningService
+    submission: ListeningService
+    metrics: ListeningService
 
 
 class Assembly:
@@ -109,6 +118,8 @@ class Assembly:
         self._workers = workers
         self._random_bytes = random_bytes
         self.conditions = Conditions()
+        self.pace = Pace()
+        self.clients = ClientJournal(self.pace)
         self.now: Now = lambda: instant_of(reactor.seconds())
         self.retention = int(config.inbox.retention_hours * HOUR)
         self.urls = PublicUrls(public_url(config))
@@ -140,7 +151,7 @@ class Assembly:
         self._meter = RequestMeter(self.cluster.counters, now)
         worker, accounts, meter = self._workers.passwords, self.accounts, self._meter
         self.dashboard = DashboardAssembly(
-            config, self.engine, worker, accounts, meter, now, random_bytes
+            config, self.engine, worker, accounts, meter, now, random_bytes, self.clients
         )
         self.authenticator = Authenticator(
             self._account_store,
@@ -199,7 +210,6 @@ class Assembly:
         return slots
 
     def _build_receiver(self) -> None:
-        self.pace = Pace()
         self.journals = {name: MailJournal(name, self.pace) for name in ("mail", "submission")}
         self.receiver = ReceiveMail(
             self._mail_store,
@@ -214,7 +224,12 @@ class Assembly:
         )
 
     def metrics(
-        self, mail: MailFactory, submission: MailFactory, site: BoundedSite
+        self,
+        mail: MailFactory,
+        submission: MailFactory,
+        site: BoundedSite,
+        certificates: Certificates,
+        log: LogWriter | None,
     ) -> list[Metric]:
         """List all that is measured; other daemons on the same store have their own."""
 
@@ -230,7 +245,8 @@ class Assembly:
             *wait_metrics(self.inbox.wait, self.feeds, self.tests.feeds),
             *check_metrics(self.checks, self.tests.runner),
             *store_metrics(self.engine, self._workers),
-            *daemon_metrics(site.answers, self.conditions),
+            *web_metrics(site.answers, self.clients.failed_access),
+            *daemon_metrics(self.conditions, certificates.expiry, log),
         ]
 
     def site(self) -> BoundedSite:
@@ -238,7 +254,8 @@ class Assembly:
         web = self.config.web
         addresses = ClientAddresses([ip_network(text) for text in web.trusted_proxies])
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
-        gate = Gate(self.authenticator, self._meter, addresses, self.config.limits.requests_per_day)
+        per_day = self.config.limits.requests_per_day
+        gate = Gate(self.authenticator, self._meter, addresses, per_day, self.clients)
         rooms = Rooms(
             self.inbox, self.checks, self.tests, self.scoring, self._workers, self._reactor
         )
@@ -269,6 +286,7 @@ class Assembly:
             connection_limits(self.config),
             addresses,
             self._reactor,
+            self.clients,
         )
 
     async def is_ready(self) -> bool:
@@ -285,19 +303,12 @@ class Assembly:
         journal = self.journals["submission" if is_submission else "mail"]
         return MailFactory(self.receiver, settings, self._reactor, journal)
 
-    def services(self, output: TextIO) -> MultiService:
-        """Put the services of the daemon into the order in which they start.
-
-        ``output`` gets the first steps, where the first account is made.
-        """
-        tree = OrderedServices()
+    def services(self, surroundings: Surroundings) -> MultiService:
+        """Put the services of the daemon into the order in which they start."""
+        tree = DaemonServices(surroundings.log)
         self.checks.outside.open()
-        config = self.config
-        tls_for = tls_policy(config, self.now())
-        mail = self.mail_factory(tls_for, is_submission=False)
-        submission = self.mail_factory(tls_for, is_submission=True)
-        site = self.site()
-        metrics = self.metrics(mail, submission, site)
+        certificates = Certificates(self.config, self.conditions, self.now())
+        ports = self._ports(certificates, surroundings.log)
         for service in (
             *self._store_services(),
             *self._cluster_services,
@@ -309,17 +320,13 @@ class Assembly:
             self._noting_key_uses(),
             self.scoring.filter.service,
             *self.tests.services(),
-            self._listening("HTTP", config.web.listen, site),
-            self._listening("mail", config.smtp.listen, mail, mail.drain),
-            self._listening(
-                "submission", config.smtp.submission_listen, submission, submission.drain
-            ),
+            *ports,
             ParkedWaits(self.feeds, self.tests.feeds),
-            *self._ops(metrics),
+            *self._ops(ports, certificates, surroundings),
         ):
             service.setServiceParent(tree)
-        if config.accounts.bootstrap:
-            self._first_start(output).setServiceParent(tree)
+        if self.config.accounts.bootstrap:
+            self._first_start(ports, surroundings.output).setServiceParent(tree)
         return tree
 
     def _store_services(self) -> list[IService]:
@@ -344,16 +351,63 @@ class Assembly:
             "noting key uses", KEY_USE_INTERVAL, save, self._reactor, ends_with_round=True
         )
 
-    def _ops(self, metrics: Sequence[Metric]) -> Iterator[Service]:
-        """Give what the operator looks at."""
-        begin_minute = self.pace.begin_minute
-        yield PeriodicService("counting refusals", MINUTE, begin_minute, self._reactor)
-        yield self._listening(
-            "metrics", self.config.ops.listen, MetricsSite(metrics), is_needed=False
+    def _ports(self, certificates: Certificates, log: LogWriter | None) -> Ports:
+        """Give what listens; all of it takes connections only when everything has started."""
+        config, tls_for = self.config, certificates.policy
+        mail = self.mail_factory(tls_for, is_submission=False)
+        submission = self.mail_factory(tls_for, is_submission=True)
+        site = self.site()
+        metrics = MetricsSite(self.metrics(mail, submission, site, certificates, log))
+        return Ports(
+            self._listening("HTTP", config.web.listen, site),
+            self._listening("mail", config.smtp.listen, mail, mail.drain),
+            self._listening(
+                "submission", config.smtp.submission_listen, submission, submission.drain
+            ),
+            self._listening("metrics", config.ops.listen, metrics, is_needed=False),
         )
 
-    def _first_start(self, output: TextIO) -> FirstStart:
+    def _ops(
+        self, ports: Ports, certificates: Certificates, surroundings: Surroundings
+    ) -> Iterator[Service]:
+        """Give what the operator has of the daemon."""
         config = self.config
+        doors = Doors(
+            mail=where(ports.mail),
+            submission=where(ports.submission),
+            web=where(ports.web),
+            metrics=where(ports.metrics),
+            domains=(config.inbox.domain, *config.inbox.aliases),
+            url=self.urls.public_url,
+            auth_without_tls=config.smtp.auth_without_tls,
+            has_certificate=certificates.watched is not None,
+            can_register=config.accounts.registration == "open",
+        )
+        watch = daemon_watch(
+            self.conditions,
+            self.engine,
+            receive_settings(config, self.retention).min_free,
+            self.checks,
+            certificates,
+            self.is_ready,
+        )
+        ops = OpsAssembly(config, self.conditions, certificates, surroundings, self._reactor)
+        return ops.services(self.pace, watch, doors, self.accounts)
+
+    def _first_start(self, ports: Ports, output: TextIO) -> FirstStart:
+        config = self.config
+
+        def first_steps(address: str, key: Shown, name: str, password: Shown) -> str:
+            write = FirstSteps(
+                mail=ports.mail.addresses,
+                submission=ports.submission.addresses,
+                urls=self.urls,
+                per_minute=config.limits.requests_per_minute,
+                per_day=config.limits.requests_per_day,
+                retention_hours=config.inbox.retention_hours,
+            )
+            return write(address, key, name, password)
+
         return FirstStart(
             self.accounts,
             self.dashboard.sign_in,
@@ -361,14 +415,7 @@ class Assembly:
             config.accounts.bootstrap_key,
             Path(config.storage.state_directory),
             config.inbox.domain,
-            FirstSteps(
-                mail=config.smtp.listen,
-                submission=config.smtp.submission_listen,
-                urls=self.urls,
-                per_minute=config.limits.requests_per_minute,
-                per_day=config.limits.requests_per_day,
-                retention_hours=config.inbox.retention_hours,
-            ),
+            first_steps,
             self._reactor,
             output,
         )

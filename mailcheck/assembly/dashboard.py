@@ -19,6 +19,7 @@ from mailcheck.operations.accounts.own_keys import OwnKeys
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
 from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.journals import AccessJournal
 from mailcheck.operations.ports import Now, Worker
 from mailcheck.storage.engine import Engine
 from mailcheck.storage.password_store import SqlPasswordStore
@@ -54,6 +55,7 @@ class DashboardAssembly:
         meter: RequestMeter,
         now: Now,
         random_bytes: RandomBytes,
+        journal: AccessJournal,
     ) -> None:
         options = config.accounts
         self._config = config
@@ -66,7 +68,7 @@ class DashboardAssembly:
         attempts = Attempts(meter, now)
         self.sessions = DashboardSessions(SqlSessionStore(engine), now, random_bytes)
         self.invitations = Invitations(passwords, now, random_bytes)
-        self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, now)
+        self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, now, journal)
         self.register = Register(
             RegistrationRules(Registration(options.registration), options.per_address),
             accounts,

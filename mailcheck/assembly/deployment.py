@@ -11,14 +11,14 @@ from mailcheck.config_options import Config
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.file_limit import half_of_files
+from mailcheck.daemon.listening import real_address
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
-from mailcheck.smtp.certificates import ensure_self_signed, load_certificate
+from mailcheck.smtp.certificates import WatchedCertificate, ensure_self_signed
 from mailcheck.smtp.limits import Limits
 from mailcheck.smtp.settings import (
     AuthWithoutTls,
     SmtpSettings,
     TlsPolicy,
-    offer_to_all,
     offer_to_public,
 )
 from mailcheck.web.site.connections import ConnectionLimits
@@ -26,7 +26,7 @@ from mailcheck.web.site.connections import ConnectionLimits
 
 def public_url(config: Config) -> str:
     """Give the address under which people reach the daemon."""
-    first = parse_listen_address(config.web.listen[0])
+    first = real_address(parse_listen_address(config.web.listen[0]))
     return config.web.public_url or first.url or "http://127.0.0.1"
 
 
@@ -41,7 +41,7 @@ def submission_server(config: Config) -> str:
 
 
 def _reachable(config: Config, addresses: Sequence[str]) -> str:
-    listen = parse_listen_address(addresses[0]) if addresses else None
+    listen = real_address(parse_listen_address(addresses[0])) if addresses else None
     if listen is None or listen.url is None:
         return ""
     own, public = urlsplit(listen.url), urlsplit(public_url(config))
@@ -76,15 +76,24 @@ def smtp_settings(config: Config, tls_for: TlsPolicy, *, is_submission: bool) ->
     )
 
 
-def tls_policy(config: Config, now: Instant) -> TlsPolicy:
-    """Choose the certificate of STARTTLS, and who is offered it.
+def own_certificate(config: Config) -> WatchedCertificate | None:
+    """Load the operator's certificate, where there is one.
 
-    :raises ConfigError: a file is no certificate or key, or can't be read or written.
+    :raises ConfigError: a file is no certificate or key, or can't be read.
     """
     smtp = config.smtp
-    if smtp.certificate:
-        with naming("[smtp] certificate"):
-            return offer_to_all(load_certificate(Path(smtp.certificate), Path(smtp.private_key)))
+    if not smtp.certificate:
+        return None
+    with naming("[smtp] certificate"):
+        return WatchedCertificate(Path(smtp.certificate), Path(smtp.private_key))
+
+
+def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:
+    """Offer a certificate that we have signed, where the operator has none, to public clients.
+
+    :raises ConfigError: its folder can't be read or written.
+    """
+    smtp = config.smtp
     folder = Path(config.storage.state_directory)
     name = smtp.host_name or config.inbox.domain
     with naming("[storage] state_directory"):

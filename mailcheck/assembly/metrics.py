@@ -14,6 +14,7 @@ from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.ops.journal import MailJournal
+from mailcheck.ops.log import LogWriter
 from mailcheck.storage.database import DatabaseEngine
 
 PREFIX = "mailcheck_"
@@ -176,22 +177,54 @@ def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
     ]
 
 
-def daemon_metrics(http_answers: Tally, conditions: Conditions) -> list[Metric]:
+def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
+    """List what is counted of HTTP, and of those who were not let in."""
+    return [
+        counter("http_answers", "HTTP requests that were answered.", ("status",), answers),
+        counter(
+            "failed_access",
+            "Requests with a wrong API key or none, and sign-ins that have failed.",
+            ("kind",),
+            failed_access,
+        ),
+    ]
+
+
+def daemon_metrics(
+    conditions: Conditions, certificate_expiry: Callable[[], float | None], log: LogWriter | None
+) -> list[Metric]:
     """List what is said of the daemon as a whole."""
+
+    def well() -> Values:
+        found = conditions.problems.items()
+        return {(subject,): float(not problem) for subject, problem in found}
 
     def build() -> Values:
         versions = (version("mailcheck"), platform.python_version(), version("twisted"))
         return {versions: 1}
 
+    def expiry() -> Values:
+        seconds = certificate_expiry()
+        return {} if seconds is None else {ALONE: seconds}
+
     return [
-        counter("http_answers", "HTTP requests that were answered.", ("status",), http_answers),
         gauge(
             "well",
             "1 where what the daemon stands on is well, else 0; the log says what is wrong.",
             ("subject",),
-            lambda: {
-                (subject,): float(not problem) for subject, problem in conditions.problems.items()
-            },
+            well,
+        ),
+        counter(
+            "log_problems",
+            "Lines in the log of level warn, error and critical.",
+            ("level",),
+            Tally() if log is None else log.problems,
+        ),
+        gauge(
+            "certificate_expiry_timestamp_seconds",
+            "When your certificate of STARTTLS runs out, in seconds since 1970.",
+            (),
+            expiry,
         ),
         gauge(
             "build_info",

@@ -1,8 +1,10 @@
 """What the daemon tells a newcomer: where it listens, and commands that work as they stand."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.first_start import Shown
 from mailcheck.wire.urls import PublicUrls
 
@@ -28,7 +30,7 @@ Try it in another terminal, in this folder:
            sed 's/.*"cursor":"//; s/".*//')
 
   # 2. have a program send a mail to it
-  swaks --server {mail} --from shop@example.com --to {tagged} \\
+  swaks --server {server} --from shop@example.com --to {tagged} \\
         --header 'Subject: Welcome' --body 'Your code is 482913: https://example.com/confirm?t=7f3a'
 
   # 3. wait for it: code and link, as soon as it is there
@@ -41,7 +43,10 @@ EXAMPLE_TAG = "signup"
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """Fills the port `mailcheck.daemon.first_start.FirstSteps`."""
+    """Fills the port `mailcheck.daemon.first_start.FirstSteps`.
+
+    ``mail`` and ``submission`` are where it listens, as ``host:port``.
+    """
 
     mail: Sequence[str]
     submission: Sequence[str]
@@ -57,6 +62,7 @@ class FirstSteps:
             address=address,
             tagged=f"{mailbox}+{EXAMPLE_TAG}@{domain}",
             mail=", ".join(self.mail) or "not received",
+            server=_reachable(self.mail),
             submission=", ".join(self.submission) or "not offered",
             dashboard=f"{self.urls.public_url}/",
             name=name,
@@ -74,3 +80,13 @@ def _write(shown: Shown) -> str:
     if shown.path is None:
         return "the one that you have chosen"
     return f"{shown.secret} (also in {shown.path})" if shown.secret else f"in {shown.path}"
+
+
+def _reachable(addresses: Sequence[str]) -> str:
+    """Give an address to which a program on this machine can connect."""
+    for address in addresses:
+        with suppress(ValueError):
+            url = parse_listen_address(address).url
+            if url is not None:
+                return url.removeprefix("http://")
+    return "HOST:PORT"

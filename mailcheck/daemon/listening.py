@@ -1,11 +1,15 @@
 """Ports: bound before privileges are dropped; a busy one is named."""
 
+import os
+import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
-from twisted.internet.endpoints import serverFromString
+from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.internet.interfaces import (
     IListeningPort,
@@ -16,6 +20,20 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.listen_addresses import ListenAddress
+
+
+def real_address(address: ListenAddress) -> ListenAddress:
+    """Give host and port of a socket that systemd has handed over; all else as it is."""
+    if not address.endpoint.startswith("systemd:"):
+        return address
+    try:
+        # Twisted takes the descriptors out of the environment when it is imported.
+        endpoint: AdoptedStreamServerEndpoint = serverFromString(None, address.endpoint)
+        with socket.socket(fileno=os.dup(endpoint.fileno)) as ours:
+            host, port = ours.getsockname()[:2]
+    except (KeyError, IndexError, ValueError, TypeError, OSError):
+        return address  # not there, or no address of a network: listening will tell
+    return replace(address, host=host, port=port)
 
 
 class CannotStart(SystemExit):
@@ -49,6 +67,11 @@ class ListeningService(Service):
         self._drain = drain
         self._is_needed = is_needed
         self.ports: list[IListeningPort] = []
+
+    @property
+    def addresses(self) -> list[str]:
+        """Give where it really listens, as ``host:port`` or the path of a UNIX socket."""
+        return [_written(port.getHost()) for port in self.ports]
 
     def privilegedStartService(self) -> None:
         """Bind the ports.
@@ -92,3 +115,10 @@ class ListeningService(Service):
         reason = getattr(error, "strerror", None) or str(error)
         where = address.endpoint if address.host is None else f"{address.host}:{address.port}"
         return CannotStart(f"mailcheck: can't listen for {self._purpose} on {where}: {reason}")
+
+
+def _written(host: Any) -> str:
+    name = getattr(host, "host", None)
+    if name is None:
+        return os.fsdecode(host.name)
+    return f"[{name}]:{host.port}" if ":" in name else f"{name}:{host.port}"

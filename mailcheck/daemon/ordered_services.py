@@ -1,8 +1,9 @@
 """A tree of services that stops in order: what others stand on goes last."""
 
-from twisted.application.service import IService, MultiService
+from twisted.application.service import IService, IServiceCollection, MultiService
 from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.logger import Logger
+from twisted.logger import ILogObserver, Logger
+from twisted.python.components import Componentized
 
 
 class OrderedServices(MultiService):
@@ -26,3 +27,18 @@ class OrderedServices(MultiService):
                 await maybeDeferred(service.stopService)
             except Exception:
                 self._log.failure("{service} did not stop well", service=service)
+
+
+class DaemonServices(OrderedServices):
+    """All of a daemon; it brings the application that it becomes a part of its log."""
+
+    def __init__(self, log: ILogObserver | None) -> None:
+        """Prepare; without a log, whoever runs the application has one."""
+        super().__init__()
+        self._log_writer = log
+
+    def setServiceParent(self, parent: IServiceCollection | Componentized) -> None:  # noqa: N802
+        """Become a part of an application (twistd's, or a collection of services)."""
+        if self._log_writer is not None and isinstance(parent, Componentized):
+            parent.setComponent(ILogObserver, self._log_writer)
+        super().setServiceParent(parent)

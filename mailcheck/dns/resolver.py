@@ -38,6 +38,7 @@ class StubResolver:
             settings=settings,
             random_bytes=random_bytes,
         )
+        self.servers = tuple(servers)
         self._reactor = reactor
         self._settings = settings
         self._running: set[Lookup] = set()
@@ -63,6 +64,11 @@ class StubResolver:
         else:
             self._begin(lookup)
         return answer
+
+    @property
+    def silent_servers(self) -> tuple[Server, ...]:
+        """Give the servers that are down."""
+        return self._upstream.rota.silent
 
     def close(self) -> Deferred[None]:
         """End all lookups as timed out, answer further ones so; fires when all is closed."""

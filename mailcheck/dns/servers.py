@@ -108,3 +108,8 @@ class ServerRota:
         self._silences[server] = silences
         if is_unreachable or silences >= MAX_SILENCES:
             self._down_until[server] = now + REST
+
+    @property
+    def silent(self) -> tuple[Server, ...]:
+        """Those that are down: they have not answered since."""
+        return tuple(self._down_until)

@@ -8,10 +8,12 @@ from collections import Counter
 
 from twisted.logger import Logger
 
+from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
+from mailcheck.operations.journals import WebFault
 
 LINES_PER_MINUTE = 10
 """Refusals of one client that have a line each; what comes above that is counted."""
@@ -103,3 +105,48 @@ class MailJournal:
 def _is_enhanced(status: str) -> bool:
     """Tell an enhanced status code (RFC 3463) from the first word of a text."""
     return status[:1] in ("4", "5") and status[1:2] == "."
+
+
+class ClientJournal:
+    """Fills the ports `AccessJournal` and `WebJournal` of `mailcheck.operations.journals`."""
+
+    _log = Logger()
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+        self.failed_access = Tally()
+
+    def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
+        """Note a wrong key or a failed sign-in."""
+        self.failed_access.add(kind)
+        if self._pace.allows(client_ip):
+            self._log.warn(
+                "failed {kind}: client={client} why={why}", kind=kind, client=client_ip, why=why
+            )
+
+    def note_fault(self, fault: WebFault) -> None:
+        """Note a request that was answered with 5xx."""
+        if self._pace.allows(fault.client_ip):
+            self._log.warn(
+                "HTTP {status}: client={client} reference={reference} method={method} "
+                "path={path} why={why}",
+                status=fault.status,
+                client=fault.client_ip,
+                reference=fault.reference or None,
+                method=fault.method,
+                path=fault.path,
+                why=fault.problem,
+            )
+
+
+def log_changes(conditions: Conditions) -> None:
+    """Have a line written for each change of what the daemon stands on."""
+    log = Logger()
+
+    def tell(subject: str, problem: str) -> None:
+        if problem:
+            log.warn("{subject}: {problem}", subject=subject, problem=problem)
+        else:
+            log.info("{subject}: well again", subject=subject)
+
+    conditions.listen(tell)

@@ -45,6 +45,51 @@ def load_certificate(certificate_path: Path, key_path: Path) -> CertificateOptio
     return options
 
 
+class WatchedCertificate:
+    """The operator's certificate: read again when its files have changed.
+
+    Connections that are encrypted already keep the one that they have begun with.
+    ``expires_at`` is when ``current`` runs out, in seconds since 1970.
+
+    :raises OSError: a file can't be read.
+    :raises ValueError: as `load_certificate`.
+    """
+
+    def __init__(self, certificate_path: Path, key_path: Path) -> None:
+        self._paths = (certificate_path, key_path)
+        self._state = self._look_at_files()
+        self._load()
+
+    def policy(self, client_ip: str) -> CertificateOptions:
+        """Offer it to everybody; fills the port `mailcheck.smtp.settings.TlsPolicy`."""
+        return self.current
+
+    def renew(self) -> bool:
+        """Load the files where they have changed; tells whether there is a new certificate.
+
+        The one at hand stays where the files can't be used.
+
+        :raises OSError: a file can't be read.
+        :raises ValueError: as `load_certificate`.
+        """
+        state = self._look_at_files()
+        if state == self._state:
+            return False
+        self._load()
+        self._state = state
+        return True
+
+    def _load(self) -> None:
+        self.current = load_certificate(*self._paths)
+        certificate = x509.load_pem_x509_certificate(self._paths[0].read_bytes())
+        self.expires_at = certificate.not_valid_after_utc.timestamp()
+
+    def _look_at_files(self) -> tuple[tuple[int, int, int], ...]:
+        """Give what changes when a file is written anew, or another one takes its name."""
+        found = [path.stat() for path in self._paths]
+        return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
+
+
 def ensure_self_signed(folder: Path, host_name: str, now: Instant) -> CertificateOptions:
     """Load the certificate that we have signed; sign one where there is none for this name.
 

@@ -16,6 +16,7 @@ def main() -> None:
     # A Ctrl-C in a terminal reaches the whole group; the parent ends us in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     requests, answers = os.fdopen(REQUESTS, "rb"), os.fdopen(ANSWERS, "wb")
     # Nothing that is printed by accident may get among the answers.
     sys.stdout = sys.stderr

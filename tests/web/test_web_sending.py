@@ -17,6 +17,7 @@ from twisted.python.failure import Failure
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
+from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.connection import IDLE_TIMEOUT, UNSENT
 from mailcheck.web.site.connections import ConnectionLimits
@@ -50,7 +51,8 @@ class SmallHouse:
         self.page = Written()
         self.clock = Clock()
         limits = ConnectionLimits(100, 100)
-        self.site = BoundedSite(self.page, limits, ClientAddresses([]), self.clock)
+        journal = ClientJournal(Pace())
+        self.site = BoundedSite(self.page, limits, ClientAddresses([]), self.clock, journal)
 
 
 def chunked(data: bytes) -> bytes:

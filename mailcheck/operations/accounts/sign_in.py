@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from mailcheck.core.accounts import Account, RequestLimits
-from mailcheck.core.errors import SignInFailed
+from mailcheck.core.errors import LimitExceeded, SignInFailed
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
+from mailcheck.operations.journals import AccessJournal
 from mailcheck.operations.ports import Now
 
 PER_ADDRESS = RequestLimits(per_minute=10, per_day=300)
@@ -40,12 +41,14 @@ class SignIn:
         sessions: DashboardSessions,
         attempts: Attempts,
         now: Now,
+        journal: AccessJournal,
     ) -> None:
         self._store = store
         self._hasher = hasher
         self._sessions = sessions
         self._attempts = attempts
         self._now = now
+        self._journal = journal
 
     async def sign_in(self, name: str, password: str, client: str) -> SignedIn:
         """Open a session for who knows the password; ``client`` is an address.
@@ -55,9 +58,14 @@ class SignIn:
         :raises Overloaded: too many people are signing in.
         """
         name = name.strip()
-        await self._attempts.count(f"sign-in from {client}", PER_ADDRESS, TOO_MANY)
-        await self._attempts.count(_subject(name), PER_NAME, TOO_MANY)
-        return await self.open(await self._prove(name, password))
+        try:
+            await self._attempts.count(f"sign-in from {client}", PER_ADDRESS, TOO_MANY)
+            await self._attempts.count(_subject(name), PER_NAME, TOO_MANY)
+            account = await self._prove(name, password)
+        except (SignInFailed, LimitExceeded) as failure:
+            self._journal.note_failed_access("sign-in", client, str(failure))
+            raise
+        return await self.open(account)
 
     async def open(self, account: Account) -> SignedIn:
         """Open a session for who has proved who they are."""

@@ -10,6 +10,7 @@ from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.accounts.count_requests import RequestMeter, key_subject
+from mailcheck.operations.journals import AccessJournal
 from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.request_headers import header_values
 
@@ -50,10 +51,12 @@ class Gate:
         meter: RequestMeter,
         addresses: ClientAddresses,
         anonymous_per_day: int,
+        journal: AccessJournal,
     ) -> None:
         self._authenticator = authenticator
         self._meter = meter
         self._addresses = addresses
+        self._journal = journal
         self._anonymous = RequestLimits(ANONYMOUS_PER_MINUTE, anonymous_per_day)
 
     async def admit(self, request: Request) -> Admitted | Refused:
@@ -90,6 +93,9 @@ class Gate:
         self, request: Request, failure: InvalidCredentials | StoreUnavailable
     ) -> Refused:
         """Count a request of nobody we know against its address."""
+        if isinstance(failure, InvalidCredentials):
+            client_ip = self._addresses.client_ip(request)
+            self._journal.note_failed_access("key", client_ip, str(failure))
         usage = await self._meter.count(self._address_subject(request), self._anonymous)
         if usage.exhausted is not None and isinstance(failure, InvalidCredentials):
             return Refused(usage, self._meter.refusal(usage, self._anonymous))

@@ -10,7 +10,9 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.paced_requests import PacedRequest
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, write_reply
+from mailcheck.web.site.request_urls import shown_path
 
 _log = Logger()
 
@@ -54,9 +56,11 @@ def reply_to_crash(request: Request) -> Reply:
     reference = uuid.uuid4().hex[:12]
     _log.failure(
         "request {method} {path} failed, reference {reference}",
-        method=request.method,
-        path=request.path,
+        method=request.method.decode("ascii", "replace"),
+        path=shown_path(request.path),
         reference=reference,
     )
+    if isinstance(request, PacedRequest):
+        request.reference = reference
     error = "the service failed; the cause is in its log under the reference"
     return json_reply({"error": error, "reference": reference}, 500)

@@ -7,9 +7,11 @@ from twisted.python.failure import Failure
 from twisted.web.http import NO_BODY_CODES
 
 from mailcheck.core.network_addresses import counting_key
+from mailcheck.operations.journals import WebFault
 from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.connection import WebConnection
 from mailcheck.web.site.request_bodies import BoundedRequest
+from mailcheck.web.site.request_urls import shown_path
 from mailcheck.web.site.sending import PIECE, AnswerRoom, PacedBody
 
 
@@ -24,11 +26,25 @@ class PacedRequest(BoundedRequest):
     _body: PacedBody | None = None
     _is_ending = False
     _let_go: Callable[[], None] | None = None
+    problem = ""
+    reference = ""
+    """What was told of a fault of ours, and where its cause stands in the log."""
 
     def __init__(self, room: AnswerRoom, addresses: ClientAddresses, *args: Any) -> None:
         super().__init__(*args)
         self._room = room
         self._addresses = addresses
+
+    def fault(self) -> WebFault:
+        """Say which request met a fault of ours."""
+        return WebFault(
+            status=self.code,
+            client_ip=self._addresses.client_ip(self),
+            method=self.method.decode("ascii", "replace"),
+            path=shown_path(self.path),
+            reference=self.reference,
+            problem=self.problem,
+        )
 
     def make_room_for(self, body: bytes) -> bool:
         """Tell whether an answer can be held until its client has read it; others may be ended."""

@@ -1,5 +1,6 @@
 """Replies as values, and the one place that writes them to a request."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,14 @@ class Reply:
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def problem(self) -> str:
+        """The error that it tells of, where that is JSON."""
+        if not self.content_type.startswith("application/json"):
+            return ""
+        value = json.loads(self.body)
+        return str(value.get("error", "")) if isinstance(value, dict) else ""
+
 
 def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
     """Make a JSON response of a shape or of plain values."""
@@ -49,6 +58,8 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     """
     if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
         reply = _unread_reply()
+    if isinstance(request, PacedRequest) and reply.status >= 500:
+        request.problem = reply.problem
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders
     for name, value in all_headers(reply, more_headers).items():

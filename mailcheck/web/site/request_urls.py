@@ -33,3 +33,9 @@ class RequestUrls:
         if scheme is None or len(hosts) != 1 or _HOST.fullmatch(hosts[0]) is None:
             return self.default
         return PublicUrls(f"{scheme}://{hosts[0]}")
+
+
+def shown_path(path: bytes) -> str:
+    """Give a request's path for the log: who has a share link can read what it shares."""
+    text = path.decode("ascii", "replace")
+    return "/share/..." if text.startswith("/share/") else text

@@ -12,6 +12,7 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
 from mailcheck.core.instruments import Tally
+from mailcheck.operations.journals import WebJournal
 from mailcheck.web.site.client_addresses import LOCAL_PEER, ClientAddresses
 from mailcheck.web.site.connection import IDLE_TIMEOUT, WebConnection
 from mailcheck.web.site.connections import ConnectionLimits, Connections
@@ -66,6 +67,7 @@ class BoundedSite(Site):
     It has no access log: its lines would hold share tokens.
     """
 
+    noisy = False
     displayTracebacks = False  # noqa: N815
     _log = Logger()
 
@@ -75,7 +77,9 @@ class BoundedSite(Site):
         limits: ConnectionLimits,
         addresses: ClientAddresses,
         clock: IReactorTime,
+        journal: WebJournal,
     ) -> None:
+        self._journal = journal
         self.room = AnswerRoom()
         self.connections = Connections(limits, addresses.is_shared, clock)
         super().__init__(
@@ -107,8 +111,10 @@ class BoundedSite(Site):
         return [b"http/1.1"]
 
     def log(self, request: HttpRequest) -> None:
-        """Count the answer, and write nothing."""
+        """Count the answer; a line is written where the fault is ours."""
         self.answers.add(str(request.code))
+        if request.code >= 500 and isinstance(request, PacedRequest):
+            self._journal.note_fault(request.fault())
 
     def _turn_away(self) -> Protocol:
         self._warn()
@@ -135,6 +141,7 @@ def build_site(
     limits: ConnectionLimits,
     addresses: ClientAddresses,
     clock: IReactorTime,
+    journal: WebJournal,
 ) -> BoundedSite:
     """Build the factory for HTTP connections."""
-    return BoundedSite(_Root(api, mcp, pages, dashboard), limits, addresses, clock)
+    return BoundedSite(_Root(api, mcp, pages, dashboard), limits, addresses, clock, journal)

@@ -1,0 +1,179 @@
+"""Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, TextIO
+
+from twisted.application.service import Service
+from twisted.logger import Logger
+
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.deployment import own_certificate, self_signed_policy
+from mailcheck.config import ConfigError
+from mailcheck.config_options import Config
+from mailcheck.core.conditions import Conditions
+from mailcheck.core.instants import Instant
+from mailcheck.daemon.listening import ListeningService
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.ops.journal import Pace, log_changes
+from mailcheck.ops.log import RENDERINGS, LogWriter, twistd_output
+from mailcheck.ops.start_report import Doors, StartReport
+from mailcheck.ops.supervision import SupervisedService, Supervisor
+from mailcheck.ops.watch import (
+    INTERVAL,
+    Look,
+    State,
+    Watch,
+    look_at_disk,
+    look_at_lists,
+    look_at_resolvers,
+)
+from mailcheck.smtp.settings import TlsPolicy
+from mailcheck.storage.engine import Engine
+
+MINUTE = 60.0
+"""Seconds."""
+
+CERTIFICATE = "certificate"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a daemon is started with.
+
+    ``output`` gets the first steps; without a ``log`` somebody else writes it.
+    ``read_config`` reads the configuration again, or raises `ConfigError`.
+    """
+
+    output: TextIO
+    environment: Mapping[str, str]
+    log: LogWriter | None
+    read_config: Callable[[], Config]
+
+
+def log_writer(config: Config, twistd: Mapping[str, Any]) -> LogWriter | None:
+    """Make what writes the log, unless an option of twistd has chosen something else."""
+    output = twistd_output(twistd)
+    if output is None:
+        return None
+    return LogWriter(output, RENDERINGS[config.ops.log], config.ops.log_level)
+
+
+class Certificates:
+    """The certificate of STARTTLS: the operator's, read again when it changes, or our own.
+
+    :raises ConfigError: it can't be used.
+    """
+
+    _log = Logger()
+
+    def __init__(self, config: Config, conditions: Conditions, now: Instant) -> None:
+        self._conditions = conditions
+        self.watched = own_certificate(config)
+        self.policy: TlsPolicy = (
+            self_signed_policy(config, now) if self.watched is None else self.watched.policy
+        )
+
+    def look(self) -> list[State]:
+        """Read a certificate that has changed; a bad one leaves the one at hand as it is."""
+        if self.watched is None:
+            return []
+        try:
+            if self.watched.renew():
+                self._log.info("a new certificate is in use")
+        except (OSError, ValueError) as error:
+            return [(CERTIFICATE, f"the new one can't be used, the old one stays: {error}")]
+        return [(CERTIFICATE, "")]
+
+    def expiry(self) -> float | None:
+        """Give when it runs out, in seconds since 1970; nothing for our own."""
+        return None if self.watched is None else self.watched.expires_at
+
+
+class OpsAssembly:
+    """The services around the daemon's own work."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        config: Config,
+        conditions: Conditions,
+        certificates: Certificates,
+        surroundings: Surroundings,
+        reactor: Any,
+    ) -> None:
+        self._config = config
+        self._conditions = conditions
+        self._certificates = certificates
+        self._surroundings = surroundings
+        self._reactor = reactor
+        log_changes(conditions)
+
+    def services(
+        self, pace: Pace, watch: Watch, doors: Doors, accounts: KeepAccounts
+    ) -> Iterator[Service]:
+        """Give them in the order in which they start."""
+        reactor = self._reactor
+        yield PeriodicService("counting refusals", MINUTE, pace.begin_minute, reactor)
+        yield PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor)
+
+        async def has_account() -> bool:
+            # On the first start it is being made just now.
+            return self._config.accounts.bootstrap or bool(await accounts.accounts())
+
+        yield StartReport(doors, version("mailcheck"), has_account, reactor.callWhenRunning)
+        supervisor = Supervisor(self._surroundings.environment)
+        yield SupervisedService(
+            supervisor, self._reload, lambda: f"mail on {', '.join(doors.mail())}", reactor
+        )
+
+    def _reload(self) -> None:
+        """Read again what may change while the daemon runs; what is wrong is logged each time."""
+        for subject, problem in self._certificates.look():
+            if problem and self._conditions.problems.get(subject):
+                self._log.warn("{subject}: {problem}", subject=subject, problem=problem)
+            self._conditions.set(subject, problem)
+        try:
+            level = self._surroundings.read_config().ops.log_level
+        except ConfigError as error:
+            self._log.error("the configuration stays as it was: {error}", error=error)
+            return
+        if self._surroundings.log is not None:
+            self._surroundings.log.set_level(level)
+        self._log.info("read again: certificates, and the log level: {lowest}", lowest=level)
+
+
+def daemon_watch(
+    conditions: Conditions,
+    engine: Engine,
+    min_free: int,
+    checks: ChecksAssembly,
+    certificates: Certificates,
+    store_answers: Callable[[], Awaitable[bool]],
+) -> Watch:
+    """Say what is looked at again and again."""
+    stubs = checks.resolvers.stubs
+    servers = [_shown(server) for stub in stubs for server in stub.servers]
+
+    def silent() -> list[str]:
+        return [_shown(server) for stub in stubs for server in stub.silent_servers]
+
+    looks: Sequence[Look] = (
+        look_at_disk(engine.free_bytes, min_free),
+        look_at_lists(checks.catalogue.blocklists, checks.health),
+        look_at_resolvers(servers, silent),
+        certificates.look,
+    )
+    return Watch(conditions, store_answers, looks)
+
+
+def where(service: ListeningService) -> Callable[[], Sequence[str]]:
+    """Give what tells where a service listens, once it does."""
+    return lambda: service.addresses
+
+
+def _shown(server: Any) -> str:
+    return f"[{server.host}]:{server.port}" if server.is_ipv6 else f"{server.host}:{server.port}"

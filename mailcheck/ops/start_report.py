@@ -1,0 +1,86 @@
+"""The first lines of a daemon's log: what listens where, who may send, what is missing."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import ExpectedFailure
+
+Where = Callable[[], Sequence[str]]
+"""Gives the addresses that one purpose listens on, once it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Where the daemon is reached, and who may send."""
+
+    mail: Where
+    submission: Where
+    web: Where
+    metrics: Where
+    domains: Sequence[str]
+    url: str
+    auth_without_tls: str
+    has_certificate: bool
+    can_register: bool
+
+
+class StartReport(Service):
+    """Writes the report as soon as the reactor runs."""
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        doors: Doors,
+        version: str,
+        has_account: Callable[[], Awaitable[bool]],
+        when_running: Callable[[Callable[[], object]], object],
+    ) -> None:
+        self._doors = doors
+        self._version = version
+        self._has_account = has_account
+        self._when_running = when_running
+
+    def startService(self) -> None:
+        """Wait for the reactor."""
+        super().startService()
+        self._when_running(lambda: Deferred.fromCoroutine(self._report()).addErrback(self._fail))
+
+    async def _report(self) -> None:
+        doors, log = self._doors, self._log
+        log.info("mailcheck {version} has started", version=self._version)
+        if where := ", ".join(doors.mail()):
+            domains = ", ".join(doors.domains)
+            log.info(
+                "mail comes in on {where}: from anybody, for inboxes at {domains}; {tls}",
+                where=where,
+                domains=domains,
+                tls="with your certificate" if doors.has_certificate else "self-signed STARTTLS",
+            )
+        if where := ", ".join(doors.submission()):
+            log.info(
+                "programs send on {where}: to anywhere, into the inbox of the API key that is "
+                "their password; without TLS: {clients}",
+                where=where,
+                clients={"private": "private networks only", "never": "nobody"}.get(
+                    doors.auth_without_tls, "everybody"
+                ),
+            )
+        where = ", ".join(doors.web())
+        log.info("HTTP is served on {where}: {url}/", where=where, url=doors.url)
+        if where := ", ".join(doors.metrics()):
+            log.info("metrics are served on {where}, at /metrics", where=where)
+        if not await self._has_account():
+            log.warn(
+                "there is no account yet, and no inbox: `mailcheck account add NAME` makes one, "
+                "`mailcheck key issue NAME` its API key{more}",
+                more=f"; or sign up at {doors.url}/sign-up" if doors.can_register else "",
+            )
+
+    def _fail(self, failure: Failure) -> None:
+        failure.trap(ExpectedFailure)  # the store is away: that has a line of its own

@@ -1,0 +1,232 @@
+"""The log: one line for each event, readable for people and programs, and safe from clients."""
+
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from twisted.internet.error import ConnectionLost
+from twisted.logger import Logger, LogLevel, capturedLogs
+from twisted.python.failure import Failure
+
+from mailcheck.core.conditions import Conditions
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.messages import Session, TlsFacts
+from mailcheck.operations.journals import WebFault
+from mailcheck.ops.journal import (
+    LINES_PER_MINUTE,
+    MAX_CLIENTS,
+    ClientJournal,
+    MailJournal,
+    Pace,
+    log_changes,
+)
+from mailcheck.ops.log import RENDERINGS, LogWriter, twistd_output
+from tests.house import run
+
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+
+
+class Written:
+    """A log that is kept, and loggers that write to it."""
+
+    def __init__(self, kind: str = "text", level: str = "info") -> None:
+        self.output = io.StringIO()
+        self.writer = LogWriter(self.output, RENDERINGS[kind], level)
+
+    def logger(self, namespace: str) -> Logger:
+        """Make a logger of a module."""
+        return Logger(namespace, observer=self.writer)
+
+    def lines(self) -> list[str]:
+        """Give what is written so far, without the time."""
+        return [re.sub(f"^{TIME} ", "", line) for line in self.output.getvalue().splitlines()]
+
+
+def test_text() -> None:
+    """A line of text begins with the time in UTC and the level."""
+    written = Written()
+    written.logger("mailcheck.smtp").warn("{subject}: {problem}", subject="disk", problem="full")
+    assert re.fullmatch(f"{TIME} warn disk: full\n", written.output.getvalue())
+
+
+def test_json() -> None:
+    """A line of JSON has the message and, by name and type, all that it is made of."""
+    written = Written("json")
+    written.logger("mailcheck.x").info("a={a} b={b}", a=1, b=b"two")
+    line = json.loads(written.output.getvalue())
+    assert re.fullmatch(TIME, line.pop("time"))
+    assert line == {
+        "level": "info",
+        "message": "a=1 b=b'two'",
+        "a": 1,
+        "b": "b'two'",
+        "source": "mailcheck.x",
+    }
+
+
+@pytest.mark.parametrize("kind", RENDERINGS)
+def test_one_event_is_one_line(kind: str) -> None:
+    """What a client sends can neither begin a line nor reach the terminal."""
+    written = Written(kind)
+    hostile = "x\r\n2026-01-01T00:00:00.000Z warn failed key: client=192.0.2.1\x1b[2J\x85\u2028"
+    written.logger("mailcheck.smtp").info("sender={sender}", sender=hostile)
+    text = written.output.getvalue()
+    begins = [line for line in text.splitlines() if line[:1] not in ("\t", "")]
+    assert len(begins) == 1
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+@pytest.mark.parametrize("kind", RENDERINGS)
+def test_failure(kind: str) -> None:
+    """The traceback of a failure belongs to its event."""
+    written = Written(kind)
+    written.logger("mailcheck.x").failure("broken", Failure(ConnectionLost("gone")))
+    first, *rest = written.lines()
+    assert "broken" in first
+    if kind == "json":
+        assert rest == []
+        assert "ConnectionLost" in json.loads(first)["traceback"]
+    else:
+        assert all(line.startswith("\t") for line in rest)
+        assert any("ConnectionLost" in line for line in rest)
+
+
+@pytest.mark.parametrize("level", ["debug", "info", "warn", "error"])
+def test_level(level: str) -> None:
+    """What is below the level is not written, and the level may change at any time."""
+    written = Written(level=level)
+    log = written.logger("mailcheck.x")
+    levels = ["debug", "info", "warn", "error"]
+    for each in levels:
+        log.emit(LogLevel.lookupByName(each), each)
+    assert [line.split()[0] for line in written.lines()] == levels[levels.index(level) :]
+    written.writer.set_level("error")
+    log.warn("late")
+    assert written.lines()[-1] == "error error"
+
+
+def test_problems_are_counted() -> None:
+    """Lines from the level of a warning on are counted by level."""
+    written = Written()
+    log = written.logger("mailcheck.x")
+    log.info("x")
+    log.warn("x")
+    log.warn("x")
+    log.error("x")
+    assert written.writer.problems.counts == {("warn",): 2, ("error",): 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ConnectedSocket starting on 41813",
+        "(UDP Port 41813 Closed)",
+        "(TCP Port 25 Closed)",
+        "Main loop terminated.",
+        "reactor class: twisted.internet.epollreactor.EPollReactor.",
+    ],
+)
+def test_noise(text: str) -> None:
+    """What Twisted says of each socket is not written; what it has to complain about is."""
+    written = Written()
+    written.logger("log_legacy").info(text)
+    assert written.lines() == []
+    written.logger("log_legacy").warn(text)
+    written.logger("mailcheck.x").info(text)
+    assert len(written.lines()) == 2
+
+
+def test_a_format_that_does_not_fit() -> None:
+    """A mistake of ours in a format loses no line."""
+    written = Written()
+    written.logger("mailcheck.x").info("{there} {missing}", there=1)
+    (line,) = written.lines()
+    assert "missing" in line
+
+
+@pytest.mark.parametrize("options", [{"logger": "x.y"}, {"syslog": True}])
+def test_the_choice_of_twistds_user(options: dict[str, Any]) -> None:
+    """Who asks twistd for another log gets it."""
+    assert twistd_output({"nodaemon": True, **options}) is None
+
+
+def test_a_log_file(tmp_path: Any) -> None:
+    """``twistd --logfile`` gets the same lines."""
+    path = tmp_path / "mailcheck.log"
+    file = twistd_output({"logfile": str(path), "nodaemon": True})
+    assert file is not None
+    Logger("mailcheck.x", observer=LogWriter(file, RENDERINGS["text"], "info")).info("grüße")
+    assert path.read_text("utf-8").endswith(" info grüße\n")
+
+
+SESSION = Session("192.0.2.9", "mx.example", True, TlsFacts("TLSv1.3", "X"), None)
+
+
+def journal_of(written: Written, pace: Pace) -> MailJournal:
+    """Make a journal whose lines are kept."""
+    journal = MailJournal("mail", pace)
+    journal._log = written.logger("mailcheck.ops.journal")
+    return journal
+
+
+def test_a_mail_has_a_line() -> None:
+    """Delivery, client, domain of the sender, recipients, size, TLS, reply and time are in it."""
+    written = Written()
+    journal = journal_of(written, Pace())
+    journal.note_delivery(SESSION, "jane@shop.example", DeliveryId("d1"), 2, 5_000, 0.00312)
+    (line,) = written.lines()
+    assert line == (
+        "info mail accepted: client=192.0.2.9 port=mail delivery=d1 recipients=2 size=5000 "
+        "tls=TLSv1.3 reply=250 ms=3.1 sender=shop.example"
+    )
+    assert journal.replies.counts == {("DATA", "250", "2.0.0"): 1}
+
+
+def test_refusals_of_one_client() -> None:
+    """Ten lines a minute for each client, then a count; others are not held back."""
+    written, pace = Written(), Pace()
+    pace._log = written.logger("mailcheck.ops.journal")
+    journal = journal_of(written, pace)
+    for _ in range(LINES_PER_MINUTE + 7):
+        journal.note_refusal("2001:db8::1", "RCPT", b"550 5.1.1 no such inbox\r\n")
+    journal.note_refusal("192.0.2.1", "(connecting)", b"421 4.7.0 Too many connections\r\n")
+    assert len(written.lines()) == LINES_PER_MINUTE + 1
+    assert written.lines()[0] == (
+        "info refused: client=2001:db8::1 port=mail command=RCPT reply=550 5.1.1 no such inbox"
+    )
+    run(pace.begin_minute())
+    assert written.lines()[-1] == ("info 7 more refusals within a minute: client=2001:db8::/64")
+    journal.note_refusal("2001:db8::2", "RCPT", b"550 5.1.1 no such inbox\r\n")
+    assert len(written.lines()) == LINES_PER_MINUTE + 3
+    assert journal.replies.counts["RCPT", "550", "5.1.1"] == LINES_PER_MINUTE + 8
+
+
+def test_many_clients() -> None:
+    """A million clients neither fill the disk nor the memory."""
+    pace = Pace()
+    allowed = sum(pace.allows(f"192.{a}.{b}.1") for a in range(20) for b in range(256))
+    assert allowed == MAX_CLIENTS + LINES_PER_MINUTE
+
+
+def test_faults_of_http() -> None:
+    """An answer of 5xx has a line with its reference."""
+    written = Written()
+    journal = ClientJournal(Pace())
+    journal._log = written.logger("mailcheck.ops.journal")
+    journal.note_fault(WebFault(500, "192.0.2.1", "GET", "/api/v1/inbox", "abc", "it failed"))
+    assert written.lines() == [
+        "warn HTTP 500: client=192.0.2.1 reference=abc method=GET path=/api/v1/inbox why=it failed"
+    ]
+
+
+def test_changes_of_state_have_a_line() -> None:
+    """What turns bad, and what is well again, has one line each."""
+    conditions = Conditions()
+    log_changes(conditions)
+    with capturedLogs() as events:
+        for problem in ("", "no room", "no room", ""):
+            conditions.set("disk", problem)
+    assert [event["log_level"].name for event in events] == ["warn", "info"]

@@ -1,0 +1,94 @@
+"""What the daemon stands on is looked at again and again, and each change is told once."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
+from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.core.conditions import Conditions
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.dns.servers import Server, ServerRota
+from mailcheck.ops.watch import (
+    MEBIBYTE,
+    Look,
+    Watch,
+    look_at_disk,
+    look_at_lists,
+    look_at_resolvers,
+)
+from tests.house import run
+
+
+def problems(looks: Sequence[Look], *, answers: bool = True) -> dict[str, str]:
+    """Look once; gives what is wrong."""
+    conditions = Conditions()
+
+    async def store_answers() -> bool:
+        return answers
+
+    run(Watch(conditions, store_answers, looks).look())
+    return {subject: problem for subject, problem in conditions.problems.items() if problem}
+
+
+def test_store() -> None:
+    """A store that does not answer is told."""
+    assert problems([], answers=True) == {}
+    assert problems([], answers=False) == {"store": "it does not answer"}
+
+
+@pytest.mark.parametrize(
+    ("free", "wrong"),
+    [
+        (10 * MEBIBYTE, {}),
+        (None, {}),
+        (2 * MEBIBYTE, {"disk": "2 MiB are free, of 10 MiB that mail must leave: refused"}),
+    ],
+)
+def test_disk(free: int | None, wrong: dict[str, str]) -> None:
+    """A disk on which mail has no room is told; a server's disk is not ours to know."""
+    assert problems([look_at_disk(lambda: free, 10 * MEBIBYTE)]) == wrong
+
+
+def test_a_disk_that_cannot_be_read() -> None:
+    """A disk that can't be read is told with the reason."""
+
+    def fail() -> int:
+        raise StoreUnavailable("no such folder")
+
+    assert problems([look_at_disk(fail, 1)]) == {"disk": "no such folder"}
+
+
+class OneSick:
+    """A self-test that found one list sick, and one that did not answer."""
+
+    def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
+        """Give what was found."""
+        status = {
+            "zen.spamhaus.org": HealthStatus.SICK,
+            "bl.spamcop.net": HealthStatus.UNREACHABLE,
+        }.get(blocklist.zone, HealthStatus.HEALTHY)
+        return (ZoneHealth(TargetKind.IPV4, status, "it lists everything"),)
+
+
+def test_lists() -> None:
+    """A list that is not believed is told; one that was silent once is not."""
+    lists = parse_catalogue(packaged_catalogue_text()).blocklists
+    assert problems([look_at_lists(lists, OneSick())]) == {
+        "blocklist zen.spamhaus.org": "it lists everything"
+    }
+
+
+def test_resolvers() -> None:
+    """A resolver that has fallen silent is told, until it answers."""
+    dead, living = Server("192.0.2.1"), Server("192.0.2.2")
+    rota = ServerRota([dead, living])
+    look = look_at_resolvers(
+        [dead.host, living.host], lambda: [server.host for server in rota.silent]
+    )
+    assert problems([look]) == {}
+    rota.note_silence(dead, 0.0, is_unreachable=True)
+    assert problems([look]) == {"resolver 192.0.2.1": "it does not answer"}
+    rota.note_answer(dead)
+    assert problems([look]) == {}
