@@ -190,6 +190,10 @@ def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
     ]
 
 
+def _build() -> Values:
+    return {(version("mailcheck"), platform.python_version(), version("twisted")): 1}
+
+
 def daemon_metrics(
     conditions: Conditions, certificate_expiry: Callable[[], float | None], log: LogWriter | None
 ) -> list[Metric]:
@@ -198,10 +202,6 @@ def daemon_metrics(
     def well() -> Values:
         found = conditions.problems.items()
         return {(subject,): float(not problem) for subject, problem in found}
-
-    def build() -> Values:
-        versions = (version("mailcheck"), platform.python_version(), version("twisted"))
-        return {versions: 1}
 
     def expiry() -> Values:
         seconds = certificate_expiry()
@@ -230,6 +230,6 @@ def daemon_metrics(
             "build_info",
             "1, with the versions of mailcheck, Python and Twisted.",
             ("version", "python", "twisted"),
-            build,
+            _build,
         ),
     ]
