@@ -12,6 +12,9 @@ ACCOUNT_COLUMNS = """
     account.created_at, account.max_messages, account.max_bytes
 """
 
+ACCOUNTS = 0x6D61_6961
+"""The work of adding accounts: of several daemons one does it at a time."""
+
 ACCOUNT_TABLES = "account JOIN inbox ON inbox.account_id = account.id"
 
 
@@ -23,6 +26,8 @@ def account_of(row: Sequence[Any]) -> Account:
 
 def insert_account(transaction: Transaction, account: Account) -> AccountNameTaken | None:
     """Insert an account and its empty inbox; the operator's role moves to it where it has it."""
+    # Names, the operator and invitations are looked at before they are given away.
+    transaction.lock(ACCOUNTS)
     if transaction.row("SELECT 1 FROM account WHERE name = ?", (account.name,)) is not None:
         return AccountNameTaken(f"there is an account named {account.name!r} already")
     if account.is_operator:

@@ -142,6 +142,9 @@ def _revoke_key(transaction: Transaction, item: tuple[Instant, KeyId]) -> bool:
 
 @for_each
 def _note_key_use(transaction: Transaction, uses: Sequence[tuple[KeyId, Instant]]) -> None:
+    # In one order for everybody; a later use that another daemon has noted stays.
     transaction.execute_many(
-        "UPDATE api_key SET last_used_at = ? WHERE id = ?", [(moment, key) for key, moment in uses]
+        "UPDATE api_key SET last_used_at = ? "
+        "WHERE id = ? AND (last_used_at IS NULL OR last_used_at < ?)",
+        [(moment, key, moment) for key, moment in sorted(uses)],
     )

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple, Protocol
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage.engine import Repeatable, Transaction, Work
+from mailcheck.core.identifiers import AccountId
+from mailcheck.storage.engine import InboxWork, Repeatable, Transaction, Work
+from mailcheck.storage.inbox_rows import lock_inboxes
 
 MOST_TRIES = 10
 """Of a group that a deadlock or a lost connection undid: one of two that meet goes through."""
@@ -85,9 +87,8 @@ def _commit(
 
 
 def _run_together(transaction: Transaction, group: Sequence[Write]) -> list[Outcome]:
-    by_work: dict[Work[Any, Any], list[int]] = {}
-    for number, write in enumerate(group):
-        by_work.setdefault(write.work, []).append(number)
+    by_work = _by_work(group)
+    _lock_all(transaction, group, by_work)
     outcomes: list[Outcome] = [None] * len(group)
     for work, numbers in by_work.items():
         results = work(transaction, [group[number].item for number in numbers])
@@ -99,6 +100,7 @@ def _run_together(transaction: Transaction, group: Sequence[Write]) -> list[Outc
 def _run_each(
     connection: GroupConnection, transaction: Transaction, group: Sequence[Write]
 ) -> list[Outcome]:
+    _lock_all(transaction, group, _by_work(group))
     outcomes: list[Outcome] = []
     for write in group:
         try:
@@ -113,3 +115,25 @@ def _run_each(
         else:
             outcomes.extend(results)
     return outcomes
+
+
+def _by_work(group: Sequence[Write]) -> dict[Work[Any, Any], list[int]]:
+    by_work: dict[Work[Any, Any], list[int]] = {}
+    for number, write in enumerate(group):
+        by_work.setdefault(write.work, []).append(number)
+    return by_work
+
+
+def _lock_all(
+    transaction: Transaction, group: Sequence[Write], by_work: dict[Work[Any, Any], list[int]]
+) -> None:
+    """Lock what the whole group will touch, before any of it does; a lone write does so itself."""
+    accounts: set[AccountId] = set()
+    if len(group) == 1:
+        return
+    for work, numbers in by_work.items():
+        if isinstance(work, InboxWork):
+            items = [group[number].item for number in numbers]
+            accounts.update(work.accounts(transaction, items))
+    if accounts:
+        lock_inboxes(transaction, accounts)

@@ -2,6 +2,7 @@
 
 A lease lets several daemons share the work: who holds it analyses, and when it
 ends another one may take over. All writes of an analysis ask whether it still holds.
+Moments of leases are those of the clock that all daemons share, the database's.
 """
 
 from mailcheck.core.deliverability_tests import (
@@ -50,17 +51,19 @@ _NO_WORD = "the analysis began {} times and never ended"
 @for_each
 def claim(transaction: Transaction, item: tuple[Lease, Instant, int]) -> Claimed:
     """Take tests that nobody analyses; those that were begun too often end in error."""
-    lease, now, limit = item
+    lease, own_now, limit = item
+    offset = transaction.clock_offset()
+    now = Instant(own_now + offset)
     rows = transaction.rows(_WAITING, (now, now, limit))
     claimed, given_up = [], []
     for test_id, attempts in rows:
         if attempts >= MAX_ATTEMPTS:
             changes = {"failure": _NO_WORD.format(attempts), **_FREE}
-            move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes)
-            given_up.append(test_id)
-        elif transaction.execute(_CLAIM, (lease.holder, lease.until, test_id, now)):
+            if move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes):
+                given_up.append(test_id)
+        elif transaction.execute(_CLAIM, (lease.holder, lease.until + offset, test_id, now)):
             claimed.append(test_id)
-    tests = tuple(_read(transaction, test_id, now) for test_id in claimed)
+    tests = tuple(_read(transaction, test_id, own_now) for test_id in claimed)
     return Claimed(tests, tuple(given_up))
 
 
@@ -79,13 +82,14 @@ def renew(
 ) -> frozenset[DeliverabilityTestId]:
     """Hold tests for longer; gives those that are still the holder's."""
     lease, test_ids = item
+    until = lease.until + transaction.clock_offset()
     return frozenset(
         test_id
         for test_id in test_ids
         if transaction.execute(
             "UPDATE deliverability_test SET lease_until = ? "
             "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
-            (lease.until, test_id, lease.holder),
+            (until, test_id, lease.holder),
         )
     )
 
@@ -118,20 +122,21 @@ def fail_attempt(
 ) -> State | None:
     """Note the failure of the one who holds the lease: error, or again after ``retry_at``."""
     test_id, holder, failure, retry_at = item
-    row = transaction.row(
+    rows = transaction.locked_rows(
         "SELECT attempts FROM deliverability_test "
         "WHERE id = ? AND state = 'processing' AND lease_holder = ?",
         (test_id, holder),
+        "deliverability_test",
     )
-    if row is None:
+    if not rows:
         return None
-    if row[0] >= MAX_ATTEMPTS:
+    if rows[0][0] >= MAX_ATTEMPTS:
         changes = {"failure": failure, **_FREE}
         move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
         return State.ERROR
     transaction.execute(
         "UPDATE deliverability_test SET failure = ?, lease_holder = NULL, lease_until = ? "
         "WHERE id = ? AND lease_holder = ?",
-        (failure, retry_at, test_id, holder),
+        (failure, retry_at + transaction.clock_offset(), test_id, holder),
     )
     return State.PROCESSING

@@ -13,8 +13,10 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHeldMail
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.storage.deliverability_rows import DROP_UNSHARED_DELIVERY, move
-from mailcheck.storage.engine import Transaction, Value, for_each
+from mailcheck.storage.deliverability_rows import move
+from mailcheck.storage.engine import Transaction, Value, for_each, for_each_in
+from mailcheck.storage.inbox_rows import lock_inboxes
+from mailcheck.storage.removing import drop_unshared
 
 _INTO_TEST = """
     INSERT INTO deliverability_test (
@@ -26,10 +28,11 @@ _INTO_TEST = """
 _ANEW: dict[str, Value] = {"attempts": 0, "failure": "", "tenths": None, "document": None}
 
 
-@for_each
+@for_each_in(lambda _, item: (item[0].account_id,))
 def add(transaction: Transaction, item: tuple[DeliverabilityTest, Instant]) -> LimitExceeded | None:
     """Add a pending test, unless too many are, or too much mail is held."""
     test, forget_at = item
+    lock_inboxes(transaction, (test.account_id,))
     refusal = _refuse_pending(transaction, test) or _refuse_held(transaction, test)
     if refusal is not None:
         return refusal
@@ -40,12 +43,13 @@ def add(transaction: Transaction, item: tuple[DeliverabilityTest, Instant]) -> L
     return None
 
 
-@for_each
+@for_each_in(lambda _, item: (item[0].account_id,))
 def add_of_message(
     transaction: Transaction, item: tuple[DeliverabilityTest, MessageId, Instant]
 ) -> bool | LimitExceeded:
     """Add a test that shares the mail of a message; false when the account has no such one."""
     test, message_id, forget_at = item
+    lock_inboxes(transaction, (test.account_id,))
     refusal = _refuse_held(transaction, test)
     if refusal is not None:
         return refusal
@@ -80,7 +84,7 @@ def _refuse_pending(transaction: Transaction, test: DeliverabilityTest) -> Limit
 
 def _refuse_held(transaction: Transaction, test: DeliverabilityTest) -> LimitExceeded | None:
     ((size, oldest),) = transaction.rows(
-        "SELECT COALESCE(SUM(size), 0), MIN(forget_at) FROM deliverability_test "
+        "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT), MIN(forget_at) FROM deliverability_test "
         "JOIN delivery ON delivery.id = delivery_id WHERE account_id = ? AND forget_at > ?",
         (test.account_id, test.created_at),
     )
@@ -116,13 +120,14 @@ def recheck(
 ) -> State | None:
     """Put a test that has ended back into processing; gives the state it was in."""
     account_id, test_id, now = item
-    row = transaction.row(
+    rows = transaction.locked_rows(
         "SELECT state FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ?",
         (test_id, account_id, now),
+        "deliverability_test",
     )
-    if row is None:
+    if not rows:
         return None
-    state = State(row[0])
+    state = State(rows[0][0])
     if (state, Trigger.RECHECK) in TRANSITIONS:
         move(transaction, test_id, state, Trigger.RECHECK, _ANEW)
     return state
@@ -156,9 +161,11 @@ def expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
         "ORDER BY expires_at LIMIT ?",
         item,
     )
-    for (test_id,) in rows:
+    moved = [
         move(transaction, test_id, State.PENDING, Trigger.ADDRESS_EXPIRED, {})
-    return len(rows)
+        for (test_id,) in rows
+    ]
+    return sum(moved)
 
 
 @for_each
@@ -166,14 +173,11 @@ def forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     """Delete tests, and mails that neither a message nor another test needs."""
     if not transaction.is_only_one(SWEEPING):
         return 0
-    rows = transaction.rows(
-        "SELECT id, delivery_id FROM deliverability_test WHERE forget_at <= ? "
-        "ORDER BY forget_at LIMIT ?",
+    gone = transaction.rows(
+        "DELETE FROM deliverability_test WHERE id IN ("
+        "SELECT id FROM deliverability_test WHERE forget_at <= ? ORDER BY forget_at LIMIT ?"
+        ") RETURNING delivery_id",
         item,
     )
-    transaction.execute_many(
-        "DELETE FROM deliverability_test WHERE id = ?", [(test_id,) for test_id, _ in rows]
-    )
-    deliveries = {delivery_id for _, delivery_id in rows if delivery_id is not None}
-    transaction.execute_many(DROP_UNSHARED_DELIVERY, [(one,) for one in deliveries])
-    return len(rows)
+    drop_unshared(transaction, {delivery for (delivery,) in gone if delivery is not None})
+    return len(gone)

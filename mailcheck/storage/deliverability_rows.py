@@ -20,15 +20,6 @@ DELIVERABILITY_COLUMNS = """
 """
 DELIVERABILITY_WIDTH = 9
 
-DROP_UNSHARED_DELIVERY = """
-    DELETE FROM delivery WHERE id = ?
-    AND NOT EXISTS (SELECT 1 FROM message WHERE message.delivery_id = delivery.id)
-    AND NOT EXISTS (
-        SELECT 1 FROM deliverability_test WHERE deliverability_test.delivery_id = delivery.id
-    )
-"""
-"""A delivery is kept as long as a message or a test needs it."""
-
 
 def deliverability_test_of(row: Row, now: Instant) -> DeliverabilityTest:
     """Make a test of a row that begins with `DELIVERABILITY_COLUMNS`, as it stands now."""

@@ -12,7 +12,7 @@ from mailcheck.core.messages import Delivery
 from mailcheck.core.subaddresses import fold_tag
 from mailcheck.storage.deliverability_mails import AddressedTests, Judged, Numbered
 from mailcheck.storage.engine import Transaction
-from mailcheck.storage.inbox_rows import read_inboxes
+from mailcheck.storage.inbox_rows import read_locked_inboxes
 
 _INTO_DELIVERY = """
     delivery (
@@ -30,12 +30,13 @@ _INTO_MESSAGE = """
 """
 
 _ADVANCE_INBOX = """
-    UPDATE inbox SET last_position = ?, message_count = ?, byte_count = ? WHERE account_id = ?
+    UPDATE inbox SET last_position = change.column2,
+        message_count = message_count + change.column3, byte_count = byte_count + change.column4
+    FROM ({rows}) AS change WHERE account_id = change.column1
 """
 
 _COUNT_TAG = """
-    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at)
-    VALUES (?, ?, ?, ?, ?)
+    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at) {rows}
     ON CONFLICT (account_id, tag_key) DO UPDATE SET
         tag = excluded.tag,
         message_count = inbox_tag.message_count + excluded.message_count,
@@ -60,6 +61,8 @@ class _Counters:
     last_position: int
     message_count: int
     byte_count: int
+    more_messages: int = 0
+    more_bytes: int = 0
 
     @classmethod
     def of(cls, inbox: InboxState) -> "_Counters":
@@ -67,14 +70,14 @@ class _Counters:
 
     def has_room_for(self, messages: int, size: int) -> bool:
         return (
-            self.message_count + messages <= self.quota.max_messages
-            and self.byte_count + messages * size <= self.quota.max_bytes
+            self.message_count + self.more_messages + messages <= self.quota.max_messages
+            and self.byte_count + self.more_bytes + messages * size <= self.quota.max_bytes
         )
 
     def add(self, size: int) -> Position:
         self.last_position += 1
-        self.message_count += 1
-        self.byte_count += size
+        self.more_messages += 1
+        self.more_bytes += size
         return Position(self.last_position)
 
 
@@ -89,16 +92,24 @@ class DeliverMails:
     def __init__(self, default_quota: Quota) -> None:
         self._default_quota = default_quota
 
+    def accounts(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> set[AccountId]:
+        """Say whose inboxes the mails are for."""
+        return {
+            recipient.account_id
+            for delivery in deliveries
+            for recipient in delivery.envelope.recipients
+        }
+
     def __call__(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> list[_Outcome]:
         """Write all that there is room for, in the order in which they came."""
-        accounts = set()
-        test_ids = set()
-        for delivery in deliveries:
-            for recipient in delivery.envelope.recipients:
-                accounts.add(recipient.account_id)
-                if recipient.test_id is not None:
-                    test_ids.add(recipient.test_id)
-        inboxes = read_inboxes(transaction, accounts, self._default_quota)
+        accounts = self.accounts(transaction, deliveries)
+        test_ids = {
+            recipient.test_id
+            for delivery in deliveries
+            for recipient in delivery.envelope.recipients
+            if recipient.test_id is not None
+        }
+        inboxes = read_locked_inboxes(transaction, accounts, self._default_quota)
         counters = {account: _Counters.of(inbox) for account, inbox in inboxes.items()}
         group = _Group(counters, AddressedTests(transaction, test_ids) if test_ids else None)
         outcomes = [group.add(delivery) for delivery in deliveries]
@@ -113,7 +124,6 @@ class _Group:
         self._deliveries: list[tuple[str | int | bytes | None, ...]] = []
         self._messages: list[tuple[str | int, ...]] = []
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
-        self._advanced: set[AccountId] = set()
 
     def add(self, delivery: Delivery) -> _Outcome:
         judged = self._judge(delivery)
@@ -151,7 +161,6 @@ class _Group:
     def _add_message(self, delivery: Delivery, numbered: Numbered, size: int) -> Position:
         number, recipient = numbered
         position = self._counters[recipient.account_id].add(size)
-        self._advanced.add(recipient.account_id)
         tag_key = fold_tag(recipient.tag)
         self._messages.append(
             (
@@ -178,15 +187,15 @@ class _Group:
         transaction.insert(_INTO_DELIVERY, self._deliveries)
         # Position order of an inbox is insertion order; the counters follow.
         transaction.insert(_INTO_MESSAGE, self._messages)
-        transaction.execute_many(
+        transaction.execute_over(
             _ADVANCE_INBOX,
             [
-                (counters.last_position, counters.message_count, counters.byte_count, account)
+                (account, counters.last_position, counters.more_messages, counters.more_bytes)
                 for account, counters in self._counters.items()
-                if account in self._advanced
+                if counters.more_messages
             ],
         )
-        transaction.execute_many(
+        transaction.execute_over(
             _COUNT_TAG,
             [
                 (account, key, tag.tag, tag.count, tag.latest_at)

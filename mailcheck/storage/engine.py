@@ -5,11 +5,12 @@ and PostgreSQL share. One store method is one named transaction.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
+from mailcheck.core.identifiers import AccountId
 
 
 class Repeatable(StoreUnavailable):
@@ -31,6 +32,15 @@ class Transaction(Protocol):
     def execute_many(self, sql: str, parameters: Iterable[Sequence[Value]]) -> None:
         """Run a statement once for each set of parameters."""
 
+    def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Run a statement over a table: ``{rows}`` in it is ``VALUES (?, ...), ...``.
+
+        Its columns are ``column1``, ``column2`` and so on. Nothing is run for no rows.
+        """
+
+    def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
+        """As `execute_over`, and give the rows that the statement returns."""
+
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
         """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
 
@@ -43,6 +53,18 @@ class Transaction(Protocol):
     def is_only_one(self, work: int) -> bool:
         """Tell whether no other daemon does this work now; none begins it before the commit."""
 
+    def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
+        """Run a query and keep its rows of a table from other writers until the end.
+
+        They are locked in the order of the query, and given as they are by then.
+        """
+
+    def lock(self, work: int) -> None:
+        """Wait until no other daemon does this work; none begins it before the commit."""
+
+    def clock_offset(self) -> int:
+        """Say by how many milliseconds the clock that all daemons share is ahead of ours."""
+
 
 Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure]]
 """A write over all the items that wait for it: one result, or expected failure, for each.
@@ -50,6 +72,24 @@ Work = Callable[[Transaction, Sequence[Item]], Sequence[Result | ExpectedFailure
 It may be run again, item by item, when the run over all of them failed, and in
 another process: it and its items can be pickled.
 """
+
+
+@runtime_checkable
+class InboxWork(Protocol):
+    """A write that moves counters of inboxes, which it locks before anything else.
+
+    A group of several writes locks the inboxes of all of them first: groups that
+    locked as they went would wait for each other.
+    """
+
+    def accounts(self, transaction: Transaction, items: Sequence[Any]) -> Iterable[AccountId]:
+        """Say whose inboxes are to be locked."""
+
+
+def values_of(rows: Sequence[Sequence[Value]]) -> str:
+    """Write ``VALUES (?, ...), ...`` for some rows."""
+    marks = f"({', '.join('?' * len(rows[0]))})"
+    return f"VALUES {', '.join([marks] * len(rows))}"
 
 
 class Engine(Protocol):
@@ -75,7 +115,7 @@ class for_each(Generic[Item, Result]):  # noqa: N801
     """
 
     def __init__(self, work: Callable[[Transaction, Item], Result | ExpectedFailure]) -> None:
-        self._work = work
+        self._work: Callable[[Transaction, Item], Result | ExpectedFailure] = work
         self.__module__ = work.__module__
         self.__doc__ = work.__doc__
 
@@ -87,3 +127,33 @@ class for_each(Generic[Item, Result]):  # noqa: N801
     ) -> list[Result | ExpectedFailure]:
         """Run the work for each item."""
         return [self._work(transaction, item) for item in items]
+
+
+class for_each_in:  # noqa: N801
+    """As `for_each`, for a write of one item that moves counters of inboxes. A decorator.
+
+    :param accounts: says whose inboxes an item is about.
+    """
+
+    def __init__(self, accounts: Callable[[Transaction, Any], Iterable[AccountId]]) -> None:
+        self._accounts = accounts
+
+    def __call__(
+        self, work: Callable[[Transaction, Item], Result | ExpectedFailure]
+    ) -> "_EachInInboxes[Item, Result]":
+        """Decorate."""
+        return _EachInInboxes(work, self._accounts)
+
+
+class _EachInInboxes(for_each[Item, Result]):
+    def __init__(
+        self,
+        work: Callable[[Transaction, Item], Result | ExpectedFailure],
+        accounts: Callable[[Transaction, Item], Iterable[AccountId]],
+    ) -> None:
+        super().__init__(work)
+        self._accounts = accounts
+
+    def accounts(self, transaction: Transaction, items: Sequence[Item]) -> set[AccountId]:
+        """Say whose inboxes the items are about."""
+        return {account for item in items for account in self._accounts(transaction, item)}

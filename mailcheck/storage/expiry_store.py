@@ -5,8 +5,8 @@ from collections.abc import Callable
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.instants import Instant
-from mailcheck.storage.engine import Engine, Transaction, for_each
-from mailcheck.storage.removing import REMOVABLE_COLUMNS, Removable, remove_messages
+from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in
+from mailcheck.storage.removing import remove_messages
 
 
 class SqlExpiryStore:
@@ -29,17 +29,18 @@ SWEEPING = 0x6D61_696D
 """The work of forgetting: of several daemons one does it at a time."""
 
 
-@for_each
+def _expired(transaction: Transaction, item: tuple[Instant, int]) -> list[Row]:
+    return transaction.rows(
+        "SELECT id, account_id FROM message WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+        item,
+    )
+
+
+@for_each_in(lambda transaction, item: {row[1] for row in _expired(transaction, item)})
 def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(SWEEPING):
         return 0
-    rows = transaction.rows(
-        f"SELECT {REMOVABLE_COLUMNS} FROM message WHERE expires_at <= ? "
-        f"ORDER BY expires_at LIMIT ?",
-        item,
-    )
-    remove_messages(transaction, [Removable(*row) for row in rows])
-    return len(rows)
+    return remove_messages(transaction, _expired(transaction, item))
 
 
 @for_each

@@ -36,13 +36,31 @@ def read_inboxes(
     transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
 ) -> dict[AccountId, InboxState]:
     """Read the inboxes of some accounts; those that have none are left out."""
+    rows = transaction.rows(*_inboxes(accounts))
+    return {row[0]: _inbox(row, default_quota) for row in rows}
+
+
+def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> list[Row]:
+    """Keep inboxes from other writers until the end: all of them in one order for everybody.
+
+    A position is given and the commit that shows it is done under this lock:
+    nobody sees a position before those below it.
+    """
+    return transaction.locked_rows(*_inboxes(accounts), "inbox")
+
+
+def read_locked_inboxes(
+    transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
+) -> dict[AccountId, InboxState]:
+    """Lock the inboxes of some accounts and read them; those that have none are left out."""
+    return {row[0]: _inbox(row, default_quota) for row in lock_inboxes(transaction, accounts)}
+
+
+def _inboxes(accounts: Iterable[AccountId]) -> tuple[str, list[AccountId]]:
     wanted = list(accounts)
     marks = ", ".join("?" * len(wanted))
-    rows = transaction.rows(
-        f"SELECT {_INBOX_COLUMNS} WHERE inbox.account_id IN ({marks})",
-        wanted,
-    )
-    return {row[0]: _inbox(row, default_quota) for row in rows}
+    condition = f"WHERE inbox.account_id IN ({marks}) ORDER BY inbox.account_id"
+    return f"SELECT {_INBOX_COLUMNS} {condition}", wanted
 
 
 def read_inbox_named(

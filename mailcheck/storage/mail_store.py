@@ -12,7 +12,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary, Refusal
 from mailcheck.operations.ports import InboxOverview, MessagePage, MessageRow
 from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.engine import Engine, Transaction, for_each
+from mailcheck.storage.engine import Engine, Transaction, for_each, for_each_in
 from mailcheck.storage.filter_sql import filter_sql
 from mailcheck.storage.inbox_rows import (
     FROM_MESSAGE,
@@ -26,7 +26,7 @@ from mailcheck.storage.inbox_rows import (
     summary_of,
 )
 from mailcheck.storage.listing import read_overview, read_page
-from mailcheck.storage.removing import REMOVABLE_COLUMNS, Removable, remove_messages
+from mailcheck.storage.removing import remove_messages
 
 MOST_IN_QUERY = 10_000
 """Parameters of one statement; SQLite takes three times as many."""
@@ -241,28 +241,23 @@ def _mark_read(transaction: Transaction, item: tuple[MessageId, AccountId]) -> N
     )
 
 
-@for_each
+@for_each_in(lambda _, item: (item[0],))
 def _delete_message(transaction: Transaction, item: tuple[AccountId, MessageId, Instant]) -> bool:
-    row = transaction.row(
-        f"SELECT {REMOVABLE_COLUMNS} FROM message "
-        "WHERE account_id = ? AND id = ? AND expires_at > ?",
+    found = transaction.rows(
+        "SELECT id, account_id FROM message WHERE account_id = ? AND id = ? AND expires_at > ?",
         item,
     )
-    if row is None:
-        return False
-    remove_messages(transaction, [Removable(*row)])
-    return True
+    return remove_messages(transaction, found) == 1
 
 
-@for_each
+@for_each_in(lambda _, item: (item[0],))
 def _delete_matches(
     transaction: Transaction, item: tuple[AccountId, MessageFilter, Instant, int]
 ) -> int:
     account_id, wanted, now, limit = item
     condition, values = filter_sql(account_id, wanted, now)
-    rows = transaction.rows(
-        f"SELECT {REMOVABLE_COLUMNS} {FROM_MESSAGE} WHERE {condition} LIMIT ?",
+    found = transaction.rows(
+        f"SELECT message.id, message.account_id {FROM_MESSAGE} WHERE {condition} LIMIT ?",
         [*values, limit],
     )
-    remove_messages(transaction, [Removable(*row) for row in rows])
-    return len(rows)
+    return remove_messages(transaction, found)

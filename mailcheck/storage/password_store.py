@@ -10,10 +10,13 @@ from mailcheck.operations.accounts.dashboard_ports import KeptPassword
 from mailcheck.storage.account_rows import (
     ACCOUNT_COLUMNS,
     ACCOUNT_TABLES,
+    ACCOUNTS,
     account_of,
     insert_account,
 )
 from mailcheck.storage.engine import Engine, Transaction, for_each
+
+_INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105
 
 
 class SqlPasswordStore:
@@ -76,10 +79,12 @@ def _has_invitation(transaction: Transaction, digest: bytes, now: Instant) -> bo
 
 @for_each
 def _set_password(transaction: Transaction, item: tuple[AccountId, str, Instant]) -> None:
-    account_id = item[0]
-    transaction.execute("DELETE FROM account_password WHERE account_id = ?", (account_id,))
-    _insert_password(transaction, *item)
-    transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", (account_id,))
+    transaction.execute(
+        f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO UPDATE "
+        "SET hash = excluded.hash, changed_at = excluded.changed_at",
+        item,
+    )
+    transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", item[:1])
 
 
 @for_each
@@ -94,12 +99,13 @@ def _register(
     transaction: Transaction, item: tuple[Account, str, bytes | None, Instant]
 ) -> AccountNameTaken | InvitationInvalid | None:
     account, password_hash, invitation, now = item
+    transaction.lock(ACCOUNTS)
     if invitation is not None and not _has_invitation(transaction, invitation, now):
         return InvitationInvalid("this invitation was used before, or has expired")
     taken = insert_account(transaction, account)
     if taken is not None:
         return taken
-    _insert_password(transaction, account.id, password_hash, now)
+    transaction.execute(_INTO_PASSWORD, (account.id, password_hash, now))
     if invitation is not None:
         transaction.execute("DELETE FROM invitation WHERE digest = ?", (invitation,))
     return None
@@ -110,13 +116,4 @@ def _add_invitation(transaction: Transaction, item: tuple[bytes, Instant, Instan
     transaction.execute("DELETE FROM invitation WHERE expires_at <= ?", (item[1],))
     transaction.execute(
         "INSERT INTO invitation (digest, created_at, expires_at) VALUES (?, ?, ?)", item
-    )
-
-
-def _insert_password(
-    transaction: Transaction, account_id: AccountId, password_hash: str, now: Instant
-) -> None:
-    transaction.execute(
-        "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)",
-        (account_id, password_hash, now),
     )

@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from io import BytesIO
@@ -29,7 +29,7 @@ from psycopg2.extensions import (
 )
 
 from mailcheck.core.errors import StoreFull, StoreUnavailable
-from mailcheck.storage.engine import Repeatable, Row, Transaction, Value
+from mailcheck.storage.engine import Repeatable, Row, Transaction, Value, values_of
 
 CONNECT_TIMEOUT = 5
 """Seconds that a host may take until the next one of the connection string is tried."""
@@ -42,6 +42,9 @@ STATEMENT_TIMEOUT = 8.0
 
 LONGEST_CALL = 10.0
 """Seconds for an answer; a server that hangs is given up then, and so are our locks there."""
+
+CLOCK_NOISE = 100
+"""Milliseconds by which two clocks seem to differ that run alike: the question takes a while."""
 
 FEWEST_COPIED = 3
 """Rows from which on COPY costs less than VALUES, for all its round trips."""
@@ -84,7 +87,8 @@ _TRY_AGAIN = (
 class Connection:
     """A connection that is made when it is needed, and again after it was lost."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
         self._url = url
         self._connection: Any = None
         self._deadline: float | None = None
@@ -262,16 +266,22 @@ class PostgresqlTransaction:
         """Run a statement once for each set of parameters."""
         self._waiting += [self._written(sql, some) for some in parameters]
 
+    def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Run a statement over a table of rows; see the seam."""
+        if rows:
+            statement = sql.format(rows=values_of(rows))
+            self._waiting.append(self._written(statement, list(chain(*rows))))
+
+    def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
+        """As `execute_over`, and give the rows that the statement returns."""
+        return self.rows(sql.format(rows=values_of(rows)), list(chain(*rows))) if rows else []
+
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
         """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
         if len(rows) >= FEWEST_COPIED:
             self._copy(into, rows)
         elif rows:
-            marks = f"({', '.join('?' * len(rows[0]))})"
-            values = ", ".join([marks] * len(rows))
-            self._waiting.append(
-                self._written(f"INSERT INTO {into} VALUES {values}", list(chain(*rows)))
-            )
+            self.execute_over(f"INSERT INTO {into} {{rows}}", rows)
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
@@ -289,11 +299,32 @@ class PostgresqlTransaction:
         ((is_free,),) = self.rows("SELECT pg_try_advisory_xact_lock(?)", (work,))
         return bool(is_free)
 
+    def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
+        """Run a query and keep its rows of a table from other writers; see the seam."""
+        return self.rows(f"{sql} FOR NO KEY UPDATE OF {table}", parameters)
+
+    def lock(self, work: int) -> None:
+        """Wait until no other daemon does this work; none begins it before the commit."""
+        self._waiting.append(b"SELECT pg_advisory_xact_lock(%d)" % work)
+
+    def clock_offset(self) -> int:
+        """Compare the server's clock with ours; a difference too small to tell is none."""
+        ((theirs,),) = self.rows(
+            "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+        )
+        offset: int = theirs - int(self._connection.clock() * 1000)
+        return offset if abs(offset) > CLOCK_NOISE else 0
+
     def send(self, statement: bytes, *, is_repeatable: bool = True) -> None:
         """Send a statement and all that waits before it, in one round trip."""
         statements, self._waiting = [*self._waiting, statement], []
         with self._connection.calling(is_repeatable=is_repeatable):
             self._cursor.execute(b";\n".join(statements))
+
+    def flush(self) -> None:
+        """Send what waits."""
+        if self._waiting:
+            self.send(self._waiting.pop())
 
     def forget_waiting(self) -> None:
         """Drop what was not sent yet."""
@@ -305,8 +336,7 @@ class PostgresqlTransaction:
         return self._cursor.statusmessage or ""
 
     def _copy(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
-        if self._waiting:
-            self.send(b"")
+        self.flush()
         data = BytesIO(b"".join(chain((_HEADER,), map(_binary, rows), (_TRAILER,))))
         with self._connection.calling(is_repeatable=True):
             self._cursor.copy_expert(f"COPY {into} FROM STDIN (FORMAT binary)", data, COPY_PIECE)
@@ -337,9 +367,9 @@ class PostgresqlWriter:
     Pickled it is its URL: another process opens a connection of its own.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
         self._url = url
-        self._connection = Connection(url)
+        self._connection = Connection(url, clock)
         self._transaction: PostgresqlTransaction | None = None
 
     def __reduce__(self) -> tuple[object, tuple[str]]:

@@ -1,27 +1,29 @@
 """Taking messages out: counters, tags and bytes that nobody shares any more go with them."""
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from mailcheck.storage.deliverability_rows import DROP_UNSHARED_DELIVERY
-from mailcheck.storage.engine import Transaction
+from mailcheck.core.identifiers import AccountId
+from mailcheck.storage.engine import Row, Transaction
+from mailcheck.storage.inbox_rows import lock_inboxes
 
-REMOVABLE_COLUMNS = (
-    "message.id, message.account_id, message.tag_key, message.size, message.delivery_id"
-)
+_REMOVE = """
+    DELETE FROM message WHERE id IN ({rows}) RETURNING account_id, tag_key, size, delivery_id
+"""
 
 _SHRINK_INBOX = """
-    UPDATE inbox SET message_count = message_count - ?, byte_count = byte_count - ?
-    WHERE account_id = ?
+    UPDATE inbox SET message_count = message_count - change.column2,
+        byte_count = byte_count - change.column3
+    FROM ({rows}) AS change WHERE account_id = change.column1
 """
 
 _SHRINK_TAG = """
-    UPDATE inbox_tag SET message_count = message_count - ? WHERE account_id = ? AND tag_key = ?
+    UPDATE inbox_tag SET message_count = message_count - change.column3
+    FROM ({rows}) AS change WHERE account_id = change.column1 AND tag_key = change.column2
 """
 
 _DROP_EMPTY_TAG = """
-    DELETE FROM inbox_tag WHERE account_id = ? AND tag_key = ? AND message_count <= 0
+    DELETE FROM inbox_tag WHERE (account_id, tag_key) IN ({rows}) AND message_count <= 0
 """
 
 # What is left of a tag is as its newest message wrote it.
@@ -30,39 +32,54 @@ _REFRESH_TAG = """
         SELECT message.tag, message.received_at FROM message
         WHERE message.account_id = inbox_tag.account_id AND message.tag_key = inbox_tag.tag_key
         ORDER BY message.position DESC LIMIT 1
-    ) WHERE account_id = ? AND tag_key = ?
+    ) WHERE (account_id, tag_key) IN ({rows})
+"""
+
+_DROP_UNSHARED = """
+    DELETE FROM delivery WHERE id IN ({rows})
+    AND NOT EXISTS (SELECT 1 FROM message WHERE message.delivery_id = delivery.id)
+    AND NOT EXISTS (
+        SELECT 1 FROM deliverability_test WHERE deliverability_test.delivery_id = delivery.id
+    )
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Removable:
-    """What must be known of a message to remove it: a row of `REMOVABLE_COLUMNS`."""
+def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
+    """Remove messages for good, found as (id, account), and what nobody needs then.
 
-    message_id: str
-    account_id: str
-    tag_key: str
-    size: int
-    delivery_id: str
-
-
-def remove_messages(transaction: Transaction, messages: Sequence[Removable]) -> None:
-    """Remove the messages for good, and the deliveries that no other message and no test needs."""
-    transaction.execute_many(
-        "DELETE FROM message WHERE id = ?", [(m.message_id,) for m in messages]
-    )
-    counts = Counter(message.account_id for message in messages)
+    What another daemon has removed since they were found is neither removed nor
+    counted. Gives how many were removed.
+    """
+    rows = list(found)
+    if not rows:
+        return 0
+    lock_inboxes(transaction, {AccountId(account) for _, account in rows})
+    ids = [(message_id,) for message_id, _ in rows]
+    gone = transaction.rows_over(_REMOVE, ids)
+    counts = Counter(account for account, _, _, _ in gone)
     sizes: Counter[str] = Counter()
-    for message in messages:
-        sizes[message.account_id] += message.size
-    transaction.execute_many(
-        _SHRINK_INBOX, [(count, sizes[account], account) for account, count in counts.items()]
+    for account, _, size, _ in gone:
+        sizes[account] += size
+    tags = Counter((account, tag_key) for account, tag_key, _, _ in gone)
+    transaction.execute_over(
+        _SHRINK_INBOX, [(account, count, sizes[account]) for account, count in counts.items()]
     )
-    tags = Counter((message.account_id, message.tag_key) for message in messages)
-    transaction.execute_many(
-        _SHRINK_TAG, [(count, account, key) for (account, key), count in tags.items()]
-    )
-    transaction.execute_many(_DROP_EMPTY_TAG, list(tags))
-    transaction.execute_many(_REFRESH_TAG, list(tags))
-    transaction.execute_many(
-        DROP_UNSHARED_DELIVERY, [(delivery,) for delivery in {m.delivery_id for m in messages}]
-    )
+    transaction.execute_over(_SHRINK_TAG, [(*tag, count) for tag, count in tags.items()])
+    transaction.execute_over(_DROP_EMPTY_TAG, list(tags))
+    transaction.execute_over(_REFRESH_TAG, list(tags))
+    drop_unshared(transaction, {delivery for _, _, _, delivery in gone})
+    return len(gone)
+
+
+def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
+    """Delete deliveries that neither a message nor a test needs any more.
+
+    They are locked first: of two who take away the last two messages of one, the
+    second sees what the first has done.
+    """
+    ids = sorted(deliveries)
+    if ids:
+        marks = ", ".join("?" * len(ids))
+        query = f"SELECT id FROM delivery WHERE id IN ({marks}) ORDER BY id"
+        transaction.locked_rows(query, ids, "delivery")
+        transaction.execute_over(_DROP_UNSHARED, [(one,) for one in ids])

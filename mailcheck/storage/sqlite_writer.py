@@ -7,7 +7,7 @@ from functools import cache
 from itertools import chain
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage.engine import Row, Transaction, Value
+from mailcheck.storage.engine import Row, Transaction, Value, values_of
 
 BUSY_TIMEOUT = 5.0
 """Seconds to wait for another process's write (the command line's) before 451 is the answer."""
@@ -77,13 +77,23 @@ class SqliteTransaction:
         """Run a statement once for each set of parameters."""
         self._connection.executemany(sql, parameters)
 
+    def execute_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> None:
+        """Run a statement over a table of rows; see the seam."""
+        self.rows_over(sql, rows)
+
+    def rows_over(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[Row]:
+        """As `execute_over`, and give the rows that the statement returns."""
+        found: list[Row] = []
+        for start in range(0, len(rows), ROWS_PER_INSERT):
+            some = rows[start : start + ROWS_PER_INSERT]
+            found += self.rows(sql.format(rows=values_of(some)), list(chain(*some)))
+        return found
+
     def insert(self, into: str, rows: Sequence[Sequence[Value]]) -> None:
         """Insert all rows with few statements; ``into`` is ``table (column, ...)``."""
         for start in range(0, len(rows), ROWS_PER_INSERT):
             some = rows[start : start + ROWS_PER_INSERT]
-            marks = f"({', '.join('?' * len(some[0]))})"
-            values = ", ".join([marks] * len(some))
-            self._connection.execute(f"INSERT INTO {into} VALUES {values}", list(chain(*some)))
+            self._connection.execute(f"INSERT INTO {into} {values_of(some)}", list(chain(*some)))
 
     def rows(self, sql: str, parameters: Sequence[Value] = ()) -> list[Row]:
         """Run a query and give all its rows."""
@@ -97,6 +107,17 @@ class SqliteTransaction:
     def is_only_one(self, work: int) -> bool:
         """Tell that nobody else does this work: one process writes at a time."""
         return True
+
+    def locked_rows(self, sql: str, parameters: Sequence[Value], table: str) -> list[Row]:
+        """Run a query; the one writer there is has locked the whole file."""
+        return self.rows(sql, parameters)
+
+    def lock(self, work: int) -> None:
+        """Do nothing: the one writer there is has locked the whole file."""
+
+    def clock_offset(self) -> int:
+        """Say zero: who works on a file has the clock of its machine."""
+        return 0
 
 
 class SqliteWriter:

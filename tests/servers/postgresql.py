@@ -38,6 +38,7 @@ IMPATIENT = {
     "wal_level": "minimal",
     "max_wal_senders": 0,
     "autovacuum": "off",
+    "deadlock_timeout": "100ms",
     "shared_buffers": "16MB",
 }
 """Settings of a server that may lose everything."""

@@ -1,0 +1,584 @@
+"""What holds when two processes write to one database at the same time.
+
+In each race all of the first write is done but its COMMIT; then the second one
+begins, and the first goes on when the second waits for it or is done itself.
+"""
+
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+import pytest
+from pytest_twisted import async_yield_fixture
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
+
+from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.deliverability_tests import MAX_PENDING, State, StoredReport
+from mailcheck.core.errors import (
+    AccountNameTaken,
+    AddressUsed,
+    InboxFull,
+    InvitationInvalid,
+    TooManyPendingTests,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, KeyId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.messages import Delivery
+from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.storage.database import DatabaseEngine, WriterConnection
+from mailcheck.storage.engine import Transaction
+from mailcheck.storage.postgresql import PostgresqlEngine
+from mailcheck.storage.postgresql_connection import PostgresqlWriter
+from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.storage.sqlite_writer import SqliteWriter
+from mailcheck.workers.direct import DirectWorker
+from mailcheck.workers.threads import ThreadWorker
+from tests.contracts.conftest import Stores, stores_on
+from tests.storage.deliveries import (
+    NOON,
+    RETENTION,
+    account,
+    addressed,
+    at,
+    content,
+    deliverability_test,
+    delivery,
+    mail,
+    recipient,
+)
+
+ANN, BOB = AccountId("ann"), AccountId("bob")
+EXPIRY = Instant(NOON + RETENTION)
+FORGET_AT = Instant(NOON + 7 * DAY)
+REPORT = StoredReport(95, "{}")
+PATIENCE = 20.0  # seconds
+POLL = 0.002  # seconds
+
+Call = Callable[[Stores], Deferred[Any]]
+
+
+class Hold:
+    """Keeps a writer from sending COMMIT while it is on."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.reached = threading.Event()
+        self.released = threading.Event()
+
+    def before_commit(self) -> None:
+        """Wait, if it is on."""
+        if self.is_on:
+            self.reached.set()
+            assert self.released.wait(PATIENCE)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the next commit as long as the context lasts."""
+        self.reached.clear()
+        self.released.clear()
+        self.is_on = True
+        yield
+        self.is_on = False
+        self.released.set()
+
+
+class Processes:
+    """Two store processes on one database; only the first one can be held."""
+
+    def __init__(self, one: DatabaseEngine, other: DatabaseEngine, hold: Hold) -> None:
+        self.engines = (one, other)
+        self.one, self.other = stores_on(one), stores_on(other)
+        self._hold = hold
+
+    def is_waiting(self) -> bool:
+        """Tell whether the second one waits for the first one."""
+        raise NotImplementedError
+
+    async def race(self, first: Call, second: Call | None = None) -> list[Any]:
+        """Run two writes at the same time; gives what came of each, an exception where one did."""
+        second_done = threading.Event()
+
+        def note_end(outcome: Any) -> Any:
+            second_done.set()
+            return outcome
+
+        def is_held_up() -> None:
+            deadline = time.monotonic() + PATIENCE
+            while not second_done.wait(POLL) and not self.is_waiting():
+                assert time.monotonic() < deadline
+
+        with self._hold.held():
+            outcomes = [_outcome(first(self.one))]
+            assert await deferToThread(self._hold.reached.wait, PATIENCE)
+            outcomes.append(_outcome((second or first)(self.other)))
+            outcomes[1].addBoth(note_end)
+            await deferToThread(is_held_up)
+        return [await outcome for outcome in outcomes]
+
+    async def check(self) -> None:
+        """Compare all counters with the rows that they count."""
+        for query, rows in (
+            (_INBOXES, _COUNTED_INBOXES),
+            (_TAGS, _COUNTED_TAGS),
+        ):
+            kept, counted = await self.engines[0].read(partial(_both, queries=(query, rows)))
+            assert kept == counted
+
+
+_INBOXES = "SELECT account_id, message_count, byte_count FROM inbox WHERE message_count <> 0"
+_COUNTED_INBOXES = "SELECT account_id, COUNT(*), CAST(SUM(size) AS BIGINT) FROM message GROUP BY 1"
+_TAGS = "SELECT account_id, tag_key, message_count FROM inbox_tag"
+_COUNTED_TAGS = "SELECT account_id, tag_key, COUNT(*) FROM message GROUP BY 1, 2"
+
+
+def _both(transaction: Transaction, queries: Sequence[str]) -> tuple[set[Any], ...]:
+    return tuple(set(transaction.rows(query)) for query in queries)
+
+
+def _outcome(deferred: Deferred[Any]) -> Deferred[Any]:
+    return deferred.addErrback(lambda failure: failure.value)
+
+
+class _HeldPostgresqlWriter(PostgresqlWriter):
+    hold: Hold
+
+    def commit(self) -> None:
+        self._begun().flush()
+        self.hold.before_commit()
+        super().commit()
+
+
+class _HeldSqliteWriter(SqliteWriter):
+    hold: Hold
+
+    def commit(self) -> None:
+        self.hold.before_commit()
+        super().commit()
+
+
+def _held(engine: DatabaseEngine, writer: Any, hold: Hold) -> DatabaseEngine:
+    writer.hold = hold
+    opened = engine._open_writer
+
+    def open_writer() -> WriterConnection:
+        opened().close()
+        held: WriterConnection = writer
+        return held
+
+    engine._open_writer = open_writer  # type: ignore[method-assign]
+    return engine
+
+
+def _in_thread() -> ThreadWorker:
+    from twisted.internet import reactor
+
+    threads: Any = reactor
+    return ThreadWorker(threads, "writer", 1)
+
+
+def _soon(call: Callable[[], object]) -> object:
+    """Let what one round of the reactor submits share a commit, as the daemon does."""
+    from twisted.internet import reactor
+
+    clock: Any = reactor
+    return clock.callLater(0, call)
+
+
+class _OnPostgresql(Processes):
+    def __init__(self, url: str) -> None:
+        hold = Hold()
+        one = PostgresqlEngine(url, _in_thread(), DirectWorker(), _soon)
+        other = PostgresqlEngine(url, _in_thread(), DirectWorker(), _soon)
+        super().__init__(_held(one, _HeldPostgresqlWriter(url), hold), other, hold)
+        self._watching = psycopg2.connect(url)
+        self._watching.autocommit = True
+
+    def is_waiting(self) -> bool:
+        with self._watching.cursor() as cursor:
+            cursor.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+                "AND datname = current_database()"
+            )
+            return bool(cursor.fetchall())
+
+    def close(self) -> None:
+        self._watching.close()
+
+
+class _OnSqlite(Processes):
+    def __init__(self, path: str) -> None:
+        hold = Hold()
+        one, other = (SqliteEngine(path, _in_thread(), DirectWorker(), _soon) for _ in range(2))
+        one.open()
+        one.close()
+        one = SqliteEngine(path, _in_thread(), DirectWorker(), _soon)
+        super().__init__(_held(one, _HeldSqliteWriter(path), hold), other, hold)
+
+    def is_waiting(self) -> bool:
+        # The first one has the whole file.
+        return True
+
+    def close(self) -> None:
+        pass
+
+
+@async_yield_fixture(params=["sqlite", "postgresql"])
+async def processes(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Processes]:
+    """Two processes on an empty database, with two accounts."""
+    pair: Any
+    if request.param == "sqlite":
+        pair = _OnSqlite(str(tmp_path / "mail.db"))
+    else:
+        pair = _OnPostgresql(request.getfixturevalue("postgresql_url"))
+    try:
+        for engine in pair.engines:
+            engine.open()
+        for name in ("ann", "bob"):
+            await pair.one.accounts.add_account(account(name))
+        yield pair
+        await pair.check()
+    finally:
+        for engine in pair.engines:
+            await engine.close()
+        pair.close()
+
+
+async def fill(processes: Processes, count: int = 60, **facts: Any) -> list[Any]:
+    """Deliver mails to ann, all with one tag but the last."""
+    sent = [delivery(recipient("ann", "a" if n else "b"), **facts) for n in range(count)]
+    for one in sent:
+        await processes.one.deliveries.deliver(one)
+    return sent
+
+
+def delivering(sent: Delivery) -> Call:
+    """Give the write that delivers a mail."""
+    return lambda stores: stores.deliveries.deliver(sent)
+
+
+async def test_mails_to_one_inbox(processes: Processes) -> None:
+    """Both mails are stored, the second behind the first, and both are counted."""
+    for tags in (("", ""), ("a", "b"), ("a", "a")):
+        first, second = (delivery(recipient("ann", tag)) for tag in tags)
+        (one,), (other,) = await processes.race(delivering(first), delivering(second))
+        assert other == one + 1
+    assert (await processes.one.deliveries.find_account_inbox(ANN)).last_position == 6  # type: ignore[union-attr]
+
+
+async def test_bursts_to_several_inboxes(processes: Processes) -> None:
+    """Groups that name the same inboxes in another order both get through."""
+
+    def burst(*names: str) -> Call:
+        mails = [delivery(*(recipient(name) for name in names)) for _ in range(5)]
+        return lambda s: _gathered([s.deliveries.deliver(one) for one in mails])
+
+    outcomes = await processes.race(burst("ann", "bob"), burst("bob", "ann"))
+    assert outcomes == [[(n, n) for n in range(1, 6)], [(n, n) for n in range(6, 11)]]
+
+
+def _gathered(deferreds: list[Deferred[Any]]) -> Deferred[Any]:
+    async def gathered() -> list[Any]:
+        return [await one for one in deferreds]
+
+    return Deferred.fromCoroutine(gathered())
+
+
+async def test_a_last_place(processes: Processes) -> None:
+    """The last place in an inbox is given once."""
+    await processes.one.accounts.add_account(account("few", max_messages=1))
+    first, second = (delivery(recipient("few")) for _ in range(2))
+    outcomes = await processes.race(
+        lambda s: s.deliveries.deliver(first), lambda s: s.deliveries.deliver(second)
+    )
+    assert outcomes[0] == (1,)
+    assert isinstance(outcomes[1], InboxFull)
+
+
+async def test_two_sweeps(processes: Processes) -> None:
+    """Mail that two daemons sweep away at once is taken off the counters once."""
+    await fill(processes)
+    assert sum(await processes.race(lambda s: s.expiry.expire(EXPIRY, 40))) <= 60
+    await processes.check()
+    await processes.race(lambda s: s.expiry.expire(EXPIRY, 100))
+    assert await processes.one.expiry.expire(EXPIRY, 100) == 0
+    assert (await processes.one.deliveries.find_account_inbox(ANN)).message_count == 0  # type: ignore[union-attr]
+
+
+async def test_a_sweep_and_new_mail(processes: Processes) -> None:
+    """Mail that comes in while old mail of its tag is swept away stays, with its tag."""
+    await fill(processes, 3)
+    new = delivery(recipient("ann", "a"), received_at=EXPIRY)
+    sweep: Call = lambda s: s.expiry.expire(EXPIRY, 100)  # noqa: E731
+    assert await processes.race(sweep, lambda s: s.deliveries.deliver(new)) == [3, (4,)]
+    later = delivery(recipient("ann", "a"), received_at=at(0))
+    outcomes = await processes.race(
+        lambda s: s.deliveries.deliver(later), lambda s: s.expiry.expire(EXPIRY, 100)
+    )
+    # The sweep did not see what was not committed: it sees it the next time.
+    assert outcomes[0] == (5,)
+    assert await processes.one.expiry.expire(EXPIRY, 100) == 1 - outcomes[1]
+
+
+async def test_deleting_one_message(processes: Processes) -> None:
+    """A message that two delete is deleted by one of them."""
+    (sent,) = await fill(processes, 1)
+    delete: Call = lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON)  # noqa: E731
+    assert await processes.race(delete) == [True, False]
+
+
+async def test_deleting_and_sweeping(processes: Processes) -> None:
+    """A message that one deletes while another sweeps goes once; so do those of a filter."""
+    sent = await fill(processes, 10)
+    outcomes = await processes.race(
+        lambda s: s.messages.delete_message(ANN, sent[3].message_ids[0], NOON),
+        lambda s: s.expiry.expire(EXPIRY, 5),
+    )
+    assert outcomes[0] is True
+    await processes.check()
+    tagged = MessageFilter(tag="a")
+    outcomes = await processes.race(
+        lambda s: s.messages.delete_matches(ANN, tagged, NOON, 100),
+        lambda s: s.expiry.expire(EXPIRY, 100),
+    )
+    left = 10 - 1 - 5
+    assert sum(outcomes) in range(left, 10)
+    assert await processes.one.expiry.expire(EXPIRY, 100) == 0
+
+
+async def test_a_mail_for_two_that_one_deletes(processes: Processes) -> None:
+    """The bytes that two messages share go with the last of them, whoever deletes which."""
+    sent = delivery(recipient("ann"), recipient("bob"))
+    await processes.one.deliveries.deliver(sent)
+    mine, other = sent.message_ids
+    outcomes = await processes.race(
+        lambda s: s.messages.delete_message(ANN, mine, NOON),
+        lambda s: s.messages.delete_message(BOB, other, NOON),
+    )
+    assert outcomes == [True, True]
+    assert await processes.one.contents.raw_message(sent.id) is None
+
+
+async def test_a_mail_that_is_scored_as_it_is_deleted(processes: Processes) -> None:
+    """A mail is kept for the test that shares it, or the test is told that it is gone."""
+    for test_first in (True, False):
+        (sent,) = await fill(processes, 1)
+        test = deliverability_test(f"of{test_first}", state=State.PROCESSING)
+
+        def score(stores: Stores, t: Any = test, m: Any = sent) -> Deferred[bool]:
+            return stores.tests.add_of_message(t, m.message_ids[0], FORGET_AT)
+
+        def delete(stores: Stores, m: Any = sent) -> Deferred[bool]:
+            return stores.messages.delete_message(ANN, m.message_ids[0], NOON)
+
+        calls = (score, delete) if test_first else (delete, score)
+        assert await processes.race(*calls) == [True, test_first]
+        raw = await processes.one.contents.raw_message(sent.id)
+        assert (raw is not None) is test_first
+
+
+async def test_content_of_a_mail_that_goes(processes: Processes) -> None:
+    """What was derived of a mail is dropped in silence when the mail goes meanwhile."""
+    (sent,) = await fill(processes, 1)
+    outcomes = await processes.race(
+        lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON),
+        lambda s: s.contents.save_content(sent.id, content()),
+    )
+    assert outcomes == [True, None]
+    (sent,) = await fill(processes, 1)
+    save: Call = lambda s: s.contents.save_content(sent.id, content())  # noqa: E731
+    assert await processes.race(save) == [None, None]
+    outcomes = await processes.race(
+        lambda s: s.contents.save_content(sent.id, content()),
+        lambda s: s.messages.delete_message(ANN, sent.message_ids[0], NOON),
+    )
+    assert outcomes == [None, True]
+
+
+def _named(name: str, id_: str, **facts: Any) -> Account:
+    return replace(account(id_, **facts), name=name)
+
+
+async def test_one_name_for_two_accounts(processes: Processes) -> None:
+    """A name is given once; the other one is told that it is taken."""
+    outcomes = await processes.race(
+        lambda s: s.accounts.add_account(_named("same", "x1", is_operator=True)),
+        lambda s: s.accounts.add_account(_named("same", "x2", is_operator=True)),
+    )
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], AccountNameTaken)
+
+
+async def test_one_operator(processes: Processes) -> None:
+    """There is one operator, however many are made at once: the last one."""
+    await processes.race(
+        lambda s: s.accounts.add_account(account("x1", is_operator=True)),
+        lambda s: s.accounts.add_account(account("x2", is_operator=True)),
+    )
+    accounts = await processes.one.accounts.list_accounts()
+    assert [one.name for one in accounts if one.is_operator] == ["x2"]
+
+
+async def test_one_invitation(processes: Processes) -> None:
+    """An invitation makes one account."""
+    await processes.one.passwords.add_invitation(b"inv", NOON, at(100))
+    outcomes = await processes.race(
+        lambda s: s.passwords.register(account("x1"), "$1", b"inv", NOON),
+        lambda s: s.passwords.register(account("x2"), "$2", b"inv", NOON),
+    )
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], InvitationInvalid)
+    assert await processes.one.accounts.find_account("x2") is None
+
+
+async def test_a_name_registered_twice(processes: Processes) -> None:
+    """A name that two register at once is given to one, and the other's invitation stays."""
+    for invitation in (b"1", b"2"):
+        await processes.one.passwords.add_invitation(invitation, NOON, at(100))
+    outcomes = await processes.race(
+        lambda s: s.passwords.register(_named("same", "x1"), "$1", b"1", NOON),
+        lambda s: s.passwords.register(_named("same", "x2"), "$2", b"2", NOON),
+    )
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], AccountNameTaken)
+    assert await processes.one.passwords.has_invitation(b"2", NOON)
+
+
+async def test_passwords(processes: Processes) -> None:
+    """Of two new passwords the later one counts; neither fails."""
+    outcomes = await processes.race(
+        lambda s: s.passwords.set_password(ANN, "$1", NOON),
+        lambda s: s.passwords.set_password(ANN, "$2", NOON),
+    )
+    assert outcomes == [None, None]
+    kept = await processes.one.passwords.find_password("ann")
+    assert kept is not None
+    assert kept.password_hash == "$2"
+
+
+async def test_keys(processes: Processes) -> None:
+    """The latest use of a key counts, whoever notes it last; it is revoked once."""
+    for name in ("k1", "k2"):
+        key = ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
+        await processes.one.accounts.add_key(key, name.encode())
+    uses = [(KeyId("k1"), at(9)), (KeyId("k2"), at(1))]
+    later = [(KeyId("k2"), at(9)), (KeyId("k1"), at(1))]
+    outcomes = await processes.race(
+        lambda s: s.accounts.note_key_use(uses), lambda s: s.accounts.note_key_use(later)
+    )
+    assert outcomes == [None, None]
+    keys = await processes.one.accounts.list_keys(ANN)
+    assert [key.last_used_at for key in keys] == [at(9), at(9)]
+    assert await processes.race(lambda s: s.accounts.revoke_key(KeyId("k1"), at(9))) == [
+        True,
+        False,
+    ]
+
+
+async def _processing(processes: Processes, name: str) -> DeliverabilityTestId:
+    test = deliverability_test(name)
+    await processes.one.tests.add(test, FORGET_AT)
+    await processes.one.deliveries.deliver(delivery(addressed(test)))
+    return test.id
+
+
+async def test_two_mails_to_one_test(processes: Processes) -> None:
+    """A test gets one mail; another one is refused, the same one again is taken and dropped."""
+    test = deliverability_test("x")
+    await processes.one.tests.add(test, FORGET_AT)
+    first, second = delivery(addressed(test)), delivery(addressed(test), raw=mail("other"))
+    outcomes = await processes.race(
+        lambda s: s.deliveries.deliver(first), lambda s: s.deliveries.deliver(second)
+    )
+    assert outcomes[0] == ()
+    assert isinstance(outcomes[1], AddressUsed)
+    test = deliverability_test("y")
+    await processes.one.tests.add(test, FORGET_AT)
+    copies = [delivery(addressed(test), recipient("ann")) for _ in range(2)]
+    outcomes = await processes.race(
+        lambda s: s.deliveries.deliver(copies[0]), lambda s: s.deliveries.deliver(copies[1])
+    )
+    assert outcomes == [(1,), ()]
+
+
+async def test_claims(processes: Processes) -> None:
+    """A test is analysed by one; who wants it at the same time gets none, or another."""
+    test_id = await _processing(processes, "x")
+    first, second = await processes.race(
+        lambda s: s.tests.claim(Lease("one", at(30)), NOON, 8),
+        lambda s: s.tests.claim(Lease("other", at(30)), NOON, 8),
+    )
+    assert [test.id for test in first.tests] == [test_id]
+    assert second.tests == ()
+
+
+async def test_reports(processes: Processes) -> None:
+    """A report is kept for who holds the lease, once, whatever else is done at the same time."""
+    test_id = await _processing(processes, "x")
+    await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
+    outcomes = await processes.race(
+        lambda s: s.tests.complete(test_id, "one", REPORT),
+        lambda s: s.tests.fail_attempt(test_id, "one", "late", at(5)),
+    )
+    assert outcomes == [True, None]
+    recheck: Call = lambda s: s.tests.recheck(ANN, test_id, NOON)  # noqa: E731
+    assert await processes.race(recheck) == [State.COMPLETED, State.PROCESSING]
+    await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
+    outcomes = await processes.race(
+        lambda s: s.tests.release("one", is_attempt=False),
+        lambda s: s.tests.complete(test_id, "one", REPORT),
+    )
+    assert outcomes == [None, False]
+    outcomes = await processes.race(
+        lambda s: s.tests.claim(Lease("one", at(30)), NOON, 8),
+        lambda s: s.tests.renew(Lease("other", at(99)), [test_id]),
+    )
+    assert outcomes[1] == frozenset()
+
+
+async def test_the_last_pending_test(processes: Processes) -> None:
+    """No account gets more tests than it may, however many are asked for at once."""
+    for number in range(MAX_PENDING - 1):
+        await processes.one.tests.add(deliverability_test(f"t{number}b"), FORGET_AT)
+    outcomes = await processes.race(
+        lambda s: s.tests.add(deliverability_test("x"), FORGET_AT),
+        lambda s: s.tests.add(deliverability_test("y"), FORGET_AT),
+    )
+    assert outcomes[0] is None
+    assert isinstance(outcomes[1], TooManyPendingTests)
+
+
+async def test_tests_that_end(processes: Processes) -> None:
+    """Tests are expired and forgotten once, with mail that nobody else needs."""
+    await processes.one.tests.add(deliverability_test("x"), FORGET_AT)
+    expired = await processes.race(lambda s: s.tests.expire(FORGET_AT, 10))
+    assert expired == [1, 0]
+    test_id = await _processing(processes, "y")
+    mail_of = deliverability_test("z", state=State.PROCESSING)
+    (sent,) = await fill(processes, 1)
+    assert await processes.one.tests.add_of_message(mail_of, sent.message_ids[0], FORGET_AT)
+    forgotten = await processes.race(lambda s: s.tests.forget(Instant(FORGET_AT + DAY), 10))
+    assert forgotten == [3, 0]
+    assert await processes.one.tests.read_mail(test_id) is None
+    assert await processes.one.contents.raw_message(sent.id) == sent.raw_message
+
+
+async def test_a_mail_to_a_test_that_expires(processes: Processes) -> None:
+    """A test that a mail reaches while another daemon expires it is analysed or expired, whole."""
+    test = deliverability_test("x")
+    await processes.one.tests.add(test, FORGET_AT)
+    sent = delivery(addressed(test))
+    outcomes = await processes.race(
+        lambda s: s.deliveries.deliver(sent), lambda s: s.tests.expire(FORGET_AT, 10)
+    )
+    assert outcomes == [(), 0]
+    found = await processes.one.tests.find_any(test.id, NOON)
+    assert found is not None
+    assert found.test.state is State.PROCESSING
