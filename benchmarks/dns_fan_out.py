@@ -31,8 +31,7 @@ from twisted.internet import task
 from twisted.internet.defer import Deferred, DeferredList, ensureDeferred
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
-from mailcheck.dns.cache import AnswerCache, CacheLimits
-from mailcheck.dns.caching_resolver import CachingResolver
+from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver

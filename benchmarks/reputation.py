@@ -34,14 +34,14 @@ from twisted.internet.task import deferLater, react
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.config_options import Config, DnsOptions
 from mailcheck.core.instants import Instant
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
-from mailcheck.operations.domains.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_hosts import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD
 

@@ -9,16 +9,14 @@ from typing import Any, Protocol, cast
 from twisted.internet.defer import Deferred, DeferredList
 
 from mailcheck.checks.dnsbl.catalogue import Catalogue
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.checks.dnsbl.tables import BadCatalogue
+from mailcheck.checks.dnsbl.loading import BadCatalogue, packaged_catalogue_text, parse_catalogue
 from mailcheck.config import ConfigError
 from mailcheck.config_options import BlocklistOptions, Config
 from mailcheck.config_rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import instant_of
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.dns.cache import AnswerCache, CacheLimits
-from mailcheck.dns.caching_resolver import CachingResolver
+from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
@@ -31,7 +29,7 @@ from mailcheck.operations.domains.compute_reputation import ComputeReputation, R
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.known_selectors import LearnedSelectors
 from mailcheck.operations.domains.list_budgets import ListBudgets
-from mailcheck.operations.domains.probe_ports import (
+from mailcheck.operations.domains.probe_hosts import (
     PolicyFetcher,
     RegistrationFinder,
     StarttlsProber,

@@ -13,8 +13,14 @@ from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.ports import Worker
 from mailcheck.probes.spamd_address import SpamdReactor, parse_spamd_address
-from mailcheck.probes.spamd_filter import FilterLimits, SpamdFilter
-from mailcheck.probes.spamd_finder import AutomaticSpamd, ConfiguredSpamd, NoSpamd, SpamdFinder
+from mailcheck.probes.spamd_filter import (
+    AutomaticSpamd,
+    ConfiguredSpamd,
+    FilterLimits,
+    NoSpamd,
+    SpamdFilter,
+    SpamdFinder,
+)
 
 
 @dataclass(frozen=True, slots=True)

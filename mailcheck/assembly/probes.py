@@ -6,22 +6,20 @@ from typing import Any, cast
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
-from mailcheck.checks.registration import RegistrationVerdict, undetermined_registration
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.domains.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
-from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import REFERENCE_HOSTS, OutboundPortCheck
-from mailcheck.probes.own_addresses import is_own_address
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
-from mailcheck.probes.rdap_finder import RdapFinder
+from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.reactor import ProbeReactor
-from mailcheck.probes.registry_list import RegistryList
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"

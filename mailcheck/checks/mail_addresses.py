@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from mailcheck.checks.dnsbl.targets import Target, target_address
+from mailcheck.checks.dnsbl.evaluate import Target, target_address
+from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.lookups import HostAddresses
-from mailcheck.checks.mx.verdicts import MxVerdict
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
 

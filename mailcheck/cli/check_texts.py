@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mailcheck.checks.dnsbl.findings import describe_listings
-from mailcheck.checks.dnsbl.listings import ListingStatus, count
+from mailcheck.checks.dnsbl.listings import ListingStatus, count, describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.scoring.outcomes import Status
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation

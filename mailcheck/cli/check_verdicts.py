@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from mailcheck.checks.dnsbl.findings import describe_listings
+from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status

@@ -1,12 +1,90 @@
-"""Remembers answers, and asks once for all who want to know the same at the same time."""
+"""What is remembered of DNS, for how long, and one look-up for all who want to know the same.
+
+Answers are kept as long as their TTL says, RFC 2308 5 for negative ones, but
+no longer than the limits here. What could not be found out is never kept.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
-from mailcheck.dns.cache import AnswerCache
+from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.sharing_calls import SharedCalls
+
+RECORD_WEIGHT = 500  # octets of memory that a record takes beside its data, measured
+ENTRY_WEIGHT = 1000  # likewise question, answer and entry
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLimits:
+    """TTLs in seconds, weight in octets of memory.
+
+    People check a domain, publish what was missing and check again: that a
+    name or record does not exist is believed for a few minutes only.
+    """
+
+    max_ttl: int = 3600
+    max_negative_ttl: int = 300
+    max_weight: int = 32 * 1024 * 1024
+
+
+class _Entry(NamedTuple):
+    answer: DnsAnswer
+    expires_at: float
+    weight: int
+
+
+class AnswerCache:
+    """Answers by question; those not used for longest make room for new ones."""
+
+    def __init__(self, limits: CacheLimits) -> None:
+        self._limits = limits
+        self._entries: OrderedDict[DnsQuestion, _Entry] = OrderedDict()
+        self._weight = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, question: DnsQuestion, now: float) -> DnsAnswer | None:
+        """Give the remembered answer, its ``ttl`` being what is left of it."""
+        entry = self._entries.get(question)
+        if entry is None:
+            return None
+        left = entry.expires_at - now
+        if not 0 < left <= self._limits.max_ttl:  # the second: the clock was set back
+            self._drop(question)
+            return None
+        self._entries.move_to_end(question)
+        return entry.answer._replace(ttl=-int(-left // 1))
+
+    def put(self, answer: DnsAnswer, now: float) -> None:
+        """Remember an answer, if it is one and may be remembered."""
+        if answer.ttl <= 0 or not answer.status.is_determined:
+            return
+        is_found = answer.status is DnsStatus.FOUND
+        limit = self._limits.max_ttl if is_found else self._limits.max_negative_ttl
+        question = answer.question
+        if question in self._entries:
+            self._drop(question)
+        weight = _weigh(answer) if answer.records else ENTRY_WEIGHT
+        self._weight += weight
+        self._entries[question] = _Entry(answer, now + min(answer.ttl, limit), weight)
+        while self._weight > self._limits.max_weight:
+            self._drop(next(iter(self._entries)))
+
+    def _drop(self, question: DnsQuestion) -> None:
+        entry = self._entries.pop(question, None)
+        if entry is not None:
+            self._weight -= entry.weight
+
+
+def _weigh(answer: DnsAnswer) -> int:
+    data = sum(len(record.to_wire() or b"") for record in answer.records)
+    return ENTRY_WEIGHT + RECORD_WEIGHT * len(answer.records) + data
 
 
 class CachingResolver:

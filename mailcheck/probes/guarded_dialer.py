@@ -1,4 +1,4 @@
-"""The only way out: every connection whose target a user, a mail or a server can choose.
+"""The one way out: connections to hosts that a user or a mail has chosen.
 
 A host name that somebody else controls may lead anywhere: to the metadata
 service of a cloud, to a database behind the firewall, back to us. So the
@@ -7,22 +7,185 @@ one that is dialled: nothing looks the name up again (DNS rebinding). Whoever
 follows a redirect dials anew, and is checked anew.
 """
 
-from collections.abc import Callable
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum
 from functools import partial
+from ipaddress import IPv6Address, ip_address
 from itertools import chain, zip_longest
 from typing import NoReturn
 
-from twisted.internet.interfaces import IProtocol, IProtocolFactory
+from twisted.internet import error
+from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
+from twisted.internet.interfaces import IDelayedCall, IProtocol, IProtocolFactory
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.probes.connecting import connect_first
-from mailcheck.probes.failures import AddressRefused, HostNotFound, HostUndetermined
 from mailcheck.probes.reactor import ProbeReactor
+
+
+class DialFailed(Exception):
+    """No connection came about."""
+
+
+class HostNotFound(DialFailed):
+    """DNS says that the name has no address."""
+
+
+class HostUndetermined(DialFailed):
+    """The addresses of the name could not be found out."""
+
+
+class AddressRefused(DialFailed):
+    """None of the host's addresses may be connected to; says why, in a few words."""
+
+
+class NotConnected(DialFailed):
+    """None of the addresses took the connection in time."""
+
+
+class Refused(NotConnected):
+    """All addresses refused: the host is there, and nobody listens."""
+
+
+class FetchProblem(Enum):
+    """Why there is no response to show."""
+
+    NO_HOST = "no-host"
+    """The host has no address, or none that may be connected to."""
+    NO_CONNECTION = "no-connection"
+    """The host refuses connections, or encrypting them."""
+    BAD_CERTIFICATE = "bad-certificate"
+    BAD_REDIRECT = "bad-redirect"
+    """To something that is no web address, from https to http, or once too often."""
+    TOO_LARGE = "too-large"
+    NO_HTTP = "no-http"
+    """What comes is not HTTP, compressed against our wish, or breaks off."""
+    SILENT = "silent"
+    """No answer in time, not from DNS either; or the fault is ours."""
+
+
+class FetchFailed(Exception):
+    """A web resource could not be fetched."""
+
+    def __init__(self, problem: FetchProblem) -> None:
+        super().__init__(problem.value)
+        self.problem = problem
+
+
+_DISCARD = 9  # any port would do: nothing is sent
+
+
+def is_own_address(address: IpAddress) -> bool:
+    """Tell whether packets to an address would stay on this machine.
+
+    Asks the kernel's routing table, without sending anything: towards an
+    address of its own a machine talks from that very address, or from the
+    loopback. An address that a router in front of us translates into ours can't
+    be known here.
+    """
+    family = socket.AF_INET6 if isinstance(address, IPv6Address) else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as unsent:
+            unsent.connect((str(address), _DISCARD))
+            source = ip_address(unsent.getsockname()[0])
+    except OSError:  # no way to it at all
+        return False
+    return source == address or source.is_loopback
+
+
+ATTEMPT_DELAY = 0.25  # seconds until the next address is tried beside the last, RFC 8305 5
+
+
+def connect_first(
+    reactor: ProbeReactor,
+    addresses: Sequence[IpAddress],
+    port: int,
+    factory: IProtocolFactory,
+    seconds: float,
+) -> Deferred[IProtocol]:
+    """Connect to one of these addresses, given best first; gives the connected protocol.
+
+    An address that refuses is followed by the next one at once, one that does
+    not answer after `ATTEMPT_DELAY`; the factory makes one protocol, for the
+    connection that is made first. Cancelling gives all attempts up.
+
+    :raises Refused: all have refused.
+    :raises NotConnected: there is no way to some, or ``seconds`` have passed.
+    """
+    race = _Race(reactor, addresses, port, factory)
+    race.try_next()
+
+    def too_late(_: object, __: float) -> IProtocol:
+        raise NotConnected
+
+    return race.connected.addTimeout(seconds, reactor, too_late)
+
+
+class _Race:
+    def __init__(
+        self,
+        reactor: ProbeReactor,
+        addresses: Sequence[IpAddress],
+        port: int,
+        factory: IProtocolFactory,
+    ) -> None:
+        self._reactor = reactor
+        self._untried = deque(addresses)
+        self._port = port
+        self._factory = factory
+        self._attempts: set[Deferred[IProtocol]] = set()
+        self._next_attempt: IDelayedCall | None = None
+        self._have_all_refused = True
+        self.connected: Deferred[IProtocol] = Deferred(lambda _: self._stop())
+
+    def try_next(self) -> None:
+        """Try the next address; give up when there is none left and nobody answers any more."""
+        self._forget_timer()
+        if not self._untried:
+            if not self._attempts:
+                self.connected.errback(Refused() if self._have_all_refused else NotConnected())
+            return
+        address = self._untried.popleft()
+        kind = TCP6ClientEndpoint if isinstance(address, IPv6Address) else TCP4ClientEndpoint
+        attempt: Deferred[IProtocol] = kind(self._reactor, str(address), self._port).connect(
+            self._factory
+        )
+        self._attempts.add(attempt)
+        if self._untried:
+            self._next_attempt = self._reactor.callLater(ATTEMPT_DELAY, self.try_next)
+        attempt.addCallbacks(self._win, self._lose, callbackArgs=(attempt,), errbackArgs=(attempt,))
+
+    def _win(self, protocol: IProtocol, attempt: Deferred[IProtocol]) -> None:
+        self._attempts.discard(attempt)
+        self._stop()
+        self.connected.callback(protocol)
+
+    def _lose(self, failure: Failure, attempt: Deferred[IProtocol]) -> None:
+        if attempt in self._attempts:  # else we have stopped it ourselves
+            self._attempts.discard(attempt)
+            if not failure.check(error.ConnectionRefusedError):
+                self._have_all_refused = False
+            self.try_next()
+
+    def _stop(self) -> None:
+        self._forget_timer()
+        attempts, self._attempts = self._attempts, set()
+        for attempt in attempts:
+            attempt.cancel()
+
+    def _forget_timer(self) -> None:
+        if self._next_attempt is not None and self._next_attempt.active():
+            self._next_attempt.cancel()
+        self._next_attempt = None
+
 
 MAX_ADDRESSES = 4
 """Of one host that are tried: more would make one name a scan of a network."""

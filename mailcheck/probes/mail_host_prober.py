@@ -1,24 +1,235 @@
-"""Probes mail hosts for STARTTLS: each at most once in ten minutes, for all who ask."""
+"""Probing mail hosts: whether they speak STARTTLS, and with what certificate.
 
+Mail servers encrypt without believing the certificate (RFC 7435), so a bad one
+must not end the probe: what is wrong with it is noted instead. For the same
+reason versions and ciphers are accepted that nobody should use any more;
+nothing is ever sent over such a connection but the end of it.
+
+Never MAIL and never RCPT: who asks whether mailboxes exist ends on blocklists.
+A host may stall, talk nonsense or talk for ever; what it says is read up to
+`MAX_OCTETS`, judged by its reply codes, and never repeated to anybody.
+"""
+
+import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from cryptography import x509
+from OpenSSL import SSL
+from service_identity import CertificateError, VerificationError
+from service_identity.cryptography import verify_certificate_hostname
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IAddress
-from twisted.internet.protocol import Factory
+from twisted.internet.interfaces import (
+    IAddress,
+    IDelayedCall,
+    IHandshakeListener,
+    IOpenSSLClientConnectionCreator,
+    IReactorTime,
+    ITLSTransport,
+)
+from twisted.internet.protocol import Factory, Protocol, connectionDone
+from twisted.protocols.tls import TLSMemoryBIOProtocol
+from twisted.python.failure import Failure
+from zope.interface import implementer
 
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.core.instants import MINUTE, SECOND
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
-from mailcheck.operations.domains.probe_ports import OutboundPort
-from mailcheck.probes.failures import DialFailed, NotConnected
-from mailcheck.probes.guarded_dialer import GuardedDialer
-from mailcheck.probes.observed_tls import ObservedTls, make_observing_context
+from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.shared_probes import Bounds, SharedProbes
-from mailcheck.probes.starttls_conversation import StarttlsConversation
 from mailcheck.probes.trust import TrustRoots
+
+CIPHERS = b"ALL:!aNULL:!eNULL:@SECLEVEL=0"
+"""All that come with a certificate and encrypt; level 0 lets TLS 1.0 and short keys through."""
+
+_LEGACY_SERVER_CONNECT = 0x4  # SSL_OP_LEGACY_SERVER_CONNECT: servers without RFC 5746
+
+# What service-identity and cryptography raise about certificates that don't fit, or are broken.
+_MISFITS = (
+    CertificateError,
+    VerificationError,
+    ValueError,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+
+
+def make_observing_context(trust: TrustRoots) -> SSL.Context:
+    """Make the context that all such handshakes share."""
+    context = SSL.Context(SSL.TLS_METHOD)
+    context.set_min_proto_version(SSL.TLS1_VERSION)
+    context.set_cipher_list(CIPHERS)
+    context.set_options(_LEGACY_SERVER_CONNECT)
+    trust.add_to(context)
+    return context
+
+
+@implementer(IOpenSSLClientConnectionCreator)
+class ObservedTls:
+    """One handshake with a host; its facts are there once it is complete."""
+
+    def __init__(self, context: SSL.Context, host: str) -> None:
+        self._context = context
+        self._host = host
+        self._connection: SSL.Connection | None = None
+        self.is_certificate_trusted = True
+
+    def clientConnectionForTLS(self, _: TLSMemoryBIOProtocol) -> SSL.Connection:  # noqa: N802
+        """Make the connection, as Twisted asks for it."""
+        connection = SSL.Connection(self._context, None)
+        connection.set_tlsext_host_name(self._host.encode("ascii"))
+        connection.set_verify(SSL.VERIFY_PEER, self._note)
+        self._connection = connection
+        return connection
+
+    @property
+    def version(self) -> str:
+        """Give the negotiated version as OpenSSL spells it: ``TLSv1.3``."""
+        return "" if self._connection is None else self._connection.get_protocol_version_name()
+
+    @property
+    def is_name_matching(self) -> bool:
+        """Tell whether the certificate is for the host's name (RFC 6125)."""
+        if self._connection is None:
+            return False
+        try:
+            certificate = self._connection.get_peer_certificate(as_cryptography=True)
+            if certificate is None:
+                return False
+            verify_certificate_hostname(certificate, self._host)
+        except _MISFITS:
+            return False
+        return True
+
+    def _note(self, *verdict: object) -> bool:
+        """Learn what OpenSSL thinks of a certificate of the chain; go on in any case."""
+        self.is_certificate_trusted = self.is_certificate_trusted and bool(verdict[-1])
+        return True
+
+
+MAX_OCTETS = 65_536
+"""That a host may say before encryption; a long EHLO reply has a thousand."""
+
+CLOSING_GRACE = 2.0
+"""Seconds that a host has to take our QUIT before it is hung up on."""
+
+READY = 220
+DONE = 250
+UNKNOWN_COMMANDS = (500, 502)  # to EHLO: SMTP without extensions, RFC 5321 3.2
+TLS_FAILED = (454, 500, 501, 502, 503, 504, 530, 550, 554)
+"""Replies to STARTTLS by which a host that offers it says that it can't; others are moods."""
+
+_REPLY_LINE = re.compile(rb"([2-5][0-9][0-9])(?:([ -])([^\r]*))?\r?", re.ASCII)
+_KEYWORD = re.compile(rb"STARTTLS\s*", re.IGNORECASE)
+
+
+@implementer(IHandshakeListener)
+class StarttlsConversation(Protocol):
+    """One probe of one host; ``outcome`` fires once, in the end or when it is hung up on."""
+
+    transport: ITLSTransport
+
+    def __init__(self, clock: IReactorTime, helo_name: str, tls: ObservedTls) -> None:
+        self._clock = clock
+        self._helo_name = helo_name
+        self._tls = tls
+        self._take_reply: Callable[[int, list[bytes]], None] = self._take_greeting
+        self._unread = b""
+        self._lines: list[bytes] = []
+        self._octets = 0
+        self._is_encrypting = False
+        self._hang_up: IDelayedCall | None = None
+        self.is_over = False
+        self.outcome: Deferred[ProbeOutcome] = Deferred(lambda _: self._end())
+        self.when_closed: Deferred[StarttlsConversation] = Deferred()
+
+    def dataReceived(self, data: bytes) -> None:
+        """Read replies; each is answered before the next is read."""
+        self._octets += len(data)
+        if self.is_over:
+            return
+        if self._octets > MAX_OCTETS:
+            self._conclude(ProbeOutcome.NO_SMTP)
+            return
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for number, line in enumerate(lines, 1):
+            reply = _REPLY_LINE.fullmatch(line)
+            if reply is None:
+                self._conclude(ProbeOutcome.NO_SMTP)
+                return
+            self._lines.append(reply[3] or b"")
+            if reply[2] != b"-":
+                # What comes behind a whole reply was said out of turn, or slipped
+                # in by somebody on the way, to be read as if it were encrypted.
+                if number < len(lines) or self._unread:
+                    self._conclude(ProbeOutcome.NO_SMTP)
+                    return
+                said, self._lines = self._lines, []
+                self._take_reply(int(reply[1]), said)
+
+    def handshakeCompleted(self) -> None:
+        """Learn that the connection is encrypted."""
+        self._conclude(ProbeOutcome.ENCRYPTED)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Learn that the host hung up, or the handshake failed."""
+        if self._hang_up is not None and self._hang_up.active():
+            self._hang_up.cancel()
+        self._tell(ProbeOutcome.HANDSHAKE_FAILED if self._is_encrypting else ProbeOutcome.NO_SMTP)
+        self.when_closed.callback(self)
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        self.transport.abortConnection()
+
+    def _take_greeting(self, code: int, _: list[bytes]) -> None:
+        if code == READY:
+            self._take_reply = self._take_extensions
+            self.transport.write(b"EHLO " + self._helo_name.encode("ascii") + b"\r\n")
+        else:
+            self._conclude(ProbeOutcome.TURNED_AWAY if code >= 400 else ProbeOutcome.NO_SMTP)
+
+    def _take_extensions(self, code: int, lines: list[bytes]) -> None:
+        if code == DONE and any(_KEYWORD.fullmatch(line) for line in lines[1:]):
+            self._take_reply = self._take_readiness
+            self.transport.write(b"STARTTLS\r\n")
+        elif code == DONE or code in UNKNOWN_COMMANDS:
+            self._conclude(ProbeOutcome.NOT_OFFERED)
+        else:
+            self._conclude(ProbeOutcome.TURNED_AWAY if code >= 400 else ProbeOutcome.NO_SMTP)
+
+    def _take_readiness(self, code: int, _: list[bytes]) -> None:
+        if code == READY:
+            self._is_encrypting = True
+            self.transport.startTLS(self._tls)
+        elif code in TLS_FAILED:
+            self._conclude(ProbeOutcome.HANDSHAKE_FAILED)
+        else:
+            self._conclude(ProbeOutcome.TURNED_AWAY if code >= 400 else ProbeOutcome.NO_SMTP)
+
+    def _conclude(self, outcome: ProbeOutcome) -> None:
+        self._tell(outcome)
+        if outcome is ProbeOutcome.NO_SMTP:
+            self.abort()
+        else:
+            self.transport.write(b"QUIT\r\n")
+            self.transport.loseConnection()
+            self._hang_up = self._clock.callLater(CLOSING_GRACE, self.abort)
+
+    def _tell(self, outcome: ProbeOutcome) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self.outcome.callback(outcome)
+
+    def _end(self) -> None:
+        """Stop waiting for the outcome."""
+        self.is_over = True
+        self.abort()
+
 
 FRESHNESS = 10 * MINUTE  # DECISIONS.md section 2; probing is seen, and resented when repeated
 
@@ -42,7 +253,7 @@ class ProbeSettings:
 
 
 class MailHostProber:
-    """The `mailcheck.operations.domains.probe_ports.StarttlsProber` over the guarded dialer."""
+    """The `mailcheck.operations.domains.probe_hosts.StarttlsProber` over the guarded dialer."""
 
     def __init__(
         self,
@@ -69,14 +280,14 @@ class MailHostProber:
         )
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
-        """Answer as `mailcheck.operations.domains.probe_ports.StarttlsProber` promises."""
+        """Answer as `mailcheck.operations.domains.probe_hosts.StarttlsProber` promises."""
         is_blocked = self._outbound.known is OutboundPort.BLOCKED
         if is_blocked and self._probes.remembered(exchange) is None:
             return succeed(StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE))
         return self._probes.get(exchange)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
-        """Answer as `mailcheck.operations.domains.probe_ports.StarttlsProber` promises."""
+        """Answer as `mailcheck.operations.domains.probe_hosts.StarttlsProber` promises."""
         return self._outbound.find_out()
 
     def stop(self) -> None:

@@ -16,9 +16,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.core.instants import MINUTE
-from mailcheck.operations.domains.probe_ports import OutboundPort
-from mailcheck.probes.failures import DialFailed, NotConnected
-from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
 from mailcheck.probes.shared_probes import Bounds, SharedProbes
 
 REFERENCE_HOSTS = (

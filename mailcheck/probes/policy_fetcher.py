@@ -3,11 +3,10 @@
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch, policy_url
-from mailcheck.checks.transport_policy.mta_sts_policy import MAX_POLICY_OCTETS
+from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
 from mailcheck.core.instants import MINUTE
-from mailcheck.probes.failures import FetchFailed, FetchProblem
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
+from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem
 from mailcheck.probes.shared_probes import Bounds, SharedProbes
 
 FRESHNESS = MINUTE
@@ -23,7 +22,7 @@ _OUTCOMES = {
 
 
 class MtaStsFetcher:
-    """The `mailcheck.operations.domains.probe_ports.PolicyFetcher` over the guarded dialer."""
+    """The `mailcheck.operations.domains.probe_hosts.PolicyFetcher` over the guarded dialer."""
 
     def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime) -> None:
         self._fetcher = fetcher
@@ -36,7 +35,7 @@ class MtaStsFetcher:
         )
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
-        """Answer as `mailcheck.operations.domains.probe_ports.PolicyFetcher` promises."""
+        """Answer as `mailcheck.operations.domains.probe_hosts.PolicyFetcher` promises."""
         return self._fetches.get(domain)
 
     def stop(self) -> None:

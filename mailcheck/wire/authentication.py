@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability import authentication
 from mailcheck.checks.dkim.mail_verdicts import SignatureOfMail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 from mailcheck.wire.shapes import Count, Shape, Texts, said
 
 Result = Annotated[AuthResult, said("RFC 8601 2.7; temperror: could not be found out now")]

@@ -12,11 +12,16 @@ from twisted.internet.defer import Deferred
 from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
-from mailcheck.checks.starttls import ProbeOutcome
+from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.probes.failures import AddressRefused, FetchFailed, FetchProblem, HostNotFound
 from mailcheck.probes.fetching import HEADER_ALLOWANCE, FetchRequest, GuardedFetcher
-from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.guarded_dialer import (
+    AddressRefused,
+    FetchFailed,
+    FetchProblem,
+    GuardedDialer,
+    HostNotFound,
+)
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.trust import TrustRoots, find_trust_roots

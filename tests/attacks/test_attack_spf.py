@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.helo import evaluate_helo
-from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.checks.hosts.helo import evaluate_helo
+from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.mail_findings import describe_spf_of_mail
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
-from mailcheck.checks.spf.parse import MAX_RECORD, MAX_TERMS
+from mailcheck.checks.spf.record import MAX_RECORD, MAX_TERMS
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from mailcheck.checks.arc.verdicts import ArcOfMail
+from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
@@ -17,14 +17,14 @@ from mailcheck.checks.dkim.mail_verdicts import (
     SignatureHeader,
     SignatureOfMail,
 )
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.checks.helo import HeloForm, HeloVerdict
+from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 
 ADDRESS = IPv4Address("8.8.4.10")
 

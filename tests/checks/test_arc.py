@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.arc.findings import describe_arc
-from mailcheck.checks.arc.reading import MAX_SETS, read_chain
-from mailcheck.checks.arc.verdicts import ArcSeal
-from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
+from mailcheck.checks.arc.reading import MAX_SETS, ArcSeal, read_chain
+from mailcheck.checks.arc.verify import describe_arc, evaluate_arc_keys, verify_chain
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.checks.findings import Severity

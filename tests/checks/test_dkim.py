@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.dkim.evaluate import evaluate_dkim
+from mailcheck.checks.dkim.evaluate import (
+    MAX_GUESSES,
+    DkimVerdict,
+    choose_selectors,
+    evaluate_dkim,
+    load_providers,
+)
 from mailcheck.checks.dkim.key_record import is_key_record, parse_key_record
-from mailcheck.checks.dkim.selectors import MAX_GUESSES, choose_selectors, load_providers
-from mailcheck.checks.dkim.verdicts import DkimVerdict
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.lookups import Presence

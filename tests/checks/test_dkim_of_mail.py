@@ -10,8 +10,7 @@ import pytest
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault
 from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
-from mailcheck.checks.dkim.signature_keys import evaluate_keys
-from mailcheck.checks.dkim.verify import verify_signatures
+from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.core.instants import Instant, instant_of
 from tests.fakes import signing_keys

@@ -2,10 +2,9 @@
 
 import pytest
 
-from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dmarc.tree_walk import names_to_walk, walk_tree
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.lookups import Presence

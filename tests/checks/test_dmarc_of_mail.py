@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, SignatureOfMail
-from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail, evaluate_dmarc_of_mail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Answers, DnsStatus
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 from tests.fakes.memory_zone import MemoryZone, Records
 from tests.fakes.settling import settle
 

@@ -8,7 +8,7 @@ from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
 from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.mail import SpfOfMail
 from tests.checks.test_dmarc_of_mail import FAIL, PASS, REJECT, UNSIGNED, policies, signed, spf_of
 from tests.fakes.memory_zone import MemoryZone, Records
 from tests.fakes.settling import settle

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.dmarc.findings import change_tags
+from mailcheck.checks.dmarc.evaluate import change_tags
 from mailcheck.checks.dmarc.record import (
     Policy,
     is_policy_record,

@@ -14,17 +14,26 @@ from mailcheck.checks.dnsbl.catalogue import (
     CodeRule,
     TargetKind,
 )
-from mailcheck.checks.dnsbl.code_rules import match_rules, read_code_rule
-from mailcheck.checks.dnsbl.evaluate import evaluate_listing
-from mailcheck.checks.dnsbl.findings import describe_listings
+from mailcheck.checks.dnsbl.evaluate import (
+    Target,
+    evaluate_listing,
+    query_name,
+    target_address,
+    target_domain,
+)
 from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
+    describe_listings,
     has_no_answer_at_all,
 )
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.checks.dnsbl.targets import Target, query_name, target_address, target_domain
+from mailcheck.checks.dnsbl.loading import (
+    match_rules,
+    packaged_catalogue_text,
+    parse_catalogue,
+    read_code_rule,
+)
 from mailcheck.checks.findings import Severity
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.checks.dnsbl.tables import BadCatalogue
+from mailcheck.checks.dnsbl.loading import BadCatalogue, packaged_catalogue_text, parse_catalogue
 
 NAME_ZONES = 12
 

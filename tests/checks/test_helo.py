@@ -6,7 +6,7 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish, Severity
-from mailcheck.checks.helo import HeloForm, HeloVerdict, evaluate_helo
+from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict, evaluate_helo
 from mailcheck.checks.lookups import Presence
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle

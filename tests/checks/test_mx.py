@@ -4,9 +4,8 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Severity
+from mailcheck.checks.hosts.mx import MAX_HOSTS, HostProblem, MxVerdict, evaluate_mx
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.evaluate import MAX_HOSTS, evaluate_mx
-from mailcheck.checks.mx.verdicts import HostProblem, MxVerdict
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -6,8 +6,8 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.generic_names import is_generic_name
+from mailcheck.checks.hosts.reverse_dns import MAX_NAMES, ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.reverse_dns import MAX_NAMES, ReverseDnsVerdict, evaluate_reverse_dns
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -8,17 +8,21 @@ import pytest
 from mailcheck.checks.dkim.evaluate import evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers, DnsStatus
-from mailcheck.checks.dnsbl.evaluate import evaluate_listing
+from mailcheck.checks.dnsbl.evaluate import (
+    evaluate_listing,
+    query_name,
+    target_address,
+    target_domain,
+)
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.checks.dnsbl.targets import query_name, target_address, target_domain
-from mailcheck.checks.mx.evaluate import evaluate_mx
-from mailcheck.checks.registration import read_registration, undetermined_registration
-from mailcheck.checks.reverse_dns import evaluate_reverse_dns
+from mailcheck.checks.hosts.mx import evaluate_mx
+from mailcheck.checks.hosts.registration import read_registration, undetermined_registration
+from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, judge_starttls
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcomes import FactorName, Status
 from mailcheck.checks.scoring.score import Score, compute_score
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe, judge_starttls
 from mailcheck.core.instants import parse_instant
 from tests.fakes.dkim_keys import RSA_1024, RSA_2048
 from tests.fakes.memory_zone import MemoryZone

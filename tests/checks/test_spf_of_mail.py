@@ -11,8 +11,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.spf.mail import evaluate_spf_of_mail
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfMail
+from mailcheck.checks.spf.mail import SpfIdentity, SpfOfMail, evaluate_spf_of_mail
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle

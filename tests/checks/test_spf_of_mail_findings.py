@@ -10,9 +10,8 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.mail import evaluate_spf_of_mail
+from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

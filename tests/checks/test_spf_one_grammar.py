@@ -10,7 +10,7 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsQuestion
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import evaluate_spf_of_mail
-from mailcheck.checks.spf.parse import parse_spf_record
+from mailcheck.checks.spf.record import parse_spf_record
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.spf.macros import explain_bad_domain_spec
-from mailcheck.checks.spf.parse import is_spf_record, looks_like_spf, parse_spf_record
-from mailcheck.checks.spf.terms import MechanismName, Qualifier
+from mailcheck.checks.spf.record import (
+    MechanismName,
+    Qualifier,
+    explain_bad_domain_spec,
+    is_spf_record,
+    looks_like_spf,
+    parse_spf_record,
+)
 
 
 @pytest.mark.parametrize(

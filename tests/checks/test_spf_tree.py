@@ -8,8 +8,7 @@ from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.tree import MAX_FOLLOWED
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.spf.tree import MAX_FOLLOWED, SpfVerdict
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

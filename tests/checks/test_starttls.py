@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.lookups import HostAddresses, Presence
-from mailcheck.checks.mx.verdicts import MailHost, MxVerdict
-from mailcheck.checks.starttls import (
+from mailcheck.checks.hosts.mx import MailHost, MxVerdict
+from mailcheck.checks.hosts.starttls import (
     ProbeOutcome,
     StarttlsGrade,
     StarttlsProbe,
     judge_starttls,
 )
+from mailcheck.checks.lookups import HostAddresses, Presence
 from mailcheck.core.network_addresses import parse_ip_address
 
 

@@ -6,20 +6,19 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.evaluate import evaluate_mx
-from mailcheck.checks.mx.verdicts import MxVerdict
-from mailcheck.checks.transport_policy.dane import DaneVerdict, evaluate_dane
-from mailcheck.checks.transport_policy.dnssec import DnssecStatus, evaluate_dnssec
-from mailcheck.checks.transport_policy.mta_sts import (
+from mailcheck.checks.hosts.dane import DaneVerdict, DnssecStatus, evaluate_dane, evaluate_dnssec
+from mailcheck.checks.hosts.mta_sts import (
     FetchOutcome,
     MtaStsRecord,
     PolicyFetch,
+    PolicyMode,
     evaluate_mta_sts_record,
     judge_mta_sts,
+    parse_mta_sts_policy,
 )
-from mailcheck.checks.transport_policy.mta_sts_policy import PolicyMode, parse_mta_sts_policy
-from mailcheck.checks.transport_policy.tls_rpt import evaluate_tls_rpt
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
+from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
+from mailcheck.checks.lookups import Presence
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

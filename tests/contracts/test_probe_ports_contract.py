@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 from twisted.internet.defer import CancelledError, Deferred
 
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.core.domain_names import is_within
-from mailcheck.operations.domains.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
-from mailcheck.probes.rdap_finder import RdapFinder
-from mailcheck.probes.registry_list import IANA_URL, RegistryList
+from mailcheck.probes.rdap import IANA_URL, RdapFinder, RegistryList
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, no_own_address

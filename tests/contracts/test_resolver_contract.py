@@ -13,8 +13,7 @@ from twisted.internet.defer import CancelledError, gatherResults
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.dns.cache import AnswerCache, CacheLimits
-from mailcheck.dns.caching_resolver import CachingResolver
+from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver

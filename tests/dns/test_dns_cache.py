@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.dns.cache import AnswerCache, CacheLimits
+from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits
 
 QUESTION = DnsQuestion("example.com", "A")
 RECORD = from_text("IN", "A", "192.0.2.1")

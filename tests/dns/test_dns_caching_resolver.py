@@ -6,8 +6,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.dns.cache import AnswerCache, CacheLimits
-from mailcheck.dns.caching_resolver import CachingResolver
+from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from tests.dns.scripted_network import collect
 from tests.fakes.memory_zone import MemoryZone
 

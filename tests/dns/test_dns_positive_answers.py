@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.dns.positive_answers import MalformedReply, read_positive
+from mailcheck.dns.resolution import MalformedReply, read_positive
 from mailcheck.dns.wire_format import pack_name
 from tests.dns.scripted_network import build_reply
 

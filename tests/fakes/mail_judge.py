@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from functools import partial
 
-from mailcheck.checks.arc.reading import read_chain
-from mailcheck.checks.arc.verdicts import ArcOfMail
+from mailcheck.checks.arc.reading import ArcOfMail, read_chain
 from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
 from mailcheck.checks.dkim.signature_headers import read_signatures
-from mailcheck.checks.dkim.signature_keys import evaluate_keys
-from mailcheck.checks.dkim.verify import verify_signatures
+from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
 from mailcheck.core.instants import Instant, instant_of
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone

@@ -5,8 +5,8 @@ from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
 
-from mailcheck.probes.failures import FetchFailed, FetchProblem
 from mailcheck.probes.fetching import Fetched, FetchRequest
+from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem
 
 Page = Fetched | FetchProblem | bytes
 

@@ -8,9 +8,13 @@ from twisted.internet.error import ConnectionLost
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from mailcheck.checks.starttls import ProbeOutcome
-from mailcheck.probes.observed_tls import ObservedTls, make_observing_context
-from mailcheck.probes.starttls_conversation import CLOSING_GRACE, StarttlsConversation
+from mailcheck.checks.hosts.starttls import ProbeOutcome
+from mailcheck.probes.mail_host_prober import (
+    CLOSING_GRACE,
+    ObservedTls,
+    StarttlsConversation,
+    make_observing_context,
+)
 from mailcheck.probes.trust import TrustRoots
 from tests.probes.scripted_hosts import Transport, collect
 

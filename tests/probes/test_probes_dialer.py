@@ -12,14 +12,15 @@ from twisted.logger import LogLevel, capturedLogs
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.probes.failures import (
+from mailcheck.probes.guarded_dialer import (
     AddressRefused,
+    GuardedDialer,
     HostNotFound,
     HostUndetermined,
     NotConnected,
     Refused,
+    any_address,
 )
-from mailcheck.probes.guarded_dialer import GuardedDialer, any_address
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, collect, no_own_address
 

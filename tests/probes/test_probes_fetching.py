@@ -8,7 +8,6 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.error import ConnectionLost
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.probes.failures import FetchFailed, FetchProblem
 from mailcheck.probes.fetching import (
     Fetched,
     FetchRequest,
@@ -16,7 +15,7 @@ from mailcheck.probes.fetching import (
     check_url,
     follow_redirect,
 )
-from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer
 from mailcheck.probes.trust import TrustRoots
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import (

@@ -6,8 +6,8 @@ import pytest
 from twisted.internet.defer import CancelledError
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.operations.domains.probe_ports import OutboundPort
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import MAX_PER_ADDRESS, MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck

@@ -5,7 +5,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from mailcheck.probes.own_addresses import is_own_address
+from mailcheck.probes.guarded_dialer import is_own_address
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1", "127.1.2.3", "0.0.0.0", "::1"])

@@ -6,9 +6,9 @@ import pytest
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
-from mailcheck.probes.failures import FetchProblem
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.probes.fetching import Fetched
+from mailcheck.probes.guarded_dialer import FetchProblem
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect

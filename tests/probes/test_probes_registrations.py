@@ -11,13 +11,18 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
+from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.probes.failures import FetchProblem
 from mailcheck.probes.fetching import Fetched
-from mailcheck.probes.rdap_bootstrap import Registry, read_bootstrap, shipped_bootstrap
-from mailcheck.probes.rdap_finder import RdapFinder
-from mailcheck.probes.registry_list import IANA_URL, RegistryList
+from mailcheck.probes.guarded_dialer import FetchProblem
+from mailcheck.probes.rdap import (
+    IANA_URL,
+    RdapFinder,
+    Registry,
+    RegistryList,
+    read_bootstrap,
+    shipped_bootstrap,
+)
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
 from tests.probes.scripted_hosts import collect
 from tests.servers.rdap_server import domain_object

@@ -9,11 +9,10 @@ import pytest
 from OpenSSL import SSL
 from twisted.internet.protocol import Factory, Protocol
 
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck
-from mailcheck.probes.own_addresses import is_own_address
 from mailcheck.probes.trust import find_trust_roots
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.settings import SmtpSettings, TlsPolicy, offer_no_tls, offer_to_all

@@ -11,16 +11,14 @@ import pytest_twisted
 from twisted.internet.task import deferLater
 from zope.interface import implementer
 
+from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.probes.failures import FetchFailed, FetchProblem
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
-from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
-from mailcheck.probes.rdap_finder import RdapFinder
+from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.reactor import ProbeReactor
-from mailcheck.probes.registry_list import RegistryList
 from mailcheck.probes.trust import find_trust_roots
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, Issued, self_signed

@@ -7,13 +7,13 @@ from treq.testing import StubTreq
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.assembly.checks import ChecksAssembly, Resolvers
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.checks.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.config_options import Config
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.operations.domains.probe_ports import OutboundPort
+from mailcheck.operations.domains.probe_hosts import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import START_OF_TIME, House, config_in_memory, counted_bytes
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.starttls import ProbeOutcome
-from mailcheck.checks.transport_policy.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.starttls import ProbeOutcome
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import Answer, House
 from tests.web.checking import GOOD, KEY_RECORD, KnownHosts, checking_house, zone_with

@@ -1,18 +1,28 @@
-"""Validating an ARC chain (RFC 8617 5.2)."""
+"""Validating an ARC chain (RFC 8617 5.2), and what is said about it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mailcheck.checks.arc.reading import KINDS, MESSAGE_SIGNATURE
-from mailcheck.checks.arc.verdicts import ArcChain, ArcOfMail, ArcSeal, ArcSet
+from mailcheck.checks.arc.reading import (
+    KINDS,
+    MESSAGE_SIGNATURE,
+    ArcChain,
+    ArcOfMail,
+    ArcSeal,
+    ArcSet,
+)
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_signature import BodyHashes
 from mailcheck.checks.dkim.mail_source import MailSource, split_mail
 from mailcheck.checks.dkim.mail_verdicts import KeyOfSignature, SignatureFault
-from mailcheck.checks.dkim.signature_keys import find_key
-from mailcheck.checks.dkim.verify import find_change_of_header, verify_signature
-from mailcheck.checks.dkim.verify_rules import find_refusal
+from mailcheck.checks.dkim.verify import (
+    find_change_of_header,
+    find_key,
+    find_refusal,
+    verify_signature,
+)
 from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.instants import SECOND, Instant
 
 Problem = tuple[AuthResult, str]
@@ -117,3 +127,31 @@ def _find_problem_of_seal(
 def _weigh(result: AuthResult) -> AuthResult:
     """Give the state of a chain with such a signature in it."""
     return AuthResult.TEMPERROR if result is AuthResult.TEMPERROR else AuthResult.FAIL
+
+
+def describe_arc(arc: ArcOfMail) -> tuple[Finding, ...]:
+    """Give what there is to say; nothing of a mail without ARC, as nearly all are."""
+    if arc.result is AuthResult.NONE:
+        return ()
+    if arc.result is AuthResult.PASS:
+        return (
+            Finding("arc.valid", Severity.NOTE, arc.explanation, "Nothing to do: for information."),
+        )
+    if arc.result is AuthResult.TEMPERROR:
+        return (
+            Finding(
+                "arc.undetermined",
+                Severity.UNDETERMINED,
+                arc.explanation,
+                "Check the mail again in a minute.",
+            ),
+        )
+    return (
+        Finding(
+            "arc.broken",
+            Severity.NOTE,
+            arc.explanation,
+            "It costs nothing here. Whoever forwards the mail should seal it last, after all"
+            " changes; mail that is sent directly needs no seal.",
+        ),
+    )

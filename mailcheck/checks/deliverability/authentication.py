@@ -7,8 +7,8 @@ from ipaddress import IPv4Address
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.origin import Origin
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, SignatureOfMail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 
 TOO_SLOW = "It could not be determined in time; ask again in a moment."
 

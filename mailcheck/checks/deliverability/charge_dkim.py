@@ -13,7 +13,7 @@ from mailcheck.checks.dkim.mail_findings import (
     find_telling,
 )
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.findings import Finding, Severity
 
 WEAK = "dkim.weak-key"

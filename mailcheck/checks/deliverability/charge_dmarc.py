@@ -4,10 +4,10 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import charge, charge_known, remark
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.mail import SpfOfMail
 
 _STRICTER = ("dmarc.policy-none", "dmarc.testing")
 """Findings that advise a stricter policy."""

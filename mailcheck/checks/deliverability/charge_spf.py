@@ -4,11 +4,11 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import charge_known, remark, unknown
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import ELSEWHERE
-from mailcheck.checks.helo import HeloVerdict
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.hosts.helo import HeloVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 
 
 def charge_spf(spf: SpfOfMail, record: SpfVerdict | None) -> tuple[ChargedFinding, ...]:

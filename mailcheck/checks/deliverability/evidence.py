@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-from mailcheck.checks.arc.verdicts import ArcOfMail
+from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.content_filter import FilterOutcome
 from mailcheck.checks.deliverability.report import ChargedFinding
 from mailcheck.checks.dnsbl.listings import Listing
-from mailcheck.checks.helo import HeloVerdict
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.hosts.helo import HeloVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 
 
 @dataclass(frozen=True, slots=True)

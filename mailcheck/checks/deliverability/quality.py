@@ -8,7 +8,8 @@ from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.report import ChargedFinding
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.mail_quality.content_findings import judge_content
 from mailcheck.checks.mail_quality.facts import MailFacts
@@ -19,7 +20,6 @@ from mailcheck.checks.mail_quality.receiver_rules import Checklist, judge_by_rec
 from mailcheck.checks.mail_quality.transport_findings import is_smtputf8, judge_transport
 from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, judge_unsubscribe
 from mailcheck.checks.mail_quality.weights import cap_format
-from mailcheck.checks.mx.verdicts import MxVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 

@@ -3,8 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from mailcheck.checks.arc.reading import read_chain
-from mailcheck.checks.arc.verdicts import ArcChain
+from mailcheck.checks.arc.reading import ArcChain, read_chain
 from mailcheck.checks.content.header_fields import split_header
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.signature_headers import read_signatures

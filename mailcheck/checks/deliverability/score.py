@@ -8,7 +8,7 @@ what could not be determined costs nothing.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mailcheck.checks.arc.findings import describe_arc
+from mailcheck.checks.arc.verify import describe_arc
 from mailcheck.checks.deliverability import summaries as say
 from mailcheck.checks.deliverability.charge_blocklists import charge_blocklists
 from mailcheck.checks.deliverability.charge_content_filter import charge_content_filter

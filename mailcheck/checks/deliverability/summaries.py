@@ -12,7 +12,7 @@ from mailcheck.checks.dkim.mail_findings import find_telling
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.mail import SpfOfMail
 
 UNKNOWN = "unknown"
 """The result of blocklists and content filter where they could not be determined."""

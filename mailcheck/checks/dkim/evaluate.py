@@ -1,15 +1,222 @@
-"""Judging the DKIM keys of a domain; their names have to be guessed (RFC 6376 3.1)."""
+"""Judging the DKIM keys of a domain: which selectors, what stands there, what is said about it."""
 
-from collections.abc import Iterable, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
-from mailcheck.checks.dkim import findings as say
-from mailcheck.checks.dkim.key_record import is_key_record, parse_key_record
-from mailcheck.checks.dkim.selectors import choose_selectors
-from mailcheck.checks.dkim.verdicts import ANY_SELECTOR, DkimKey, DkimVerdict
+from mailcheck.checks.dkim.key_record import (
+    GOOD_RSA_BITS,
+    RSA,
+    VERSION,
+    KeyRecord,
+    is_key_record,
+    parse_key_record,
+)
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsStatus
 from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.findings import Finding, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.checks.lookups import Presence, look_up
+from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.core.domain_names import is_within
+
+ANY_SELECTOR = "*"
+"""Stands for the selector of a key that a wildcard record gives to every name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DkimKey:
+    """One key: where it was found, and where a CNAME led (empty without one)."""
+
+    selector: str
+    record_name: str
+    record: KeyRecord
+    alias_of: str
+    is_one_of_several: bool
+    """More than one record stands at the name: which one counts is undefined."""
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether receivers verify signatures with it."""
+        return self.record.is_usable and not self.is_one_of_several
+
+
+@dataclass(frozen=True, slots=True)
+class DkimVerdict:
+    """The keys of a domain that were found.
+
+    ``presence`` is ``ABSENT`` only when nothing can exist below
+    ``_domainkey``; without a key that was found it is else ``UNDETERMINED``.
+    ``is_hidden`` then says why: there are keys, under names nobody can guess.
+    ``dangling`` are selectors whose CNAME leads nowhere, with its target.
+    """
+
+    domain: str
+    presence: Presence
+    is_hidden: bool
+    keys: tuple[DkimKey, ...]
+    dangling: tuple[tuple[str, str], ...]
+    tried: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def usable_keys(self) -> tuple[DkimKey, ...]:
+        """Give the keys with which receivers verify, tests included."""
+        return tuple(key for key in self.keys if key.is_usable)
+
+
+MAX_GUESSES = 45
+"""Selectors tried for one domain: a sixth of the questions that a request may ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One that signs mail; ``hosts`` in MX or SPF tell that a domain uses it."""
+
+    name: str
+    selectors: tuple[str, ...]
+    hosts: tuple[str, ...]
+    is_always_tried: bool
+
+
+@cache
+def load_providers() -> tuple[Provider, ...]:
+    """Read the table that ships with the package."""
+    text = files("mailcheck.checks.dkim").joinpath("selectors.toml").read_text("utf-8")
+    return tuple(
+        Provider(
+            name=entry["name"],
+            selectors=tuple(entry["selectors"]),
+            hosts=tuple(entry["hosts"]),
+            is_always_tried=entry["guess"] == "always",
+        )
+        for entry in tomllib.loads(text)["provider"]
+    )
+
+
+def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, ...]:
+    """Give the selectors to try: known ones, those of hinted providers, then the usual ones.
+
+    :param known: from the caller or from signatures that were seen; never left out.
+    :param hosts: exchanges and SPF includes of the domain.
+    """
+    seen = tuple(hosts)
+    providers = load_providers()
+    hinted = [p for p in providers if any(is_within(h, ours) for h in seen for ours in p.hosts)]
+    usual = [p for p in providers if p.is_always_tried]
+    guesses = [selector for provider in (*hinted, *usual) for selector in provider.selectors]
+    room = max(0, MAX_GUESSES - len(known))
+    fresh = [guess for guess in dict.fromkeys(guesses) if guess not in known]
+    return (*dict.fromkeys(known), *fresh[:room])
+
+
+_NEW_KEY = (
+    f"Make a new RSA key of {GOOD_RSA_BITS} bits in your mail server or at your mail provider and"
+    " publish the record that it shows."
+)
+
+
+def _say_absent(domain: str) -> Finding:
+    """Say that there is no key at all."""
+    return Finding(
+        "dkim.absent",
+        Severity.ERROR,
+        f"{domain} has no DKIM key, so its mail cannot be signed; Google, Yahoo and Microsoft ask"
+        " for signatures.",
+        "Switch DKIM on in your mail server or at your mail provider and publish the record that"
+        " it shows.",
+    )
+
+
+def _say_hidden(domain: str) -> Finding:
+    """Say that there may be keys under a name nobody can guess."""
+    return Finding(
+        "dkim.hidden",
+        Severity.UNDETERMINED,
+        f"Could not be determined: there is something below _domainkey.{domain}, but under none"
+        " of the usual names, and DNS does not list names.",
+        "Name the selector (s= in the DKIM-Signature field of a mail you sent), or send a test"
+        " mail: its signature tells.",
+    )
+
+
+def _say_dangling(domain: str, selector: str, target: str) -> Finding:
+    """Say that a provider's key is pointed at but not there."""
+    return Finding(
+        "dkim.dangling",
+        Severity.WARNING,
+        f"The DKIM record {selector}._domainkey.{domain} points to {target}, where there is no"
+        " key; mail signed with it fails.",
+        "Switch DKIM on at the provider whose name that is, or remove the record.",
+    )
+
+
+def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
+    """Give what there is to say about one key; worse when there is no usable one beside it."""
+    record, name = key.record, key.record_name
+    grave = Severity.WARNING if has_usable else Severity.ERROR
+    if key.selector == ANY_SELECTOR:
+        yield _wildcard(key)
+    if key.is_one_of_several:
+        yield Finding(
+            "dkim.several",
+            grave,
+            f"More than one DKIM key stands at {name}; which one counts is undefined, so"
+            " signatures may fail.",
+            "Keep one of them and move the other to a selector of its own.",
+        )
+    if record.problem:
+        identifier = "dkim.short-key" if record.is_too_short else "dkim.broken-key"
+        meaning = f"The DKIM record {name} {record.problem}; mail signed with it fails."
+        yield Finding(identifier, grave, meaning, _NEW_KEY)
+    elif record.is_revoked:
+        yield Finding(
+            "dkim.revoked",
+            Severity.NOTE if has_usable else Severity.WARNING,
+            f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
+            "Nothing to do if it is no longer used; otherwise publish the new key.",
+        )
+    elif not record.is_strong and record.key_type == RSA:
+        yield Finding(
+            "dkim.weak-key",
+            Severity.WARNING,
+            f"The DKIM key at {name} has {record.bits} bits; {GOOD_RSA_BITS} are advised, and some"
+            " receivers mark shorter ones.",
+            _NEW_KEY,
+        )
+    if record.is_testing and record.is_usable:
+        yield _testing(key)
+
+
+def _wildcard(key: DkimKey) -> Finding:
+    return Finding(
+        "dkim.wildcard",
+        Severity.NOTE,
+        f"Every name below {key.record_name.partition('.')[2]} has the same DKIM record (a"
+        " wildcard).",
+        "Nothing to do if the domain sends no mail; otherwise publish each key at its selector.",
+    )
+
+
+def _testing(key: DkimKey) -> Finding:
+    tags = dict(parse_tag_list(key.record.text).tags)
+    flags = [flag.strip() for flag in tags.pop("t", "").split(":")]
+    kept = ":".join(flag for flag in flags if flag.lower() != "y")
+    tags = {"v": VERSION} | tags | ({"t": kept} if kept else {})
+    return Finding(
+        "dkim.testing",
+        Severity.WARNING,
+        f"The DKIM key at {key.record_name} is marked as a test (t=y): receivers may treat mail"
+        " signed with it as unsigned.",
+        "Remove t=y.",
+        RecordToPublish(
+            key.alias_of or key.record_name,
+            "TXT",
+            "; ".join(f"{name}={value}" for name, value in tags.items()),
+        ),
+    )
+
 
 NO_SUCH_SELECTOR = "mailcheck-asks-for-a-wildcard"
 """Nobody has a key of this name: an answer means a wildcard record."""
@@ -94,12 +301,12 @@ def _find(
     dangling: tuple[tuple[str, str], ...],
     silent: list[str],
 ) -> list[Finding]:
-    found = [say.dangling(domain, selector, target) for selector, target in dangling]
+    found = [_say_dangling(domain, selector, target) for selector, target in dangling]
     if presence is Presence.FOUND:
         has_usable = any(key.is_usable for key in keys)
-        return [f for key in keys for f in say.describe(key, has_usable=has_usable)] + found
+        return [f for key in keys for f in describe_key(key, has_usable=has_usable)] + found
     if presence is Presence.ABSENT:
-        return [say.absent(domain), *found]
+        return [_say_absent(domain), *found]
     if silent:
         return [undetermined("dkim", silent[:3]), *found]
-    return found or [say.hidden(domain)]
+    return found or [_say_hidden(domain)]

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mailcheck.checks.dkim.findings import describe
+from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
 from mailcheck.checks.dkim.key_record import GOOD_RSA_BITS
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault, SignatureOfMail
-from mailcheck.checks.dkim.verdicts import DkimKey
-from mailcheck.checks.dkim.verify_rules import describe_duration
+from mailcheck.checks.dkim.verify import describe_duration
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.domain_names import is_within
 
@@ -198,7 +197,7 @@ def _describe_passing(signature: SignatureOfMail) -> Iterator[Finding]:
             alias_of=where if where != header.key_name else "",
             is_one_of_several=False,
         )
-        yield from describe(key, has_usable=True)
+        yield from describe_key(key, has_usable=True)
     if header.body_length is not None:
         rest = signature.unsigned_octets
         unsigned = f"; the last {rest} octets of this mail are not signed" if rest else ""

@@ -1,20 +1,202 @@
-"""DMARC of one received mail: does what passes belong to its author (RFC 9989 5.3)."""
+"""DMARC of one received mail: its alignment, the policy, and how that is said (RFC 9989 5)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.mail_alignment import Alignment, align, foresee_walks
-from mailcheck.checks.dmarc.mail_explanations import explain_author, explain_result
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.dmarc.tree_walk import TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.mail import SpfOfMail, shown
+from mailcheck.core.domain_names import is_within
+
+
+@dataclass(frozen=True, slots=True)
+class DmarcOfMail:
+    """The result for the author domain (RFC 9989).
+
+    ``author_domain`` is nothing when the mail has no single one (no From, or
+    several authors of several domains): the result is ``permerror`` then and
+    ``verdict`` nothing. ``policy`` is what receivers are asked to do with this
+    mail if it fails, ``t=y`` taken into account. ``is_spf_aligned`` and
+    ``is_dkim_aligned`` are about identifiers that passed; nothing means that
+    it could not be determined. ``aligned_signatures`` are indexes of passing
+    signatures that align. ``silent_names`` are those whose answer would decide
+    a ``temperror``, as far as they are names of DMARC.
+    """
+
+    author_domain: str | None
+    result: AuthResult
+    verdict: DmarcVerdict | None
+    policy: Policy | None
+    organizational_domain: str | None
+    is_spf_aligned: bool | None
+    is_dkim_aligned: bool | None
+    aligned_signatures: tuple[int, ...]
+    explanation: str
+    silent_names: tuple[str, ...] = ()
+
+
+MAX_NAMED = 3  # of several domains
+
+
+def explain_author(authors: Sequence[str]) -> str:
+    """Say why there is no author domain (RFC 9989 5.3.1)."""
+    if not authors:
+        return "The mail has no From address with a full domain name."
+    if len(authors) > 1:
+        return (
+            f"The mail has authors of {len(authors)} domains ({_list(authors)}), so no policy is"
+            " that of its author."
+        )
+    if not authors[0]:
+        return "The From address has no domain."
+    return f'"{shown(authors[0])}" in the From address is no domain name.'
+
+
+def explain_result(
+    result: AuthResult,
+    verdict: DmarcVerdict,
+    spf: SpfOfMail | None,
+    dkim: DkimOfMail | None,
+    is_spf_aligned: bool | None,
+    is_dkim_aligned: bool | None,
+) -> str:
+    """Say in a sentence what passed, for whom, and whether that is the author."""
+    author = verdict.domain
+    if result is AuthResult.NONE:
+        return f"No DMARC record applies to {author}."
+    if verdict.presence is Presence.UNDETERMINED:
+        names = _list(verdict.walk.silent_names)
+        return f"The name servers gave no answer about {names} (TXT)."
+    of_spf = _explain_spf(verdict, spf, is_spf_aligned)
+    of_dkim = _explain_dkim(verdict, dkim, is_dkim_aligned)
+    if result is AuthResult.PASS:
+        of_spf = of_spf if is_spf_aligned else ""
+        of_dkim = of_dkim if is_dkim_aligned else ""
+    words = "; ".join(filter(None, (of_spf, of_dkim)))
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _explain_spf(verdict: DmarcVerdict, spf: SpfOfMail | None, is_aligned: bool | None) -> str:
+    if spf is None:
+        return "SPF was not judged"
+    domain = shown(spf.mail_from.domain)
+    result = spf.mail_from.result
+    if result is AuthResult.TEMPERROR:
+        return f"SPF of {domain} could not be determined"
+    if result is not AuthResult.PASS:
+        return f"SPF does not pass for {domain}" if domain else "SPF does not pass"
+    is_strict = verdict.record is not None and verdict.record.has_strict_spf
+    relation = _relate(verdict, [domain], is_aligned, is_strict, "aspf")
+    return f"SPF passes for {domain}, {relation}"
+
+
+def _explain_dkim(verdict: DmarcVerdict, dkim: DkimOfMail | None, is_aligned: bool | None) -> str:
+    if dkim is None:
+        return "DKIM was not judged"
+    if not dkim.signatures:
+        return "the mail has no DKIM signature"
+    if not dkim.passing:
+        is_known = dkim.is_determined
+        return "no DKIM signature is valid" if is_known else "DKIM could not be determined"
+    signers = [one.header.signing_domain for one in dkim.passing]
+    is_strict = verdict.record is not None and verdict.record.has_strict_dkim
+    relation = _relate(verdict, signers, is_aligned, is_strict, "adkim")
+    return f"the mail is validly signed by {_list(signers)}, {relation}"
+
+
+def _relate(
+    verdict: DmarcVerdict,
+    domains: Sequence[str],
+    is_aligned: bool | None,
+    is_strict: bool,
+    tag: str,
+) -> str:
+    """Say how the domains just named stand to that of the author."""
+    author = verdict.domain
+    if is_aligned is None:
+        return f"and whether that belongs to {author} could not be determined"
+    if is_aligned and set(domains) == {author}:
+        return "the domain in From"
+    if is_aligned:
+        return f"which belongs to {author}"
+    if is_strict:
+        return f"which is not {author} itself, as {tag}=s demands"
+    return f"which does not belong to {author}"
+
+
+def _list(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(map(shown, names)))
+    rest = len(distinct) - MAX_NAMED
+    return ", ".join(distinct[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+MAX_FORESEEN = 10
+"""Identifiers whose walks are begun before it is known that they are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Whether an identifier aligns; nothing if ``silent_names`` did not answer."""
+
+    is_aligned: bool | None
+    silent_names: tuple[str, ...] = ()
+
+
+def align(identifier: str, author_walk: TreeWalk, *, strict: bool, answers: Answers) -> Alignment:
+    """Compare a domain with the author domain, whose walk is known.
+
+    A walk from the identifier is made only where it can change the result: the
+    organizational domain of a name is the name or stands above it.
+    """
+    if identifier == author_walk.start:
+        return Alignment(is_aligned=True)
+    if strict:
+        return Alignment(is_aligned=False)
+    home = author_walk.organizational_domain
+    if home is None:
+        is_possible = any(is_within(identifier, name) for name in _possible_homes(author_walk))
+        return Alignment(None, author_walk.silent_names) if is_possible else Alignment(False)
+    if not is_within(identifier, home):
+        return Alignment(is_aligned=False)
+    walk = walk_tree(identifier, answers)
+    if walk.organizational_domain is None:
+        return Alignment(None, walk.silent_names)
+    return Alignment(walk.organizational_domain == home)
+
+
+def foresee_walks(author_domain: str, identifiers: Iterable[str], answers: Answers) -> None:
+    """Name the questions of walks that will be needed if these identifiers pass.
+
+    Those that have no more in common with the author domain than its last
+    label are left out: their walks are never needed, but for odd top-level domains.
+    """
+    end = author_domain.split(".")[-2:]
+    names = (read_mail_domain(text) for text in identifiers)
+    related = (n for n in names if n and n != author_domain and n.split(".")[-2:] == end)
+    for name in list(dict.fromkeys(related))[:MAX_FORESEEN]:
+        walk_tree(name, answers)
+
+
+def _possible_homes(walk: TreeWalk) -> Iterator[str]:
+    """Give the highest that the organizational domain may be, whatever the silent names hold."""
+    known = tuple(_as_absent(step) for step in walk.steps)
+    home = TreeWalk(walk.start, known).organizational_domain
+    yield home or walk.start
+    for step in walk.steps:
+        if step.presence is Presence.UNDETERMINED:
+            yield step.domain
+
+
+def _as_absent(step: WalkStep) -> WalkStep:
+    is_silent = step.presence is Presence.UNDETERMINED
+    return replace(step, presence=Presence.ABSENT) if is_silent else step
+
 
 _ONE_LEVEL_BELOW = {
     Policy.REJECT: Policy.QUARANTINE,

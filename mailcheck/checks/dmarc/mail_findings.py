@@ -2,14 +2,14 @@
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.findings import absent, change_tags
-from mailcheck.checks.dmarc.mail_verdicts import DmarcOfMail
+from mailcheck.checks.dmarc.evaluate import _say_absent, change_tags
+from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dmarc.tree_walk import PREFIX
 from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity, worst
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.core.domain_names import is_within
 
 _AGAIN = (
@@ -66,7 +66,7 @@ def _without_record(dmarc: DmarcOfMail) -> Finding:
         )
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
     if known is None:
-        known = absent(dmarc.organizational_domain or dmarc.author_domain or "")
+        known = _say_absent(dmarc.organizational_domain or dmarc.author_domain or "")
     return Finding("dmarc.no-record", Severity.ERROR, known.meaning, known.fix, known.record)
 
 

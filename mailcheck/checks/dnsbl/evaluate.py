@@ -1,19 +1,118 @@
-"""Judging one list: is any of the targets on it?"""
+"""What the lists say about a target: what is asked, how an answer is read, and what that means.
+
+A time-out is not "clean", a refusal is not "listed", and a resolver that
+answers everything lists nobody.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
 
-from mailcheck.checks.dns_answers import Answers
+from dns.rdtypes.IN.A import A
+
+from mailcheck.checks.dns_answers import Answers, DnsAnswer
 from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
-from mailcheck.checks.dnsbl.listings import (
-    Listing,
-    ListingStatus,
-    UnknownReason,
-    unknown_listing,
-)
-from mailcheck.checks.dnsbl.reading import Reading, read_answer
-from mailcheck.checks.dnsbl.targets import Target, query_name
+from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, CodeRule, TargetKind
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, unknown_listing
+from mailcheck.checks.dnsbl.loading import match_rules
 from mailcheck.checks.lookups import look_up
+from mailcheck.core.network_addresses import IpAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One address or name. ``label`` is what stands before the zone in a question.
+
+    ``is_shared`` marks an address of a mail provider that others use too: its
+    listing says little about the one who asks.
+    """
+
+    value: str
+    kind: TargetKind
+    label: str
+    is_shared: bool = False
+
+
+def target_address(address: IpAddress, *, is_shared: bool = False) -> Target:
+    """Make the target for an address: octets, or for IPv6 nibbles, in reverse."""
+    if isinstance(address, IPv4Address):
+        reverse = ".".join(reversed(str(address).split(".")))
+        return Target(str(address), TargetKind.IPV4, reverse, is_shared)
+    reverse = ".".join(reversed(f"{int(address):032x}"))
+    return Target(str(address), TargetKind.IPV6, reverse, is_shared)
+
+
+def target_domain(domain: str) -> Target:
+    """Make the target for a domain name."""
+    return Target(domain, TargetKind.DOMAIN, domain)
+
+
+def query_name(blocklist: Blocklist, target: Target) -> str:
+    """Give the name to ask for; the list must know the kind of target."""
+    return f"{target.label}.{blocklist.query_zones[target.kind]}"
+
+
+MAX_SHOWN_CODES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one answer means; ``rules`` are the listing rules that it fits."""
+
+    status: ListingStatus
+    codes: tuple[str, ...] = ()
+    rules: tuple[CodeRule, ...] = ()
+    unknown_reason: UnknownReason | None = None
+
+
+CLEAN = Reading(ListingStatus.CLEAN)
+NO_ANSWER = Reading(ListingStatus.UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
+
+_REFUSALS = range(0x7FFFFF00, 0x80000000)  # 127.255.255.0/24: Spamhaus and those who copy it
+_LOOPBACK = range(127 << 24, 128 << 24)
+_NEVER_A_LISTING = 0x7F000001  # 127.0.0.1, RFC 5782 5
+
+
+def read_answer(blocklist: Blocklist, answer: DnsAnswer) -> Reading:
+    """Say what an answer to an A question means, by the list's own codes."""
+    if not answer.records:
+        return CLEAN if answer.status.is_determined else NO_ANSWER
+    codes = tuple(sorted(r.address for r in answer.records if isinstance(r, A)))
+    readings = [_read_code(blocklist, _number(code)) for code in codes]
+    shown = codes[:MAX_SHOWN_CODES]
+    for reason in (
+        UnknownReason.REWRITTEN,
+        UnknownReason.REFUSED_BY_LIST,
+    ):
+        if reason in readings:
+            return Reading(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
+    rules = [rule for reading in readings if isinstance(reading, list) for rule in reading]
+    listings = tuple(rule for rule in rules if rule.code_class is not CodeClass.IGNORED)
+    if listings:
+        return Reading(ListingStatus.LISTED, shown, listings)
+    if UnknownReason.STRANGE_CODE in readings or not codes:
+        reason = UnknownReason.STRANGE_CODE
+        return Reading(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
+    return Reading(ListingStatus.CLEAN, shown)
+
+
+def _read_code(blocklist: Blocklist, number: int) -> list[CodeRule] | UnknownReason:
+    if number not in _LOOPBACK:
+        return UnknownReason.REWRITTEN
+    rules = match_rules(blocklist.rules, number)
+    if number in _REFUSALS or (rules and rules[0].code_class is CodeClass.REFUSED):
+        return UnknownReason.REFUSED_BY_LIST
+    if number == _NEVER_A_LISTING:
+        # Unless the list says what it means by it, somebody else has answered.
+        is_ignored = bool(rules) and rules[0].code_class is CodeClass.IGNORED
+        return rules if is_ignored else UnknownReason.REFUSED_BY_LIST
+    return rules or UnknownReason.STRANGE_CODE
+
+
+def _number(code: str) -> int:
+    first, second, third, fourth = map(int, code.split("."))
+    return first << 24 | second << 16 | third << 8 | fourth
+
 
 MAX_REASON = 300  # characters of a list's own text
 

@@ -6,9 +6,14 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
+from mailcheck.checks.dnsbl.evaluate import (
+    Target,
+    query_name,
+    read_answer,
+    target_address,
+    target_domain,
+)
 from mailcheck.checks.dnsbl.listings import UnknownReason
-from mailcheck.checks.dnsbl.reading import read_answer
-from mailcheck.checks.dnsbl.targets import Target, query_name, target_address, target_domain
 from mailcheck.checks.lookups import look_up
 
 

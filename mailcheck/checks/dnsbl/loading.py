@@ -1,18 +1,123 @@
 """Reading the catalogue file; it is checked as a whole when the daemon starts."""
 
+import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from ipaddress import AddressValueError, IPv4Address
 from typing import Any
 
-from mailcheck.checks.dnsbl.catalogue import PROFILE_SIZE, Blocklist, Catalogue, TargetKind
-from mailcheck.checks.dnsbl.code_rules import MAX_WEIGHT, read_code_rule
-from mailcheck.checks.dnsbl.tables import BadCatalogue, check_fields, check_range
+from mailcheck.checks.dnsbl.catalogue import (
+    PROFILE_SIZE,
+    Blocklist,
+    Catalogue,
+    CodeClass,
+    CodeRule,
+    TargetKind,
+)
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import parse_ip_address
+
+
+class BadCatalogue(ValueError):
+    """The catalogue can't be used; the message names the entry and what is wrong with it."""
+
+
+_TYPE_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
+
+
+def check_fields(
+    where: str, table: Any, fields: Mapping[str, type], required: Collection[str]
+) -> Mapping[str, Any]:
+    """Give the table if it has all required fields, no others than known, each of its type.
+
+    :raises BadCatalogue: names the field.
+    """
+    if not isinstance(table, dict):
+        raise BadCatalogue(f"{where}: is not a table")
+    for name in table:
+        if name not in fields:
+            raise BadCatalogue(f"{where}: unknown field {name!r}")
+        if type(table[name]) is not fields[name]:
+            raise BadCatalogue(f"{where}: {name} must be {_TYPE_NAMES[fields[name]]}")
+    for name in required:
+        if name not in table:
+            raise BadCatalogue(f"{where}: {name} is missing")
+    return table
+
+
+def check_range(where: str, name: str, number: int, first: int, last: int | None) -> int:
+    """Give the number if it lies between first and last.
+
+    :raises BadCatalogue: it doesn't.
+    """
+    if number < first or (last is not None and number > last):
+        allowed = f"at least {first}" if last is None else f"{first} to {last}"
+        raise BadCatalogue(f"{where}: {name} must be {allowed}; it is {number}")
+    return number
+
+
+MAX_WEIGHT = 10
+
+_CODE_FIELDS: dict[str, type] = {"code": str, "is": str, "weight": int, "meaning": str}
+_BIT = re.compile(r"bit:(?P<bit>1|2|4|8|16|32|64|128)", re.ASCII)
+_LOOPBACK = range(127 << 24, 128 << 24)
+
+
+def read_code_rule(where: str, table: Any, list_weight: int) -> CodeRule:
+    """Read one of a list's ``codes``.
+
+    :raises BadCatalogue: names the rule and what is wrong with it.
+    """
+    table = check_fields(where, table, _CODE_FIELDS, ("code", "is"))
+    code = table["code"]
+    where = f"{where} ({code})"
+    try:
+        code_class = CodeClass(table["is"])
+    except ValueError:
+        known = ", ".join(known.value for known in CodeClass)
+        raise BadCatalogue(f"{where}: is must be one of {known}") from None
+    is_listing = code_class in (CodeClass.LISTED, CodeClass.POLICY)
+    if not is_listing and "weight" in table:
+        raise BadCatalogue(f"{where}: what is not a listing has no weight")
+    weight = check_range(where, "weight", table.get("weight", list_weight), 0, MAX_WEIGHT)
+    bit = _BIT.fullmatch(code)
+    first, last = (0, 0) if bit is not None else _read_range(where, code)
+    return CodeRule(
+        code=code,
+        code_class=code_class,
+        first=first,
+        last=last,
+        bit=int(bit["bit"]) if bit is not None else 0,
+        weight=weight if is_listing else 0,
+        meaning=table.get("meaning", ""),
+    )
+
+
+def _read_range(where: str, code: str) -> tuple[int, int]:
+    begin, dash, end = code.partition("-")
+    try:
+        first = int(IPv4Address(begin))
+        last = int(IPv4Address(end)) if dash else first
+    except AddressValueError:
+        raise BadCatalogue(f"{where}: code is no address, range of addresses or bit:N") from None
+    if first not in _LOOPBACK or last not in _LOOPBACK or first > last:
+        raise BadCatalogue(f"{where}: code must lie in 127.0.0.0/8, from low to high")
+    return first, last
+
+
+def match_rules(rules: Sequence[CodeRule], number: int) -> list[CodeRule]:
+    """Give the rules for one answer: a refusal alone, else the first range, or all bits set."""
+    fitting = [rule for rule in rules if rule.fits(number)]
+    refusals = [rule for rule in fitting if rule.code_class is CodeClass.REFUSED]
+    if refusals:
+        return refusals[:1]
+    exact = [rule for rule in fitting if not rule.bit]
+    return exact[:1] or fitting
+
 
 _FIELDS: dict[str, type] = {
     "name": str,

@@ -1,12 +1,12 @@
 """What came out of SPF, DKIM and DMARC, and one sentence about it."""
 
+from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dkim.key_record import RSA
-from mailcheck.checks.dkim.verdicts import DkimVerdict
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.scoring.outcomes import DkimOutcome, DmarcOutcome, SpfOutcome
-from mailcheck.checks.spf.terms import Qualifier
-from mailcheck.checks.spf.verdicts import MAX_LOOKUPS, SpfVerdict
+from mailcheck.checks.spf.record import Qualifier
+from mailcheck.checks.spf.tree import MAX_LOOKUPS, SpfVerdict
 
 PARKED = "Not needed: the domain declares that it sends no mail."
 

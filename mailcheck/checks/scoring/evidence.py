@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mailcheck.checks.dkim.verdicts import DkimVerdict
+from mailcheck.checks.dkim.evaluate import DkimVerdict
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict
 from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
 from mailcheck.checks.dnsbl.listings import Listing
-from mailcheck.checks.mx.verdicts import MxVerdict
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.spf.verdicts import SpfVerdict
-from mailcheck.checks.starttls import StarttlsVerdict
+from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.hosts.starttls import StarttlsVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """What came out of MX, STARTTLS, domain age and reverse DNS, and one sentence about it."""
 
+from mailcheck.checks.hosts.mx import HostProblem, MxVerdict
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.hosts.starttls import StarttlsGrade, StarttlsVerdict
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.verdicts import HostProblem, MxVerdict
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.scoring.authentication import PARKED
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
@@ -12,7 +13,6 @@ from mailcheck.checks.scoring.outcomes import (
     StarttlsOutcome,
 )
 from mailcheck.checks.scoring.weights import AGE_FROM_DAYS
-from mailcheck.checks.starttls import StarttlsGrade, StarttlsVerdict
 
 NO_MAIL = "Not needed: the domain declares that it receives no mail."
 

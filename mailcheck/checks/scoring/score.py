@@ -7,7 +7,7 @@ a score, and a score lies between 0 and 100.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from mailcheck.checks.dnsbl.findings import describe_listings
+from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity, worst
 from mailcheck.checks.scoring.authentication import classify_dkim, classify_dmarc, classify_spf
 from mailcheck.checks.scoring.blacklists import judge_blacklists

@@ -1,16 +1,306 @@
-"""Judging the SPF of a domain: its record, the tree below it, and what to publish."""
+"""Judging the SPF of a domain: its records, what is said about them, and what to publish."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.findings import Finding, RecordToPublish, undetermined
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.checks.lookups import Presence, look_up
-from mailcheck.checks.spf import findings as say
-from mailcheck.checks.spf.parse import is_spf_record, looks_like_spf
-from mailcheck.checks.spf.proposal import propose_new_record, propose_record
-from mailcheck.checks.spf.tree import TreeWalk
-from mailcheck.checks.spf.verdicts import SpfVerdict, permits_everyone
+from mailcheck.checks.spf.record import (
+    VERSION,
+    MechanismName,
+    Qualifier,
+    SpfRecord,
+    TermProblem,
+    is_spf_record,
+    looks_like_spf,
+    parse_spf_record,
+)
+from mailcheck.checks.spf.tree import (
+    MAX_LOOKUPS,
+    MAX_VOIDS,
+    NodeProblem,
+    SpfNode,
+    SpfVerdict,
+    TreeWalk,
+    permits_everyone,
+)
+
+LONG_RECORD = 450  # octets; beyond, the answer may not fit a datagram, RFC 7208 3.4
+
+_BROKEN = "so receivers give up (permerror) and no mail of {domain} passes SPF"
+
+
+def _say_absent(domain: str, proposed: str) -> Finding:
+    """Say that there is no record."""
+    return Finding(
+        "spf.absent",
+        Severity.ERROR,
+        f"{domain} does not say which servers may send its mail (no SPF record): Google, Yahoo"
+        " and Microsoft refuse or distrust such mail.",
+        "Publish an SPF record that names every server and service that sends for the domain.",
+        RecordToPublish(domain, "TXT", proposed),
+    )
+
+
+def _say_unreadable(domain: str, text: str) -> Finding:
+    """Say that a record was meant as SPF but isn't."""
+    words = text.replace('"', " ").replace(";", " ").split()
+    rest = [word for word in words if not word.lower().startswith(("v", "spf1", "="))]
+    return Finding(
+        "spf.unreadable",
+        Severity.ERROR,
+        f'{domain} has a TXT record that looks like SPF but does not begin exactly with "v=spf1 "'
+        f' ("{text[:40]}"), so receivers ignore it.',
+        "Replace it with a record that begins with v=spf1 and one space.",
+        RecordToPublish(domain, "TXT", " ".join([VERSION, *rest])),
+    )
+
+
+def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
+    """Say that the record stands at another name."""
+    return Finding(
+        "spf.misplaced",
+        Severity.ERROR,
+        f"The SPF record stands at {elsewhere}, where no receiver looks, instead of {domain}.",
+        f"Move it to {domain}.",
+        RecordToPublish(domain, "TXT", text),
+    )
+
+
+def _describe(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    """Give everything there is to say about a record that was found, worst things first."""
+    assert verdict.tree is not None
+    yield from _limits(verdict, proposed)
+    for node in verdict.tree.walk():
+        yield from _node(node, verdict.domain, proposed)
+    yield from _ending(verdict, proposed)
+    yield from _habits(verdict, proposed)
+
+
+def _limits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    broken = _BROKEN.format(domain=verdict.domain)
+    if len(verdict.records) > 1:
+        yield Finding(
+            "spf.several",
+            Severity.ERROR,
+            f"{verdict.domain} has {len(verdict.records)} SPF records but may have one only,"
+            f" {broken}.",
+            "Replace all of them by one record that holds what each of them says.",
+            proposed,
+        )
+    if verdict.lookup_count > MAX_LOOKUPS:
+        count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
+        yield Finding(
+            "spf.too-many-lookups",
+            Severity.ERROR,
+            f"The SPF record needs {count} DNS lookups and {MAX_LOOKUPS} are allowed, {broken}.",
+            "Remove the services that no longer send for the domain, move some to a subdomain of"
+            " their own, or replace a, mx and include by the ip4 and ip6 networks behind them.",
+        )
+    if verdict.void_count > MAX_VOIDS:
+        yield Finding(
+            "spf.too-many-voids",
+            Severity.ERROR,
+            f"{verdict.void_count} names in the SPF record do not exist and {MAX_VOIDS} are"
+            f" allowed, {broken}.",
+            "Remove the terms whose names do not exist.",
+            proposed,
+        )
+
+
+def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
+    is_own = node.domain == domain and not node.term
+    place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
+    if not is_own:
+        yield from _branch(node, domain, proposed)
+    if node.silent_names:
+        yield undetermined("spf", node.silent_names)
+    for problem in node.record.problems if node.record else ():
+        if is_own or problem.is_error:
+            yield _term(problem, place, domain, proposed if is_own else None)
+    absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
+    for term in (void for void in node.voids if void not in absent_terms):
+        yield Finding(
+            "spf.void",
+            Severity.WARNING,
+            f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
+            " counts against a limit of two.",
+            "Remove it.",
+            proposed if is_own else None,
+        )
+    for term in node.crowded:
+        yield Finding(
+            "spf.too-many-mx",
+            Severity.ERROR,
+            f'"{term}" in {place} leads to more than ten mail hosts,'
+            f" {_BROKEN.format(domain=domain)}.",
+            "Replace it by the ip4 and ip6 networks of these hosts.",
+        )
+
+
+def _branch(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
+    broken = _BROKEN.format(domain=domain)
+    meanings = {
+        NodeProblem.ABSENT: f"{node.domain}, which has no SPF record, {broken}.",
+        NodeProblem.LOOP: f"{node.domain}, which leads back to itself, {broken}.",
+        NodeProblem.SEVERAL: f"{node.domain}, which has more than one SPF record, {broken}.",
+    }
+    if node.problem in meanings:
+        yield Finding(
+            f"spf.include-{node.problem.value}",
+            Severity.ERROR,
+            f'"{node.term}" leads to {meanings[node.problem]}',
+            f'Remove "{node.term}", or ask the owner of {node.domain} to mend the record there.',
+            proposed if f" {node.term}" not in proposed.value else None,
+        )
+
+
+def _term(
+    problem: TermProblem, place: str, domain: str, proposed: RecordToPublish | None
+) -> Finding:
+    fix = f'Write "{problem.replacement}".' if problem.replacement else "Remove or correct it."
+    if proposed is None:
+        fix = "Ask the owner of that record to mend it, or no longer include it."
+    if problem.is_error:
+        consequence = _BROKEN.format(domain=domain)
+        meaning = f'"{problem.term}" in {place} {problem.reason}, {consequence}.'
+        return Finding("spf.syntax", Severity.ERROR, meaning, fix, proposed)
+    meaning = (
+        f'"{problem.term}" in {place} {problem.reason}; the record may not mean what was intended.'
+    )
+    return Finding("spf.ignored-term", Severity.WARNING, meaning, fix, proposed)
+
+
+def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    if verdict.open_term:
+        yield Finding(
+            "spf.open",
+            Severity.ERROR,
+            f'"{verdict.open_term}" in the SPF record lets everybody in the world send mail as'
+            f" {verdict.domain}.",
+            f'Remove "{verdict.open_term}"; end the record with ~all or -all, behind the servers'
+            " that really send.",
+            proposed if f" {verdict.open_term}" not in proposed.value else None,
+        )
+    elif verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
+        yield Finding(
+            "spf.no-end",
+            Severity.WARNING,
+            "The SPF record does not say what to do with mail from other servers, so forged mail"
+            " is not marked.",
+            "End the record with ~all, or -all once you are sure that it names every sender.",
+            proposed,
+        )
+    elif verdict.all_qualifier is Qualifier.NEUTRAL:
+        yield Finding(
+            "spf.neutral",
+            Severity.WARNING,
+            'The SPF record ends in "?all", which says nothing about mail from other servers.',
+            "End it with ~all, or -all once you are sure that it names every sender.",
+            proposed,
+        )
+
+
+def _habits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
+    assert verdict.tree is not None
+    record = verdict.tree.record
+    if record is not None and any(m.name is MechanismName.PTR for m in record.mechanisms):
+        yield Finding(
+            "spf.ptr",
+            Severity.WARNING,
+            'The SPF record uses "ptr", which is slow and which many receivers no longer follow'
+            " (RFC 7208 5.5).",
+            "Name the sending servers with a, mx, ip4 or ip6 instead.",
+            proposed,
+        )
+    if record is not None and len(record.text) > LONG_RECORD:
+        yield Finding(
+            "spf.long",
+            Severity.NOTE,
+            f"The SPF record has {len(record.text)} characters; above {LONG_RECORD} some"
+            " receivers do not get the whole answer.",
+            "Move a part of it to another name and include that.",
+        )
+    if any(node.problem is NodeProblem.MACRO for node in verdict.tree.walk()):
+        yield Finding(
+            "spf.macro",
+            Severity.NOTE,
+            "A part of the SPF record depends on each single mail (macros), so it could not be"
+            " looked at here.",
+            "Nothing to do; a test mail shows what receivers make of it.",
+        )
+
+
+ASK_WHO_FAILS = "~all"
+"""What is put in for a missing or open ``all``: marks others without losing forgotten senders."""
+
+
+def propose_new_record() -> str:
+    """Give a first record: the hosts that receive mail also send it."""
+    return f"{VERSION} mx {ASK_WHO_FAILS}"
+
+
+def propose_record(texts: Sequence[str], tree: SpfNode | None) -> str:
+    """Merge several records and mend what is wrong.
+
+    Terms that find nothing, stand twice, can't be read or use ``ptr`` are
+    dropped, misspelt ones written as they were meant, and what becomes of
+    everybody else is said at the end.
+    """
+    dropped = set(_useless_terms(tree))
+    terms: list[str] = []
+    ends: list[SpfRecord] = []
+    for text in texts:
+        record = parse_spf_record(text)
+        ends.append(record)
+        for term in _mended_terms(record):
+            if term not in terms and term not in dropped:
+                terms.append(term)
+    redirect = next((r.redirect for r in ends if r.redirect), "")
+    if redirect and f"redirect={redirect}" not in dropped and len(texts) == 1:
+        return " ".join([VERSION, *terms, f"redirect={redirect}"])
+    return " ".join([VERSION, *terms, _choose_all(ends)])
+
+
+def _mended_terms(record: SpfRecord) -> list[str]:
+    replacements = {problem.term: problem.replacement for problem in record.problems}
+    kept = {mechanism.text for mechanism in record.mechanisms}
+    terms = []
+    for word in record.text[len(VERSION) :].split(" "):
+        is_explanation = word.lower().startswith("exp=") and word not in replacements
+        is_wanted = word in kept or is_explanation
+        term = word if is_wanted else replacements.get(word, "")
+        if term and _name_of(term) not in ("all", "ptr"):
+            terms.append(term)
+    return terms
+
+
+def _name_of(term: str) -> str:
+    return term.lstrip("+-~?").lower().partition(":")[0]
+
+
+def _choose_all(records: Sequence[SpfRecord]) -> str:
+    meant = [record.all_qualifier for record in records]
+    meant += [
+        Qualifier(problem.replacement[0])
+        for record in records
+        for problem in record.problems
+        if problem.replacement[1:].lower() == "all"
+    ]
+    closing = [q for q in meant if q in (Qualifier.FAIL, Qualifier.SOFTFAIL)]
+    # Of two records the gentler one decides: the stricter may not know all senders.
+    if closing and all(qualifier is Qualifier.FAIL for qualifier in closing):
+        return "-all"
+    return ASK_WHO_FAILS
+
+
+def _useless_terms(tree: SpfNode | None) -> list[str]:
+    if tree is None:
+        return []
+    pointless = (NodeProblem.ABSENT, NodeProblem.LOOP)
+    return [*tree.voids, *(child.term for child in tree.children if child.problem in pointless)]
 
 
 def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
@@ -36,7 +326,7 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
         open_term=permits_everyone(tree),
     )
     proposed = RecordToPublish(domain, "TXT", propose_record(records, tree))
-    return replace(verdict, findings=tuple(say.describe(verdict, proposed)))
+    return replace(verdict, findings=tuple(_describe(verdict, proposed)))
 
 
 def _without_record(domain: str, presence: Presence, finding: Finding) -> SpfVerdict:
@@ -47,10 +337,10 @@ def _explain_absence(domain: str, texts: tuple[str, ...], answers: Answers) -> F
     """Say that there is no record, and where one was seen that was meant to be it."""
     near_misses = [text for text in texts if looks_like_spf(text)]
     if near_misses:
-        return say.unreadable(domain, near_misses[0])
+        return _say_unreadable(domain, near_misses[0])
     # A zone editor that appends the zone's name turns "example.com" into this.
     for elsewhere in (f"{domain}.{domain}", f"spf.{domain}"):
         found = [t for t in txt_values(look_up(answers, elsewhere, "TXT")) if is_spf_record(t)]
         if found:
-            return say.misplaced(domain, elsewhere, found[0])
-    return say.absent(domain, propose_new_record())
+            return _say_misplaced(domain, elsewhere, found[0])
+    return _say_absent(domain, propose_new_record())

@@ -1,15 +1,116 @@
-"""SPF of one received mail: who let the client send it (RFC 7208 2)."""
+"""SPF of one received mail: who let the client send it, and how that is said (RFC 7208 2)."""
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.spf.mail_explanations import explain_result, shown
-from mailcheck.checks.spf.mail_verdicts import SpfIdentity, SpfOfIdentity, SpfOfMail
 from mailcheck.checks.spf.pyspf_query import MailQuery
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.network_addresses import IpAddress
+
+
+class SpfIdentity(Enum):
+    """The two identities that SPF checks (RFC 7208 2.3, 2.4)."""
+
+    MAIL_FROM = "mailfrom"
+    HELO = "helo"
+
+
+@dataclass(frozen=True, slots=True)
+class SpfOfIdentity:
+    """The result for one identity.
+
+    ``domain`` is the one whose record was read, ``record`` its text where one
+    was found, ``mechanism`` the term that matched (empty when none did).
+    ``explanation`` says in a sentence how the result came about: which term
+    matched, which error it is, which name did not answer; ``silent_names`` are
+    those names.
+    """
+
+    identity: SpfIdentity
+    domain: str
+    result: AuthResult
+    record: str | None
+    mechanism: str
+    explanation: str
+    silent_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpfOfMail:
+    """Both identities of one mail.
+
+    With the null reverse-path ``mail_from`` is about ``postmaster@<helo>``
+    (RFC 7208 2.4). A HELO name that is an address literal or no domain name has
+    no SPF: its result is ``none``.
+    """
+
+    client_ip: IpAddress
+    mail_from: SpfOfIdentity
+    helo: SpfOfIdentity
+
+    @property
+    def has_pass(self) -> bool:
+        """Tell whether the MAIL FROM identity passes: the one that DMARC and receivers look at."""
+        return self.mail_from.result is AuthResult.PASS
+
+    @property
+    def is_by_helo(self) -> bool:
+        """Tell whether MAIL FROM was judged by the HELO name, as with the null reverse-path."""
+        return replace(self.mail_from, identity=SpfIdentity.HELO) == self.helo
+
+
+MAX_SHOWN = 80  # characters of a term that are repeated
+
+
+def explain_result(query: MailQuery, result: AuthResult) -> str:
+    """Say in a sentence how the result came about; which term matched or what is wrong."""
+    explain: Callable[[MailQuery], str] = {
+        AuthResult.NONE: _explain_none,
+        AuthResult.TEMPERROR: _explain_silence,
+        AuthResult.PERMERROR: _explain_error,
+    }.get(result, _explain_match)
+    return explain(query)
+
+
+def shown(text: str) -> str:
+    """Give what can be repeated of a text that somebody else wrote."""
+    cut = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    return "".join(letter if letter.isprintable() else "?" for letter in cut)
+
+
+def _explain_none(query: MailQuery) -> str:
+    return f"No SPF record stands at {shown(query.o)}."
+
+
+def _explain_silence(query: MailQuery) -> str:
+    if query.silent is None:
+        return "DNS gave no answer in time."
+    name, rdtype = query.silent
+    return f"The name servers gave no answer about {shown(name)} ({rdtype})."
+
+
+def _explain_match(query: MailQuery) -> str:
+    if query.mechanism:
+        return (
+            f'"{shown(query.mechanism)}" in the SPF record of {shown(query.o)} matches {query.c}.'
+        )
+    return f"No term in the SPF record of {shown(query.o)} matches {query.c}."
+
+
+def _explain_error(query: MailQuery) -> str:
+    assert query.fault is not None, "every permerror is raised with what it is"
+    where = f"SPF record of {shown(query.fault.domain)}"
+    if query.fault.domain != query.o:
+        where = f"{where}, which the record of {shown(query.o)} leads to,"
+    problem = query.fault.problem
+    if problem is not None:
+        return f'"{shown(problem.term)}" in the {where} {problem.reason}.'
+    return f"The {where} {query.fault.fault.value}."
+
 
 POSTMASTER = "postmaster"
 """The local part where there is none (RFC 7208 2.4, 4.3)."""

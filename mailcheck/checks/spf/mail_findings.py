@@ -5,10 +5,10 @@ from dataclasses import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined, worst
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.spf.mail_verdicts import SpfOfIdentity, SpfOfMail
-from mailcheck.checks.spf.parse import VERSION, is_spf_record
-from mailcheck.checks.spf.proposal import propose_new_record, propose_record
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.spf.evaluate import propose_new_record, propose_record
+from mailcheck.checks.spf.mail import SpfOfIdentity, SpfOfMail
+from mailcheck.checks.spf.record import VERSION, is_spf_record
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.network_addresses import IpAddress
 
 _ALLOW = (

@@ -12,11 +12,13 @@ here as a value (`Fault`). Nothing of the library is replaced: each evaluation i
 an object of its own.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import spf  # type: ignore[import-untyped]
 from dns.rdtypes.IN.A import A
@@ -26,12 +28,71 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer
 from mailcheck.checks.dns_records import mx_records, ptr_names, txt_values
 from mailcheck.checks.mail_domains import MAX_LABEL
-from mailcheck.checks.spf.mail_macros import MAX_NAME, cut_to_name, expand_macros
-from mailcheck.checks.spf.parse import VERSION, is_spf_record, parse_spf_record
-from mailcheck.checks.spf.terms import Mechanism, SpfRecord, TermProblem
-from mailcheck.checks.spf.tree import REDIRECT
-from mailcheck.checks.spf.verdicts import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS
+from mailcheck.checks.spf.record import (
+    VERSION,
+    Mechanism,
+    SpfRecord,
+    TermProblem,
+    is_spf_record,
+    parse_spf_record,
+)
+from mailcheck.checks.spf.tree import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS, REDIRECT
 from mailcheck.core.network_addresses import IpAddress
+
+MAX_NAME = 253  # characters of a name, RFC 7208 7.3
+
+_MACRO = re.compile(
+    r"%(?:(?P<plain>[%_-])|\{(?P<letter>[A-Za-z])(?P<count>[0-9]*)(?P<reverse>[rR]?)"
+    r"(?P<delimiters>[.+,/_=-]*)\})",
+    re.ASCII,
+)
+_PLAIN = {"%": "%", "_": " ", "-": "%20"}
+_MAX_DIGITS = 4  # of a number of labels; nothing has a thousand
+
+
+def expand_macros(text: str, value_of: Callable[[str], str]) -> str:
+    """Replace the macros of a text for which `explain_bad_domain_spec` has no complaint.
+
+    :param value_of: gives what a lower-case macro letter stands for.
+    """
+    known: dict[str, str] = {}  # a hostile record may repeat one thousands of times
+
+    def expand(match: re.Match[str]) -> str:
+        macro = match.group()
+        if macro not in known:
+            known[macro] = _expand(match, value_of)
+        return known[macro]
+
+    return _MACRO.sub(expand, text)
+
+
+def cut_to_name(text: str) -> str:
+    """Drop the last dot, and labels on the left until it is short enough for a name."""
+    name = text.removesuffix(".")
+    if len(name) <= MAX_NAME:
+        return name
+    # The dot before the longest end that is short enough; without one only the last label is left.
+    dot = name.find(".", len(name) - MAX_NAME - 1)
+    return name[dot + 1 :] if dot >= 0 else name.rpartition(".")[2]
+
+
+def _expand(match: re.Match[str], value_of: Callable[[str], str]) -> str:
+    if match["plain"]:
+        return _PLAIN[match["plain"]]
+    letter = match["letter"]
+    expansion = _transform(value_of(letter.lower()), match)
+    return quote(expansion, safe="~") if letter.isupper() else expansion
+
+
+def _transform(value: str, match: re.Match[str]) -> str:
+    """Split, turn round, keep the last ones, and join with dots."""
+    delimiters = match["delimiters"] or "."
+    parts = value.translate(dict.fromkeys(map(ord, delimiters), "\0")).split("\0")
+    if match["reverse"]:
+        parts.reverse()
+    count = match["count"].lstrip("0")[:_MAX_DIGITS]
+    return ".".join(parts[-int(count) :] if count else parts)
+
 
 MAX_ADDRESSES = 100
 """Addresses of one host that are compared; real hosts have a handful."""

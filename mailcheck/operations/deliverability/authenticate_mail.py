@@ -23,15 +23,12 @@ from mailcheck.checks.deliverability.authentication import (
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.origin import Origin
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dkim.signature_keys import evaluate_keys
-from mailcheck.checks.dkim.verify import verify_signatures
+from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
-from mailcheck.checks.dmarc.mail_alignment import foresee_walks
+from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail, foresee_walks
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.spf.mail import evaluate_spf_of_mail
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
+from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, Instant

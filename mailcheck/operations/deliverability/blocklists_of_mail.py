@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
+from mailcheck.checks.dnsbl.evaluate import target_address, target_domain
 from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.dnsbl.targets import target_address, target_domain
 from mailcheck.checks.mail_quality.known_hosts import owner_of
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.ask_blocklists import AskBlocklists

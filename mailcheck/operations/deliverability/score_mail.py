@@ -7,7 +7,7 @@ from functools import partial
 from twisted.internet.defer import succeed
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.arc.verdicts import ArcOfMail
+from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication
@@ -25,15 +25,14 @@ from mailcheck.checks.deliverability.score import DeliverabilityReport, MailScor
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.helo import HeloVerdict, evaluate_helo
+from mailcheck.checks.hosts.helo import HeloVerdict, evaluate_helo
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.mail_quality.facts import MailFacts
-from mailcheck.checks.mx.evaluate import evaluate_mx
-from mailcheck.checks.mx.verdicts import MxVerdict
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.mail_verdicts import SpfOfMail
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.spf.mail import SpfOfMail
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session

@@ -10,9 +10,8 @@ from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.checks.dnsbl.catalogue import Blocklist
-from mailcheck.checks.dnsbl.evaluate import evaluate_listing
+from mailcheck.checks.dnsbl.evaluate import Target, evaluate_listing, query_name
 from mailcheck.checks.dnsbl.listings import Listing, UnknownReason, unknown_listing
-from mailcheck.checks.dnsbl.targets import Target, query_name
 from mailcheck.core.instruments import Tally
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver

@@ -8,13 +8,13 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue
+from mailcheck.checks.dnsbl.evaluate import target_address, target_domain
 from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.dnsbl.targets import target_address, target_domain
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver

@@ -4,15 +4,13 @@ from dataclasses import dataclass
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.evaluate import evaluate_mx
-from mailcheck.checks.mx.verdicts import MxVerdict
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.verdicts import SpfVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver

@@ -6,20 +6,18 @@ from dataclasses import dataclass, replace
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dkim.evaluate import evaluate_dkim
-from mailcheck.checks.dkim.verdicts import DkimVerdict
-from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.hosts.mx import evaluate_mx
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
+from mailcheck.checks.hosts.starttls import StarttlsVerdict
 from mailcheck.checks.mail_addresses import choose_sending_host
-from mailcheck.checks.mx.evaluate import evaluate_mx
-from mailcheck.checks.registration import RegistrationVerdict
-from mailcheck.checks.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.score import Score, compute_score
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.verdicts import SpfVerdict
-from mailcheck.checks.starttls import StarttlsVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.network_addresses import IpAddress
@@ -28,8 +26,7 @@ from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.domains.mail_hosts import MailHosts
-from mailcheck.operations.domains.probe_hosts import probe_hosts
-from mailcheck.operations.domains.probe_ports import RegistrationFinder, StarttlsProber
+from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
 from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.ports import Now
 from mailcheck.operations.sharing_calls import SharedCalls

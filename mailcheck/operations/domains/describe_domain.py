@@ -5,32 +5,28 @@ from dataclasses import dataclass
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dkim.evaluate import evaluate_dkim
-from mailcheck.checks.dkim.verdicts import DkimVerdict
-from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.verdicts import DmarcVerdict
+from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding
-from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.evaluate import evaluate_mx
-from mailcheck.checks.mx.verdicts import MxVerdict
-from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.verdicts import SpfVerdict
-from mailcheck.checks.transport_policy.dane import DaneVerdict, evaluate_dane
-from mailcheck.checks.transport_policy.dnssec import DnssecVerdict, evaluate_dnssec
-from mailcheck.checks.transport_policy.mta_sts import (
+from mailcheck.checks.hosts.dane import DaneVerdict, DnssecVerdict, evaluate_dane, evaluate_dnssec
+from mailcheck.checks.hosts.mta_sts import (
     MtaStsRecord,
     MtaStsVerdict,
     evaluate_mta_sts_record,
     judge_mta_sts,
 )
-from mailcheck.checks.transport_policy.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
+from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
+from mailcheck.checks.lookups import Presence
+from mailcheck.checks.spf.evaluate import evaluate_spf
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.known_selectors import KnownSelectors
-from mailcheck.operations.domains.probe_ports import PolicyFetcher
+from mailcheck.operations.domains.probe_hosts import PolicyFetcher
 from mailcheck.operations.ports import Now
 from mailcheck.operations.sharing_calls import SharedCalls
 

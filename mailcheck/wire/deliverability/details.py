@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from mailcheck.checks.arc import verdicts as arc_verdicts
+from mailcheck.checks.arc import reading as arc_verdicts
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.report import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport

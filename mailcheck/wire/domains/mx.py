@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
+from mailcheck.checks.hosts import mx as verdicts
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx import verdicts
 from mailcheck.operations.domains import check_mx
 from mailcheck.wire.domains.findings import problem_texts
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, partly, said, spell

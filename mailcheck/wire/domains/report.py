@@ -2,14 +2,13 @@
 
 from typing import Annotated
 
-from mailcheck.checks.dkim import verdicts as dkim_verdicts
+from mailcheck.checks.dkim import evaluate as dkim_verdicts
 from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.hosts.dane import DnssecStatus, HostTlsa
+from mailcheck.checks.hosts.mta_sts import PolicyMode
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.spf import verdicts as spf_verdicts
-from mailcheck.checks.spf.terms import Qualifier
-from mailcheck.checks.transport_policy.dane import HostTlsa
-from mailcheck.checks.transport_policy.dnssec import DnssecStatus
-from mailcheck.checks.transport_policy.mta_sts_policy import PolicyMode
+from mailcheck.checks.spf import tree as spf_verdicts
+from mailcheck.checks.spf.record import Qualifier
 from mailcheck.core.instants import format_instant
 from mailcheck.operations.domains import describe_domain
 from mailcheck.wire.domains.findings import DomainFinding, render_findings

@@ -1,4 +1,4 @@
-"""Judging TLS-RPT: where senders report problems with encryption (RFC 8460 3)."""
+"""TLS-RPT of a domain: where senders report failed encryption (RFC 8460)."""
 
 import re
 from dataclasses import dataclass

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mx.verdicts import MxVerdict
 
 GOOD_TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 """RFC 8996 forbids TLS 1.0 and 1.1; OpenSSL's spellings."""

@@ -1,14 +1,69 @@
-"""Judging DANE for mail: TLSA records of the mail hosts (RFC 7672)."""
+"""DANE for the mail hosts of a domain, and the DNSSEC below it (RFC 7672)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from dns.rdtypes.ANY.TLSA import TLSA
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer
 from mailcheck.checks.findings import Finding, Severity, undetermined
+from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.lookups import Presence, look_up, presence_of
-from mailcheck.checks.mx.verdicts import MxVerdict
+
+
+class DnssecStatus(Enum):
+    """What is known; a domain whose signatures are wrong gives no answer at all."""
+
+    SIGNED = "signed"
+    UNSIGNED = "unsigned"
+    UNDETERMINED = "undetermined"
+
+
+@dataclass(frozen=True, slots=True)
+class DnssecVerdict:
+    """Whether answers about the domain are authenticated."""
+
+    domain: str
+    status: DnssecStatus
+    findings: tuple[Finding, ...]
+
+
+def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> DnssecVerdict:
+    """Judge by the AD bit of an answer about the domain.
+
+    :param is_validating: the operator says that the resolver validates and
+        the way to it is safe; else the bit means nothing.
+    """
+    answer = look_up(answers, domain, "SOA")
+    if not is_validating:
+        return DnssecVerdict(domain, DnssecStatus.UNDETERMINED, (_no_validator(),))
+    if not answer.status.is_determined:
+        silence = undetermined("dnssec", [domain])
+        return DnssecVerdict(domain, DnssecStatus.UNDETERMINED, (silence,))
+    if answer.is_authenticated:
+        return DnssecVerdict(domain, DnssecStatus.SIGNED, ())
+    return DnssecVerdict(domain, DnssecStatus.UNSIGNED, (_unsigned(domain),))
+
+
+def _no_validator() -> Finding:
+    return Finding(
+        "dnssec.undetermined",
+        Severity.UNDETERMINED,
+        "Could not be determined: no resolver of this service is said to validate DNSSEC.",
+        "Run a validating resolver and say so in the configuration of mailcheck.",
+    )
+
+
+def _unsigned(domain: str) -> Finding:
+    return Finding(
+        "dnssec.unsigned",
+        Severity.NOTE,
+        f"{domain} is not signed (DNSSEC), so forged answers about its mail cannot be told from"
+        " real ones, and DANE cannot be used.",
+        "Switch DNSSEC on at the provider of your name servers.",
+    )
+
 
 MAX_HOSTS = 4  # as many as are probed for STARTTLS
 

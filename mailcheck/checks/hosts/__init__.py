@@ -1,0 +1,1 @@
+"""The hosts of a domain: MX, reverse DNS, HELO, STARTTLS, transport policy, registration."""

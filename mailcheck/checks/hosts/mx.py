@@ -1,0 +1,321 @@
+"""The mail hosts of a domain (RFC 5321 5.1): who they are, and what is said about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.dns_records import mx_records
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.lookups import (
+    HostAddresses,
+    Presence,
+    look_up,
+    look_up_addresses,
+    presence_of,
+)
+from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
+
+
+class HostProblem(Enum):
+    """Why mail does not, or not everywhere, reach a mail host."""
+
+    DEAD = "dead"
+    """The name has no address."""
+    NOT_PUBLIC = "not-public"
+    """All its addresses are private or otherwise not reachable from the Internet."""
+    PARTLY_PUBLIC = "partly-public"
+    """Some of its addresses are."""
+    ADDRESS_LITERAL = "address-literal"
+    """An IP address stands where a host name must (RFC 5321 5.1)."""
+    ALIAS = "alias"
+    """The name is a CNAME, which an MX must not point at (RFC 2181 10.3)."""
+    UNDETERMINED = "undetermined"
+    """Its addresses could not be found out."""
+
+    @property
+    def stops_mail(self) -> bool:
+        """Tell whether no mail can arrive over such a host."""
+        return self in (HostProblem.DEAD, HostProblem.NOT_PUBLIC, HostProblem.ADDRESS_LITERAL)
+
+
+@dataclass(frozen=True, slots=True)
+class MailHost:
+    """One MX record with what is behind its name."""
+
+    exchange: str
+    preference: int
+    host: HostAddresses
+    problem: HostProblem | None
+
+    @property
+    def addresses(self) -> tuple[IpAddress, ...]:
+        """Give all its addresses, IPv4 before IPv6."""
+        return self.host.addresses
+
+    @property
+    def is_usable(self) -> bool:
+        """Tell whether it has an address that mail can be sent to."""
+        return self.problem in (None, HostProblem.ALIAS, HostProblem.PARTLY_PUBLIC)
+
+
+@dataclass(frozen=True, slots=True)
+class MxVerdict:
+    """The mail hosts of a domain, best first.
+
+    ``presence`` is about the MX records themselves. ``implicit_host`` is the
+    domain's own addresses where it has no MX: mail goes there (RFC 5321 5.1).
+    """
+
+    domain: str
+    presence: Presence
+    hosts: tuple[MailHost, ...]
+    has_null_record: bool
+    implicit_host: HostAddresses | None
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_null_mx(self) -> bool:
+        """Tell whether the domain declares that it receives no mail (RFC 7505)."""
+        return self.has_null_record and not self.hosts
+
+    @property
+    def best(self) -> MailHost | None:
+        """Give the host that a sender reaches first: usable if any is."""
+        return next((host for host in self.hosts if host.is_usable), next(iter(self.hosts), None))
+
+    @property
+    def is_implicit_mx(self) -> bool:
+        """Tell whether mail goes to the domain's own address for want of an MX."""
+        return self.implicit_host is not None and bool(self.implicit_host.addresses)
+
+
+def _say_no_such_domain(domain: str) -> Finding:
+    """Say that the name does not exist at all."""
+    return Finding(
+        "mx.no-such-domain",
+        Severity.ERROR,
+        f"The domain {domain} does not exist in DNS, so it neither receives mail nor is it"
+        " accepted as a sender.",
+        "Check the spelling; register the domain, or publish records for the name.",
+    )
+
+
+def _say_no_mx(domain: str) -> Finding:
+    """Say that mail for the domain has no destination."""
+    return Finding(
+        "mx.absent",
+        Severity.ERROR,
+        f"{domain} has neither an MX record nor an address: replies and bounces cannot be"
+        " delivered, and many receivers refuse senders that cannot be answered.",
+        "Publish an MX record that names your mail server.",
+        RecordToPublish(domain, "MX", f"10 mail.{domain}."),
+    )
+
+
+def _say_implicit_mx(domain: str) -> Finding:
+    """Say that mail goes to the domain's own address for want of an MX."""
+    return Finding(
+        "mx.implicit",
+        Severity.WARNING,
+        f"{domain} has no MX record, so mail is sent to its web address; it arrives only if a"
+        " mail server runs there.",
+        "Publish an MX record that names your mail server, this one if mail is received there.",
+        RecordToPublish(domain, "MX", f"10 {domain}."),
+    )
+
+
+def _say_null_mx(domain: str) -> Finding:
+    """Say that the domain declares to receive no mail."""
+    return Finding(
+        "mx.null",
+        Severity.NOTE,
+        f"{domain} declares that it receives no mail (null MX, RFC 7505); mail sent from it"
+        " cannot be answered.",
+        "Keep it if the domain is not used for mail; otherwise publish an MX record that names"
+        " your mail server.",
+    )
+
+
+def _say_null_mx_among_others(domain: str, host: MailHost) -> Finding:
+    """Say that the null MX contradicts the other records."""
+    return Finding(
+        "mx.null-among-others",
+        Severity.ERROR,
+        f'{domain} says at once that it receives no mail (an MX of ".") and where to send it:'
+        " some senders will give up.",
+        'Remove the MX record "0 ." and keep the others.',
+        RecordToPublish(domain, "MX", f"{host.preference} {host.exchange}."),
+    )
+
+
+def _say_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
+    """Say that the rest of the hosts was not looked at."""
+    return Finding(
+        "mx.too-many",
+        Severity.NOTE,
+        f"{domain} names {count} mail hosts; only the first {limit} were looked up.",
+        "Keep the few hosts that really receive mail.",
+    )
+
+
+def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Finding:
+    """Say what is wrong with one host; worse when no other host takes the mail."""
+    is_covered = any(other.is_usable for other in hosts)
+    severity = Severity.WARNING if is_covered else Severity.ERROR
+    match host.problem:
+        case HostProblem.DEAD:
+            return _dead(host, severity)
+        case HostProblem.NOT_PUBLIC:
+            return _not_public(host, severity)
+        case HostProblem.ADDRESS_LITERAL:
+            return _address_literal(domain, host, severity)
+        case HostProblem.PARTLY_PUBLIC:
+            return _partly_public(host)
+        case HostProblem.ALIAS:
+            return _alias(domain, host)
+        case _:
+            return undetermined("mx", [host.exchange])
+
+
+def _dead(host: MailHost, severity: Severity) -> Finding:
+    return Finding(
+        "mx.dead-host",
+        severity,
+        f"The mail host {host.exchange} has no address, so mail sent to it waits or bounces.",
+        f"Publish an address for {host.exchange}, or remove the MX record that names it.",
+    )
+
+
+def _not_public(host: MailHost, severity: Severity) -> Finding:
+    return Finding(
+        "mx.not-public",
+        severity,
+        f"The mail host {host.exchange} has only addresses that nobody outside can reach"
+        f" ({_join(host)}).",
+        f"Publish the public address of {host.exchange}, or remove the MX record that names it.",
+    )
+
+
+def _address_literal(domain: str, host: MailHost, severity: Severity) -> Finding:
+    return Finding(
+        "mx.address-literal",
+        severity,
+        f"The MX record names the IP address {host.exchange}, but only host names are allowed"
+        " there; senders cannot use it.",
+        f"Give the address a name such as mail.{domain} and let the MX name that.",
+        RecordToPublish(domain, "MX", f"{host.preference} mail.{domain}."),
+    )
+
+
+def _partly_public(host: MailHost) -> Finding:
+    return Finding(
+        "mx.partly-public",
+        Severity.WARNING,
+        f"Some addresses of the mail host {host.exchange} cannot be reached from outside"
+        f" ({_join(host)}), so mail is delayed or lost when a sender picks one of them.",
+        f"Remove the private addresses of {host.exchange} from the public DNS.",
+    )
+
+
+def _alias(domain: str, host: MailHost) -> Finding:
+    target = host.host.canonical_name
+    return Finding(
+        "mx.alias",
+        Severity.WARNING,
+        f"The MX record names {host.exchange}, which is an alias (CNAME) of {target}; some"
+        " senders refuse that.",
+        "Let the MX name the real host.",
+        RecordToPublish(domain, "MX", f"{host.preference} {target}."),
+    )
+
+
+def _join(host: MailHost) -> str:
+    return ", ".join(str(address) for address in host.addresses)
+
+
+NULL_EXCHANGE = ""  # the root as exchange: "accepts no mail", RFC 7505 3
+
+MAX_HOSTS = 16
+"""Hosts whose addresses are asked for; large providers have 5, and each costs two questions."""
+
+
+def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -> MxVerdict:
+    """Judge where mail for ``domain`` goes.
+
+    :param allow_private: take private addresses for reachable (test zones).
+    """
+    answer = look_up(answers, domain, "MX")
+    own = look_up_addresses(answers, domain)
+    records = mx_records(answer)
+    hosts = tuple(
+        _judge_host(exchange, preference, answers, allow_private, is_asked=number < MAX_HOSTS)
+        for number, (preference, exchange) in enumerate(records)
+        if exchange != NULL_EXCHANGE
+    )
+    has_null = len(hosts) < len(records)
+    presence = presence_of(answer)
+    return MxVerdict(
+        domain=domain,
+        presence=presence,
+        hosts=hosts,
+        has_null_record=has_null,
+        implicit_host=own if presence is Presence.ABSENT else None,
+        findings=tuple(_find(domain, answer.status, hosts, own, has_null=has_null)),
+    )
+
+
+def _judge_host(
+    exchange: str, preference: int, answers: Answers, allow_private: bool, *, is_asked: bool
+) -> MailHost:
+    if parse_ip_address(exchange) is not None or exchange.rpartition(".")[2].isdigit():
+        nothing = HostAddresses(exchange, (), Presence.ABSENT, True, exchange)
+        return MailHost(exchange, preference, nothing, HostProblem.ADDRESS_LITERAL)
+    if not is_asked:
+        unknown = HostAddresses(exchange, (), Presence.UNDETERMINED, False, exchange)
+        return MailHost(exchange, preference, unknown, HostProblem.UNDETERMINED)
+    host = look_up_addresses(answers, exchange)
+    return MailHost(exchange, preference, host, _find_problem(host, allow_private))
+
+
+def _find_problem(host: HostAddresses, allow_private: bool) -> HostProblem | None:
+    if host.presence is Presence.UNDETERMINED:
+        return HostProblem.UNDETERMINED
+    if host.presence is Presence.ABSENT:
+        return HostProblem.DEAD
+    special = [address for address in host.addresses if why_not_public(address)]
+    if special and not allow_private:
+        if len(special) < len(host.addresses):
+            return HostProblem.PARTLY_PUBLIC
+        return HostProblem.NOT_PUBLIC if host.is_complete else HostProblem.UNDETERMINED
+    return HostProblem.ALIAS if host.is_alias else None
+
+
+def _find(
+    domain: str,
+    status: DnsStatus,
+    hosts: tuple[MailHost, ...],
+    own: HostAddresses,
+    *,
+    has_null: bool,
+) -> list[Finding]:
+    if not status.is_determined:
+        return [undetermined("mx", [domain])]
+    if has_null:
+        return [_say_null_mx_among_others(domain, hosts[0]) if hosts else _say_null_mx(domain)]
+    if not hosts:
+        return [_judge_absence(domain, status, own)]
+    found = [_describe_host(domain, host, hosts) for host in hosts if host.problem is not None]
+    if len(hosts) > MAX_HOSTS:
+        found.append(_say_too_many_hosts(domain, len(hosts), MAX_HOSTS))
+    return found
+
+
+def _judge_absence(domain: str, status: DnsStatus, own: HostAddresses) -> Finding:
+    if own.presence is Presence.FOUND:
+        return _say_implicit_mx(domain)
+    if own.presence is Presence.UNDETERMINED:
+        return undetermined("mx", [domain])
+    if status is DnsStatus.NXDOMAIN:
+        return _say_no_such_domain(domain)
+    return _say_no_mx(domain)

@@ -1,0 +1,357 @@
+"""An SPF record as a value, and the one grammar that reads it (RFC 7208 4.5 to 7, 12)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
+# macro-expand and macro-string of RFC 7208 7.1; alternatives begin differently: it is linear.
+_MACRO = r"%[%_-]|%\{[slodiphcrtvSLODIPHCRTV][0-9]*[rR]?[.+,/_=-]*\}"
+_MACRO_STRING = re.compile(rf"(?:[!-$&-~]|{_MACRO})*", re.ASCII)
+_ENDS_IN_MACRO = re.compile(rf"(?:[!-$&-~]|{_MACRO})*(?:{_MACRO})", re.ASCII)
+_EXP_ONLY_LETTER = re.compile(r"%\{[crtCRT]")
+_ZERO_TRANSFORMER = re.compile(r"%\{[A-Za-z]0+[^0-9]")
+# domain-end = "." toplabel [ "." ]; a toplabel is no number
+_TOP_LABEL = re.compile(r"(?=[A-Za-z0-9-]*[A-Za-z-])[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?")
+
+
+def has_macros(text: str) -> bool:
+    """Tell whether the text depends on the mail that is checked."""
+    return "%" in text
+
+
+def is_macro_string(text: str) -> bool:
+    """Tell whether the text is what a modifier may have as its value (RFC 7208 6, 7.1)."""
+    return _MACRO_STRING.fullmatch(text) is not None
+
+
+def explain_bad_domain_spec(text: str) -> str | None:
+    """Say in a few words why the text is no domain-spec, or nothing when it is one."""
+    if not text:
+        return "has no domain"
+    if not is_macro_string(text):
+        return "has a character or a macro that is not allowed"
+    if _EXP_ONLY_LETTER.search(text) is not None:
+        return "uses a macro that is allowed in explanations only"
+    if _ZERO_TRANSFORMER.search(text) is not None:
+        return "has a macro that keeps zero labels"
+    if _ENDS_IN_MACRO.fullmatch(text) is not None:
+        return None
+    host, dot, top_label = text.removesuffix(".").rpartition(".")
+    if not dot or not host or _TOP_LABEL.fullmatch(top_label) is None:
+        return "has no full domain name"
+    if not has_macros(text) and not all(host.split(".")):
+        return "has nothing between two dots"
+    return None
+
+
+WHOLE_ADDRESSES = (32, 128)
+"""The lengths of networks that are one address, IPv4 and IPv6."""
+
+
+class Qualifier(Enum):
+    """What a match means (RFC 7208 4.6.2)."""
+
+    PASS = "+"  # noqa: S105 - no password
+    FAIL = "-"
+    SOFTFAIL = "~"
+    NEUTRAL = "?"
+
+
+class MechanismName(Enum):
+    """The mechanisms (RFC 7208 5)."""
+
+    ALL = "all"
+    INCLUDE = "include"
+    A = "a"
+    MX = "mx"
+    PTR = "ptr"
+    IP4 = "ip4"
+    IP6 = "ip6"
+    EXISTS = "exists"
+
+    @property
+    def asks_dns(self) -> bool:
+        """Tell whether it counts against the limit of ten (RFC 7208 4.6.4)."""
+        return self not in (MechanismName.ALL, MechanismName.IP4, MechanismName.IP6)
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """One mechanism: ``text`` as written, ``target`` the domain-spec (empty: the domain itself).
+
+    ``lengths`` are those of the networks of a and mx, for IPv4 and IPv6.
+    """
+
+    text: str
+    qualifier: Qualifier
+    name: MechanismName
+    target: str = ""
+    network: IPv4Network | IPv6Network | None = None
+    lengths: tuple[int, int] = WHOLE_ADDRESSES
+
+    @property
+    def has_macros(self) -> bool:
+        """Tell whether the target depends on the mail that is checked (RFC 7208 7)."""
+        return "%" in self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Modifier:
+    """One modifier (RFC 7208 6); unknown ones have no meaning."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class TermProblem:
+    """A term that makes receivers give up (``is_error``) or that they ignore.
+
+    ``replacement`` is what was probably meant; empty where the term is best dropped.
+    """
+
+    term: str
+    reason: str
+    replacement: str = ""
+    is_error: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SpfRecord:
+    """A parsed record; ``redirect`` is empty without one, or where ``all`` overrules it."""
+
+    text: str
+    mechanisms: tuple[Mechanism, ...]
+    redirect: str
+    problems: tuple[TermProblem, ...]
+
+    @property
+    def all_qualifier(self) -> Qualifier | None:
+        """Give what becomes of everybody else, if the record itself says it."""
+        return next((m.qualifier for m in self.mechanisms if m.name is MechanismName.ALL), None)
+
+    @property
+    def is_broken(self) -> bool:
+        """Tell whether a receiver must answer ``permerror`` (RFC 7208 4.6)."""
+        return any(problem.is_error for problem in self.problems)
+
+
+MAX_SHOWN = 80  # characters of a term that are repeated in a problem
+
+_MECHANISM = re.compile(r"(?P<qualifier>[+?~-]?)(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P<rest>.*)")
+_MODIFIER = re.compile(r"(?P<name>[A-Za-z][A-Za-z0-9_.-]*)=(?P<value>.*)")
+# dual-cidr-length = [ ip4-cidr-length ] [ "/" ip6-cidr-length ], without leading zeros
+_LENGTH = r"0|[1-9][0-9]{0,2}"
+_DUAL_CIDR = re.compile(rf"(?:/(?P<v4>{_LENGTH}))?(?://(?P<v6>{_LENGTH}))?", re.ASCII)
+
+_NAMES = {name.value: name for name in MechanismName}
+
+# What people write, and what they mean.
+_MISSPELT = {
+    "ip": "ip4",
+    "ipv4": "ip4",
+    "ip4v": "ip4",
+    "ipv6": "ip6",
+    "includes": "include",
+    "inlcude": "include",
+    "incude": "include",
+    "a-record": "a",
+    "exist": "exists",
+}
+_STRAY = ";,.:\"'"  # found at the end of terms that were copied from a sentence
+
+
+def parse_term(term: str) -> Mechanism | Modifier | TermProblem:
+    """Read one term; whatever it is, it becomes a value."""
+    modifier = _MODIFIER.fullmatch(term)
+    if modifier is not None:
+        return _read_modifier(term, modifier["name"].lower(), modifier["value"])
+    try:
+        return _read_mechanism(term)
+    except ValueError as error:
+        return TermProblem(term[:MAX_SHOWN], str(error), _suggest(term))
+
+
+def _read_modifier(term: str, name: str, value: str) -> Modifier | TermProblem:
+    problem = None
+    if name in ("redirect", "exp"):
+        problem = explain_bad_domain_spec(value)
+    elif not is_macro_string(value):
+        problem = "has a character or a macro that is not allowed"
+    if problem is not None:
+        return TermProblem(term[:MAX_SHOWN], problem, _suggest(term) if name in _NAMES else "")
+    if name in _NAMES or name in _MISSPELT:
+        reason = 'is ignored by receivers: it needs ":" in place of "="'
+        return TermProblem(term[:MAX_SHOWN], reason, _suggest(term), is_error=False)
+    if name == "v":
+        return TermProblem(
+            term[:MAX_SHOWN], "stands in the middle of the record and is ignored", is_error=False
+        )
+    return Modifier(name, _as_asked(value) if name == "redirect" else value)
+
+
+def _read_mechanism(term: str) -> Mechanism:
+    match = _MECHANISM.fullmatch(term)
+    if match is None:
+        raise ValueError("is not a term of SPF")
+    name = _NAMES.get(match["name"].lower())
+    if name is None:
+        raise ValueError("is not a mechanism of SPF")
+    qualifier = Qualifier(match["qualifier"] or "+")
+    rest = match["rest"]
+    if name is MechanismName.ALL:
+        if rest:
+            raise ValueError("has something behind its name")
+        return Mechanism(term, qualifier, name)
+    if name in (MechanismName.IP4, MechanismName.IP6):
+        return Mechanism(term, qualifier, name, network=_read_network(name, rest))
+    takes_lengths = name in (MechanismName.A, MechanismName.MX)
+    spec, lengths = _split_lengths(rest) if takes_lengths else (rest, WHOLE_ADDRESSES)
+    return Mechanism(term, qualifier, name, _read_target(name, spec), lengths=lengths)
+
+
+def _read_network(name: MechanismName, rest: str) -> IPv4Network | IPv6Network:
+    network, slash, length = rest[1:].partition("/")
+    if not rest.startswith(":") or not network:
+        raise ValueError("has no address")
+    if slash and re.fullmatch(_LENGTH, length, re.ASCII) is None:
+        raise ValueError("has no valid length behind the slash")
+    family = IPv4Network if name is MechanismName.IP4 else IPv6Network
+    try:
+        return family(rest[1:], strict=False)
+    except ValueError:
+        raise ValueError(
+            f"has no valid {'IPv4' if family is IPv4Network else 'IPv6'} address"
+        ) from None
+
+
+def _read_target(name: MechanismName, spec: str) -> str:
+    """Give the domain-spec of a, mx, ptr, include or exists; empty for the domain itself."""
+    if not spec and name not in (MechanismName.INCLUDE, MechanismName.EXISTS):
+        return ""
+    if spec and not spec.startswith(":"):
+        raise ValueError("is not a mechanism of SPF")
+    problem = explain_bad_domain_spec(spec[1:])
+    if problem is not None:
+        raise ValueError(problem)
+    return _as_asked(spec[1:])
+
+
+def _as_asked(domain_spec: str) -> str:
+    """Write a name as DNS is asked for it; the case of macros has a meaning (RFC 7208 7.3)."""
+    return domain_spec if has_macros(domain_spec) else domain_spec.lower().removesuffix(".")
+
+
+def _split_lengths(rest: str) -> tuple[str, tuple[int, int]]:
+    """Cut ``/24//64`` off the end, and give it as numbers.
+
+    :raises ValueError: the lengths are none.
+    """
+    start = len(rest.rstrip("/0123456789"))
+    slash = rest.find("/", start)
+    if slash < 0:
+        return rest, WHOLE_ADDRESSES
+    match = _DUAL_CIDR.fullmatch(rest[slash:])
+    if match is not None:
+        lengths = int(match["v4"] or 32), int(match["v6"] or 128)
+        if lengths[0] <= 32 and lengths[1] <= 128:
+            return rest[:slash], lengths
+    raise ValueError("has no valid length behind the slash")
+
+
+def _suggest(term: str) -> str:
+    """Give the term that was probably meant, or nothing."""
+    candidate = term.strip(_STRAY)
+    match = _MECHANISM.fullmatch(candidate)
+    if match is not None:
+        name, rest = match["name"].lower(), match["rest"]
+        rest = ":" + rest[1:] if rest.startswith("=") else rest
+        name = _by_address(rest[1:]) or _MISSPELT.get(name, name)
+        candidate = f"{match['qualifier']}{name}{rest}"
+    try:
+        _read_mechanism(candidate)
+    except ValueError:
+        return ""
+    return candidate
+
+
+def _by_address(text: str) -> str | None:
+    """Name the mechanism that takes this address: ``a:192.0.2.1`` is meant as ``ip4:``."""
+    try:
+        return f"ip{ip_address(text.partition('/')[0]).version}"
+    except ValueError:
+        return None
+
+
+VERSION = "v=spf1"
+
+MAX_PROBLEMS = 20  # the first ones say it all
+
+MAX_RECORD = 8192
+"""Characters of a record that are read: sixteen times what RFC 7208 3.4 advises."""
+
+MAX_TERMS = 500
+"""Terms of a record that are read: as many addresses as fit into the longest."""
+
+
+def is_spf_record(text: str) -> bool:
+    """Tell whether a TXT record is an SPF record: ``v=spf1``, then a space or the end."""
+    return text[: len(VERSION)].lower() == VERSION and text[len(VERSION) :][:1] in ("", " ")
+
+
+def looks_like_spf(text: str) -> bool:
+    """Tell whether a TXT record was meant as an SPF record, though it isn't one."""
+    start = "".join(text[:MAX_SHOWN].lower().split()).lstrip("\"'")
+    return start.startswith(("v=spf", "v:spf", "spf1", "v-spf")) and not is_spf_record(text)
+
+
+@lru_cache(maxsize=64)
+def parse_spf_record(text: str) -> SpfRecord:
+    """Read a record for which `is_spf_record` holds: the one grammar, of domains and of mails.
+
+    Remembered, since a mail's records are read once for each round of questions.
+
+    What stands behind ``all`` is no mechanism of the record but a problem,
+    since receivers never come to it.
+    """
+    mechanisms: list[Mechanism] = []
+    modifiers: dict[str, str] = {}
+    problems: list[TermProblem] = []
+    words = [word for word in text[len(VERSION) :].split(" ") if word]
+    if len(text.rstrip(" ")) > MAX_RECORD or len(words) > MAX_TERMS:
+        return SpfRecord(text, (), "", (_too_long(words),))
+    for word in words:
+        term = parse_term(word)
+        if isinstance(term, Modifier) and term.name not in modifiers:
+            modifiers[term.name] = term.value
+        elif isinstance(term, Modifier) and term.name in ("redirect", "exp"):
+            problems.append(TermProblem(word[:MAX_SHOWN], "stands twice"))
+        elif isinstance(term, TermProblem):
+            problems.append(term)
+        elif isinstance(term, Mechanism):
+            if mechanisms and mechanisms[-1].name is MechanismName.ALL:
+                problems.append(_unread(word, mechanisms[-1]))
+            else:
+                mechanisms.append(term)
+    redirect = modifiers.get("redirect", "")
+    if redirect and mechanisms and mechanisms[-1].name is MechanismName.ALL:
+        problems.append(_unread(f"redirect={redirect}", mechanisms[-1]))
+        redirect = ""
+    problems.sort(key=lambda problem: not problem.is_error)
+    return SpfRecord(text, tuple(mechanisms), redirect, tuple(problems[:MAX_PROBLEMS]))
+
+
+def _too_long(words: Sequence[str]) -> TermProblem:
+    reason = (
+        f"is the end of a record with more than {MAX_RECORD} characters or {MAX_TERMS} terms,"
+        " more than can be read"
+    )
+    return TermProblem(words[-1][-MAX_SHOWN:], reason)
+
+
+def _unread(word: str, all_mechanism: Mechanism) -> TermProblem:
+    reason = f"is never read, because {all_mechanism.text!r} is for everybody"
+    return TermProblem(word[:MAX_SHOWN], reason, is_error=False)

@@ -1,1 +1,0 @@
-"""How mail to a domain is protected on its way: MTA-STS, TLS-RPT, DANE, DNSSEC. Never scored."""

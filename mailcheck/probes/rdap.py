@@ -1,0 +1,298 @@
+"""When a domain was registered, by RDAP: which registry knows it, and what that says."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from mailcheck.checks.hosts.registration import (
+    RegistrationVerdict,
+    read_registration,
+    registrable_candidates,
+    undetermined_registration,
+    unregistered,
+)
+from mailcheck.checks.lookups import Presence
+from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, instant_of
+from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
+from mailcheck.probes.guarded_dialer import FetchFailed
+from mailcheck.probes.shared_probes import Bounds, SharedProbes
+
+MAX_SUFFIXES = 20_000  # of a file; IANA's has 1,200
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """Who knows the names below ``suffix``; ``base_url`` ends with a slash."""
+
+    suffix: str
+    base_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """The registries by suffix."""
+
+    base_urls: Mapping[str, str]
+
+    def find(self, domain: str) -> Registry | None:
+        """Give the registry with the longest suffix that the domain has (RFC 9224 4)."""
+        labels = domain.split(".")
+        suffixes = (".".join(labels[start:]) for start in range(len(labels)))
+        found = next((suffix for suffix in suffixes if suffix in self.base_urls), None)
+        return None if found is None else Registry(found, self.base_urls[found])
+
+
+def read_bootstrap(text: bytes) -> Bootstrap:
+    """Read a bootstrap file; entries that make no sense are left out.
+
+    :raises ValueError: it is no JSON, or names no registry.
+    """
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    base_urls = dict(_entries(document))
+    if not base_urls:
+        raise ValueError("it names no registry")
+    return Bootstrap(base_urls)
+
+
+@cache
+def shipped_bootstrap() -> Bootstrap:
+    """Give the registries that are known without asking anybody.
+
+    A part of IANA's file, with the date it had; for the first minutes, and for
+    when IANA can't be reached.
+    """
+    return read_bootstrap(files(__package__).joinpath("rdap_bootstrap.json").read_bytes())
+
+
+def _entries(document: object) -> Iterator[tuple[str, str]]:
+    services = document.get("services") if isinstance(document, Mapping) else None
+    for service in services if isinstance(services, list) else []:
+        if not isinstance(service, list) or len(service) < 2:
+            continue
+        suffixes, urls = _texts(service[0]), _texts(service[1])
+        base_url = _choose(urls)
+        for suffix in suffixes[:MAX_SUFFIXES] if base_url else []:
+            yield suffix.lower().strip("."), base_url
+
+
+def _choose(urls: list[str]) -> str:
+    """Prefer https (RFC 9224 3)."""
+    for scheme in ("https://", "http://"):
+        for url in urls:
+            if url.lower().startswith(scheme):
+                return url if url.endswith("/") else url + "/"
+    return ""
+
+
+def _texts(values: object) -> list[str]:
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+IANA_URL = "https://data.iana.org/rdap/dns.json"
+MAX_LIST_OCTETS = 2 * 1024 * 1024  # IANA's file has 70 KB
+REFRESH = DAY / SECOND  # seconds; RFC 9224 8 says to go by the cache headers, IANA's are a day
+RETRY = 10 * MINUTE  # after the list could not be loaded
+
+
+class NoRegistryList(Exception):
+    """The list can't be loaded."""
+
+
+class RegistryList:
+    """Loads the list when it is first needed and then once a day.
+
+    :param source: a URL or the path of a file. For `IANA_URL` the part that is
+        shipped bridges the time until it is loaded; any other is waited for.
+    """
+
+    _log = Logger()
+
+    def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime, source: str) -> None:
+        self._fetcher = fetcher
+        self._clock = clock
+        self._source = source
+        self._known = shipped_bootstrap() if source == IANA_URL else None
+        self._due_at = clock.seconds()
+        self._loads: SharedProbes[str, bool] = SharedProbes(
+            clock,
+            Bounds(RETRY),
+            self._load,
+            is_worth_keeping=lambda _: True,
+            when_busy=lambda _: False,
+        )
+
+    async def find(self, domain: str) -> Registry | None:
+        """Give the registry that knows a domain; nothing when no known one does.
+
+        :raises NoRegistryList: there is no list.
+        """
+        loading = self._refresh()
+        found = None if self._known is None else self._known.find(domain)
+        if found is None and loading is not None:
+            await loading
+            found = None if self._known is None else self._known.find(domain)
+        elif loading is not None:
+            loading.addErrback(lambda failure: failure.trap(CancelledError))
+        if self._known is None:
+            raise NoRegistryList
+        return found
+
+    def stop(self) -> None:
+        """Give up loading."""
+        self._loads.stop()
+
+    def _refresh(self) -> Deferred[bool] | None:
+        if self._clock.seconds() < self._due_at:
+            return None
+        return self._loads.get(self._source)
+
+    async def _load(self, source: str) -> bool:
+        try:
+            self._known = read_bootstrap(await self._read(source))
+        except (FetchFailed, OSError, ValueError) as failure:
+            self._log.warn(
+                "The list of registries (RDAP) at {source} can't be loaded: {failure}",
+                source=source,
+                failure=failure,
+            )
+            return False
+        self._due_at = self._clock.seconds() + REFRESH
+        return True
+
+    async def _read(self, source: str) -> bytes:
+        if not source.startswith(("https://", "http://")):
+            return Path(source).read_bytes()
+        request = FetchRequest(source, "application/json", MAX_LIST_OCTETS, max_redirects=3)
+        fetched = await self._fetcher.fetch(request)
+        if fetched.status != 200:
+            raise ValueError(f"status {fetched.status}")
+        return fetched.body
+
+
+MAX_QUESTIONS = 4
+"""Names of one domain that a registry is asked about; its names begin at most that deep."""
+
+MAX_OCTETS = 512 * 1024  # of an answer; long ones have 50 KB
+MAX_REDIRECTS = 3  # RFC 7480 4.3 has servers redirect to those who know
+SECONDS = 9.0  # for all questions about a domain, within the 10 seconds of a check
+FRESHNESS = HOUR  # of a fact; what could not be found out is not kept
+
+ACCEPT = "application/rdap+json, application/json;q=0.9"
+
+FOUND = 200
+NOT_THERE = 404
+NO_QUESTION = (400, 422)  # some registries say so of names that they never register
+TOO_MANY = 429
+BACK_OFF = 60  # seconds after TOO_MANY, unless the registry says how long
+MAX_BACK_OFF = 3_600
+
+
+class _NoAnswer(Exception):
+    """The registry does not tell; says why, in half a sentence."""
+
+
+class RdapFinder:
+    """The `mailcheck.operations.domains.probe_hosts.RegistrationFinder` over the guarded dialer."""
+
+    def __init__(
+        self, fetcher: GuardedFetcher, registries: RegistryList, clock: IReactorTime
+    ) -> None:
+        self._fetcher = fetcher
+        self._registries = registries
+        self._clock = clock
+        self._quiet_until: dict[str, float] = {}
+        self._searches: SharedProbes[str, RegistrationVerdict] = SharedProbes(
+            clock,
+            Bounds(FRESHNESS),
+            self._find,
+            is_worth_keeping=lambda verdict: verdict.presence is not Presence.UNDETERMINED,
+            when_busy=lambda name: undetermined_registration(name, "too many are asked about now"),
+        )
+
+    def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
+        """Answer as `mailcheck.operations.domains.probe_hosts.RegistrationFinder` promises."""
+        return self._searches.get(domain)
+
+    def stop(self) -> None:
+        """Give up what is under way."""
+        self._searches.stop()
+        self._registries.stop()
+
+    async def _find(self, domain: str) -> RegistrationVerdict:
+        ends_at = self._clock.seconds() + SECONDS
+        try:
+            registry = await self._registries.find(domain)
+            if registry is None:
+                raise _NoAnswer(f"no registry is known that publishes dates for {_top(domain)}")
+            return await self._search(domain, registry, ends_at)
+        except NoRegistryList:
+            return undetermined_registration(domain, "the list of registries can't be loaded")
+        except _NoAnswer as failure:
+            return undetermined_registration(domain, str(failure))
+
+    async def _search(self, domain: str, registry: Registry, ends_at: float) -> RegistrationVerdict:
+        """Ask about the whole name, then about its parents, until the registry knows one.
+
+        Parents last, since what a registry says about ``co.uk`` is no answer
+        about ``example.co.uk``.
+        """
+        names = registrable_candidates(domain, registry.suffix)[:MAX_QUESTIONS]
+        is_absent = False
+        for name in reversed(names):
+            fetched = await self._ask(registry, name, ends_at)
+            if fetched.status == FOUND:
+                return self._read(name, fetched.body)
+            is_absent = is_absent or fetched.status == NOT_THERE
+        if is_absent:
+            return unregistered(domain)
+        raise _NoAnswer(f"the registry of {_top(domain)} does not register such names")
+
+    async def _ask(self, registry: Registry, name: str, ends_at: float) -> Fetched:
+        """Ask about one name.
+
+        :raises _NoAnswer: it says neither that it knows the name nor that it does not.
+        """
+        now = self._clock.seconds()
+        if now < self._quiet_until.get(registry.base_url, now):
+            raise _NoAnswer("the registry has asked to be left alone for a while")
+        request = FetchRequest(
+            f"{registry.base_url}domain/{quote(name)}",
+            ACCEPT,
+            MAX_OCTETS,
+            seconds=max(0.0, ends_at - now),
+            max_redirects=MAX_REDIRECTS,
+        )
+        try:
+            fetched = await self._fetcher.fetch(request)
+        except FetchFailed:
+            raise _NoAnswer("the registry did not answer") from None
+        if fetched.status == TOO_MANY:
+            wait = min(fetched.retry_after or BACK_OFF, MAX_BACK_OFF)
+            self._quiet_until[registry.base_url] = self._clock.seconds() + wait
+            raise _NoAnswer("the registry has asked to be left alone for a while")
+        if fetched.status not in (FOUND, NOT_THERE, *NO_QUESTION):
+            raise _NoAnswer("the registry did not answer properly")
+        return fetched
+
+    def _read(self, name: str, body: bytes) -> RegistrationVerdict:
+        try:
+            document: Any = json.loads(body)
+        except (ValueError, RecursionError):
+            raise _NoAnswer("the registry's answer can't be read") from None
+        return read_registration(name, document, instant_of(self._clock.seconds()))
+
+
+def _top(domain: str) -> str:
+    return "." + domain.rpartition(".")[2]
