@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
+from mailcheck.checks.content.html_tokens import EndTag, StartTag, StyleSheet, tokenize_html
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.visible_text import render_visible_text
 
@@ -132,7 +132,7 @@ def test_attribute_values_are_read_in_every_spelling() -> None:
 def test_any_markup_is_read_to_its_end(markup: str) -> None:
     """Tokens are text or tags, and no markup is an error."""
     for token in tokenize_html(markup):
-        assert isinstance(token, str | StartTag | EndTag)
+        assert isinstance(token, str | StartTag | EndTag | StyleSheet)
     render_visible_text(read_tree(markup))
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_TAG_NAME = re.compile(r"[^\s/>]++")
+_TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)(>)?")
 # What is not closed runs to the end; then no ">" follows and the tag is dropped.
 _ATTRIBUTE_OR_END = re.compile(
     r"[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)"
@@ -44,68 +44,68 @@ class EndTag:
     name: str
 
 
-Token = str | StartTag | EndTag
-"""A piece of text with references decoded, or a tag. Comments and raw texts are no tokens."""
+@dataclass(slots=True)
+class StyleSheet:
+    """The text of a ``<style>`` element, with its start tag."""
+
+    tag: StartTag
+    text: str
 
 
-def tokenize_html(
-    markup: str, style_sheets: list[tuple[StartTag, str]] | None = None
-) -> Iterator[Token]:
-    """Yield text and tags in order; comments, declarations, scripts and styles are left out.
+Token = str | StartTag | EndTag | StyleSheet
+"""A piece of text with references decoded, a tag, or a style sheet; nothing else is a token."""
 
-    :param style_sheets: takes the texts of ``<style>`` elements, with their tags.
-    """
+
+def tokenize_html(markup: str) -> Iterator[Token]:
+    """Yield text, tags and style sheets in order; comments, declarations, scripts are left out."""
     position = 0
     while position < len(markup):
         bracket = markup.find("<", position)
-        if bracket < 0:
-            bracket = len(markup)
-        if bracket > position:
-            yield _decode_text(markup[position:bracket])
-        if bracket < len(markup):
-            token, position = _read_markup(markup, bracket)
-            if isinstance(token, StartTag) and token.name in _RAW_TEXT:
-                start, position = position, _skip_raw_text(markup, position, token.name)
-                if style_sheets is not None and token.name == "style":
-                    style_sheets.append((token, markup[start:position]))
-                if token.name == "xmp":
-                    yield token
-                    token = markup[start:position]
-            if token:
-                yield token
-        else:
-            position = bracket
+        if bracket != position:
+            yield _decode_text(markup[position : bracket if bracket >= 0 else None])
+            if bracket < 0:
+                return
+        match = _TAG.match(markup, bracket)
+        if match is None:
+            position = _skip_declaration(markup, bracket + 1)
+            if position == bracket + 1:
+                yield "<"
+            continue
+        slash, name, end = match.groups()
+        position = match.end()
+        if slash:
+            position = position if end else _find_end(markup, position)
+            yield EndTag(name.lower())
+            continue
+        tag = StartTag(name.lower(), {})
+        position = position if end else _read_attributes(tag, markup, position)
+        if position < 0:
+            return
+        yield tag
+        if tag.name in _RAW_TEXT:
+            start, position = position, _skip_raw_text(markup, position, tag.name)
+            yield from _keep_raw_text(tag, markup[start:position])
 
 
-def _read_markup(markup: str, bracket: int) -> tuple[Token | None, int]:
-    """Read what a "<" begins: the token, if it is one, and where to go on."""
-    following = markup[bracket + 1 : bracket + 2]
-    if following.isascii() and following.isalpha():
-        return _read_tag(markup, bracket + 1)
-    if following == "/":
-        name, position = _read_end_tag(markup, bracket + 2)
-        return (EndTag(name) if name else None), position
-    if following in ("!", "?"):
-        return None, _skip_declaration(markup, bracket + 1)
-    return "<", bracket + 1
+def _keep_raw_text(tag: StartTag, text: str) -> Iterator[Token]:
+    if tag.name == "style":
+        yield StyleSheet(tag, text)
+    elif tag.name == "xmp" and text:
+        yield text
 
 
-def _read_tag(markup: str, position: int) -> tuple[StartTag | None, int]:
-    """Read a start tag; one that is not closed is dropped with all that follows (eof-in-tag)."""
-    name = _TAG_NAME.match(markup, position)
-    if name is None:
-        return None, len(markup)
-    attributes: dict[str, str] = {}
-    position = name.end()
+def _read_attributes(tag: StartTag, markup: str, position: int) -> int:
+    """Read to the end of a tag; less than 0 where it is not closed, as all that follows goes."""
+    attributes = tag.attributes
     while (match := _ATTRIBUTE_OR_END.match(markup, position)) is not None:
         end, key, double, single, bare = match.groups()
         position = match.end()
         if end:
-            is_self_closing = markup[position - 2] == "/"
-            return StartTag(name.group().lower(), attributes, is_self_closing), position
+            tag.is_self_closing = markup[position - 2] == "/"
+            return position
         value = double or single or bare or ""
         attributes.setdefault(key.lower(), _decode_references(value) if "&" in value else value)
-    return None, len(markup)
+    return -1
 
 
 def _decode_text(text: str) -> str:
@@ -120,17 +120,17 @@ def _decode_references(value: str) -> str:
     return _REFERENCE.sub(lambda match: html.unescape(match.group()), value)
 
 
-def _read_end_tag(markup: str, position: int) -> tuple[str, int]:
-    name = _TAG_NAME.match(markup, position)
+def _find_end(markup: str, position: int) -> int:
     end = markup.find(">", position)
-    after = len(markup) if end < 0 else end + 1
-    return (name.group().lower() if name and name.end() <= after else ""), after
+    return len(markup) if end < 0 else end + 1
 
 
 def _skip_declaration(markup: str, position: int) -> int:
+    """Say where a comment, a declaration or what reads as one ends; where it is none, there."""
+    if not markup.startswith(("!", "?", "/"), position):
+        return position
     if not markup.startswith("!--", position):
-        end = markup.find(">", position)
-        return len(markup) if end < 0 else end + 1
+        return _find_end(markup, position)
     if markup.startswith(("!-->", "!--->"), position):
         return markup.index(">", position) + 1
     close = _COMMENT_END.search(markup, position + 3)

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mailcheck.checks.content.html_tokens import EndTag, StartTag, tokenize_html
+from mailcheck.checks.content.html_tokens import EndTag, StartTag, StyleSheet, tokenize_html
 from mailcheck.checks.content.limits import MAX_HTML
-from mailcheck.checks.content.styles import NO_STYLE, Look, Looks, Style
+from mailcheck.checks.content.styles import NO_STYLE, Look, Looks, Style, read_style
 
 MAX_FORMATTING = 8
 """Formatting elements of a cell that go on behind the end of a block; mail nests about four."""
@@ -72,29 +72,28 @@ Node = Element | Words | End
 class HtmlTree:
     """The page in document order; each element but the void ones has its end, inside out.
 
-    There are no more nodes than characters, beside `MAX_REOPENED` copies. A
-    style sheet comes with the tag that it stands in, and is not checked.
+    There are no more nodes than characters, beside `MAX_REOPENED` copies.
+    Style sheets are not checked.
     """
 
     nodes: list[Node]
-    style_sheets: tuple[tuple[StartTag, str], ...]
+    style_sheets: tuple[StyleSheet, ...]
 
 
 def read_tree(markup: str, most: int = MAX_HTML) -> HtmlTree:
     """Read HTML, its first characters up to ``most``. Any text is HTML; takes linear time."""
-    style_sheets: list[tuple[StartTag, str]] = []
+    style_sheets: list[StyleSheet] = []
     building = _Building()
-    noted = 0
-    for token in tokenize_html(markup[:most], style_sheets):
+    for token in tokenize_html(markup[:most]):
         if isinstance(token, StartTag):
-            if noted < len(style_sheets):
-                building.looks.note_style_sheet(style_sheets[noted][1])
-                noted += 1
             building.open(token)
         elif isinstance(token, EndTag):
             building.close(token.name)
-        else:
+        elif isinstance(token, str):
             building.add_text(token)
+        else:
+            style_sheets.append(token)
+            building.looks.note_style_sheet(token.text)
     building.finish()
     return HtmlTree(building.nodes, tuple(style_sheets))
 
@@ -195,13 +194,13 @@ class _Building:
     reopened: int = 0
 
     def add_text(self, text: str) -> None:
-        is_space = text.isspace()
-        if not self.has_begun and not is_space and not self.places["template"]:
-            self._begin_body()
         above = self.stack[-1] if self.stack else None
-        if is_space and above is not None and above.name in _IN_TABLE:
-            self.nodes.append(Words(text, above.look))
-            return
+        if text.isspace():
+            if above is not None and above.name in _IN_TABLE:
+                self.nodes.append(Words(text, above.look))
+                return
+        elif not self.has_begun and not self.places["template"]:
+            self._begin_body()
         if self.formatting[-1]:
             self._reopen_formatting()
         self.nodes.append(Words(text, self._look_above("")))
@@ -298,7 +297,9 @@ class _Building:
         if not self.stack:
             return self.looks.sheet
         above = self.stack[-1]
-        if above.name in _IN_TABLE and name not in _STAYS_IN_TABLE and self.places["table"]:
+        if above.name not in _IN_TABLE:
+            return above.look
+        if name not in _STAYS_IN_TABLE and self.places["table"]:
             place = self.places["table"][-1]
             return self.stack[place - 1].look if place else self.looks.sheet
         return above.look
@@ -309,7 +310,7 @@ class _Building:
         element = Element(
             name,
             attributes,
-            self.looks.read(style) if style else NO_STYLE,
+            read_style(style) if style else NO_STYLE,
             self.looks.inside(self._look_above(name), name, attributes),
             depth,
             is_copy,

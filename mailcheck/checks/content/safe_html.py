@@ -156,7 +156,7 @@ def sanitise_html(
         url_relative="deny",
     )
     style_sheet = rules.styles.style_sheet(
-        "\n".join(text for tag, text in tree.style_sheets if _is_for_screens(tag))
+        "\n".join(sheet.text for sheet in tree.style_sheets if _is_for_screens(sheet.tag))
     )
     return SafeHtml(
         body=body,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
 from mailcheck.checks.content.safe_css import MAX_CSS, MAX_SELECTOR, split_declarations
 
@@ -114,19 +115,11 @@ class Look:
 
 @dataclass(slots=True)
 class Looks:
-    """Finds the looks of one page; each style is read once, however often it stands there."""
+    """Finds the looks of one page; elements that say the same in the same place share one."""
 
     sheet: Look = field(default_factory=Look)
-    _styles: dict[str, Style] = field(default_factory=dict)
     _looks: dict[tuple[object, ...], Look] = field(default_factory=dict)
     _coloured: set[str] = field(default_factory=set)
-
-    def read(self, style: str) -> Style:
-        """Read a ``style`` attribute."""
-        known = self._styles.get(style)
-        if known is None:
-            known = self._styles[style] = read_style(style)
-        return known
 
     def note_style_sheet(self, text: str) -> None:
         """Note whose colours a style sheet sets."""
@@ -150,7 +143,7 @@ class Looks:
         return look
 
     def _find(self, above: Look, name: str, attributes: Mapping[str, str]) -> Look:
-        style = self.read(attributes.get("style", ""))
+        style = read_style(attributes.get("style", ""))
         by_sheet = _UNKNOWN if self._is_coloured(name, attributes) else ""
         colour = style.colour or _colour_attribute(name, attributes) or by_sheet
         if not colour and name == "a" and "href" in attributes:
@@ -257,6 +250,15 @@ _PROPERTIES = _PLACES | frozenset([
 
 def read_style(text: str) -> Style:
     """Read a ``style`` attribute; takes linear time, and passes over what it does not know."""
+    return _read_usual_style(text) if len(text) <= _USUAL else _read_style(text)
+
+
+@lru_cache(maxsize=1_024)  # the styles of a template come again in each of its mails
+def _read_usual_style(text: str) -> Style:
+    return _read_style(text)
+
+
+def _read_style(text: str) -> Style:
     said = _read_declarations(text)
     if not said:
         return NO_STYLE
@@ -273,6 +275,7 @@ def read_style(text: str) -> Style:
     )
 
 
+_USUAL = 300
 _VISIBILITIES = {"hidden": False, "collapse": False, "visible": True, "initial": True}
 
 
@@ -426,6 +429,8 @@ def is_prominent(name: str, attributes: Mapping[str, str], style: Style) -> bool
     """Tell whether an element's text stands out: heading, bold, large or letter-spaced."""
     if name in _STRONG or (name == "font" and attributes.get("size") in _BIG_FONTS):
         return True
+    if style is NO_STYLE:
+        return False
     if style.font_size is not None:
         number, unit = style.font_size
         if number * (_PIXELS.get(unit) or 16 * _RELATIVE[unit]) >= _BIG_PIXELS:

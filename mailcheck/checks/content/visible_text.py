@@ -99,7 +99,7 @@ class _Page:
                 self.anchor = _OpenAnchor(element, self.length, len(self.pieces))
         elif name == "pre":
             self.preformatted += 1
-        if look.shows_images and is_prominent(name, element.attributes, element.style):
+        if is_prominent(name, element.attributes, element.style) and look.shows_images:
             self.standing_out.append((element, self.length))
 
     def close(self, end: End) -> None:
@@ -135,7 +135,7 @@ class _Page:
 
     def _add_gap(self, gap: str) -> None:
         """Remember the strongest white space: line, cell, blank."""
-        if " \t\n".find(gap) > " \t\n".find(self.gap) or not self.gap:
+        if gap == "\n" or not self.gap or self.gap == " ":
             self.gap = gap
 
     def _write(self, text: str) -> None:

@@ -40,7 +40,7 @@ def read_html(markup: str, tree: HtmlTree) -> HtmlFacts:
                 page.count(node)
         elif not node.has_tag and node.element.name in _MUST_CLOSE:
             page.unclosed[node.element.name] = None
-    imports = sum(text.count("@import") for _, text in tree.style_sheets)
+    imports = sum(sheet.text.count("@import") for sheet in tree.style_sheets)
     return replace(
         page.finish(),
         external_styles=page.external_styles + imports,
