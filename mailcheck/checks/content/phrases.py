@@ -88,7 +88,8 @@ def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
     """Find all phrases in a folded text, by position; of overlapping ones the longest counts."""
     found = list(_find_by_key(folded, table))
     for phrase in table.anywhere:
-        found += _find_anywhere(folded, phrase)
+        if phrase.text in folded:
+            found += _find_anywhere(folded, phrase)
     if not folded.isascii() and max(folded) >= _UNSPACED_FROM:
         for phrase in table.unspaced:
             found += _find_anywhere(folded, phrase)
