@@ -12,7 +12,8 @@ from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.ports import Worker
-from mailcheck.probes.spamd_address import SpamdReactor, parse_spamd_address
+from mailcheck.probes.spamd_address import parse_spamd_address
+from mailcheck.probes.spamd_endpoint import SpamdReactor
 from mailcheck.probes.spamd_filter import (
     AutomaticSpamd,
     ConfiguredSpamd,

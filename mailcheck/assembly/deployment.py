@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mailcheck.config import ConfigError
+from mailcheck.config_access import daemon_url
 from mailcheck.config_options import Config
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
@@ -26,8 +27,7 @@ from mailcheck.web.site.connections import ConnectionLimits
 
 def public_url(config: Config) -> str:
     """Give the address under which people reach the daemon."""
-    first = real_address(parse_listen_address(config.web.listen[0]))
-    return config.web.public_url or first.url or "http://127.0.0.1"
+    return daemon_url(config, real_address(parse_listen_address(config.web.listen[0])))
 
 
 def mail_server(config: Config) -> str:

@@ -3,11 +3,12 @@
 import argparse
 import shlex
 from functools import partial
-from typing import Any
 
 from mailcheck.assembly.daemon import Assembly
-from mailcheck.cli.commands import EXIT_FINE, Console
+from mailcheck.cli.commands import Console
 from mailcheck.cli.dashboard_commands import add_dashboard_commands
+from mailcheck.cli.exit_statuses import EXIT_FINE
+from mailcheck.cli.store_access import with_store
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.subaddresses import join_subaddress
@@ -16,15 +17,9 @@ MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
 """The largest numbers that every database keeps in their columns."""
 
 
-def add_account_commands(groups: Any) -> None:
-    """Add the commands to the parser."""
-    _add_accounts(groups)
-    _add_keys(groups)
-
-
-def _add_accounts(groups: Any) -> None:
-    account = groups.add_parser("account", help="accounts: add, list, invite, set-password")
-    commands = account.add_subparsers(required=True, metavar="COMMAND")
+def add_account_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck account``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     add = commands.add_parser("add", help="add an account with an inbox of its own")
     add.add_argument("name", help="how you call it")
     add.add_argument(
@@ -39,9 +34,9 @@ def _add_accounts(groups: Any) -> None:
     add_dashboard_commands(commands)
 
 
-def _add_keys(groups: Any) -> None:
-    key = groups.add_parser("key", help="API keys: issue, list, revoke")
-    commands = key.add_subparsers(required=True, metavar="COMMAND")
+def add_key_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck key``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     issue = commands.add_parser("issue", help="issue a key; it is printed once and kept nowhere")
     issue.add_argument("account", help="name of the account")
     issue.add_argument("--name", default="", help="what the key is for")
@@ -68,7 +63,7 @@ def add_account(options: argparse.Namespace, console: Console) -> int:
             max_bytes=options.max_bytes,
         )
 
-    account = console.with_store(add)
+    account = with_store(console.config, add)
     console.say(join_subaddress(account.mailbox_name, "", console.config.inbox.domain))
     if account.is_operator:
         console.remark("it reads the mail to postmaster and abuse")
@@ -82,7 +77,7 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
     async def read(assembly: Assembly) -> list[Account]:
         return await assembly.accounts.accounts()
 
-    for account in console.with_store(read):
+    for account in with_store(console.config, read):
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
         role = "  operator" if account.is_operator else ""
         console.say(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
@@ -101,7 +96,7 @@ def issue_key(options: argparse.Namespace, console: Console) -> int:
         )
         return issued.secret
 
-    console.say(console.with_store(issue))
+    console.say(with_store(console.config, issue))
     console.remark("keep it: it is shown this once")
     return EXIT_FINE
 
@@ -116,7 +111,7 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         )
         return [(account, key) for account in accounts for key in await keep.list_keys(account)]
 
-    for account, key in console.with_store(read):
+    for account, key in with_store(console.config, read):
         console.say(_describe_key(account, key, console))
     return EXIT_FINE
 
@@ -127,7 +122,7 @@ def revoke_key(options: argparse.Namespace, console: Console) -> int:
     async def revoke(assembly: Assembly) -> None:
         await assembly.accounts.revoke_key(options.id)
 
-    console.with_store(revoke)
+    with_store(console.config, revoke)
     console.remark("revoked")
     return EXIT_FINE
 

@@ -28,7 +28,8 @@ from mailcheck.cli.check_verdicts import (
     judge_mx,
     judge_reputation,
 )
-from mailcheck.cli.commands import EXIT_USAGE, Console
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_USAGE
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -59,40 +60,49 @@ class Result:
 Check = Callable[[argparse.Namespace, ChecksAssembly, bool, bool], Coroutine[Any, Any, Result]]
 
 
-def add_check_commands(groups: Any) -> None:
-    """Add the commands to the parser."""
-    table: tuple[tuple[str, str, Check], ...] = (
-        ("mx", "check a domain's MX, SPF and DMARC", _mx),
-        ("blacklist", "ask 32 blocklists about an address or a domain", _blacklist),
-        ("reputation", "score a domain from 0 to 100 and say what to fix", _reputation),
-        ("domain", "show everything that is known of a domain's mail set-up", _domain),
+def add_mx(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck mx``."""
+    _add_check(parser, _mx, "a domain")
+
+
+def add_blacklist(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck blacklist``."""
+    _add_check(parser, _blacklist, "a domain or an IP address")
+
+
+def add_reputation(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck reputation``."""
+    _add_check(parser, _reputation, "a domain")
+    _add_selectors(parser)
+    parser.add_argument("--ip", action="append", default=[], help="a sending host; may be repeated")
+
+
+def add_domain(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck domain``."""
+    _add_check(parser, _domain, "a domain")
+    _add_selectors(parser)
+
+
+def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("name", metavar="NAME", help=name)
+    parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
+    parser.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        default="error",
+        help="what counts as a problem (error); warning counts errors as well",
     )
-    for name, text, check in table:
-        parser = groups.add_parser(name, help=text, epilog=_EPILOG)
-        parser.add_argument("name", metavar="NAME", help="a domain" + _or_address(name))
-        parser.add_argument("--json", action="store_true", help="print JSON, as the API does")
-        parser.add_argument(
-            "--fail-on",
-            choices=FAIL_ON,
-            default="error",
-            help="what counts as a problem (error); warning counts errors as well",
-        )
-        if name in ("reputation", "domain"):
-            parser.add_argument(
-                "--selector", action="append", default=[], help="a DKIM selector; may be repeated"
-            )
-        if name == "reputation":
-            parser.add_argument(
-                "--ip", action="append", default=[], help="a sending host; may be repeated"
-            )
-        parser.set_defaults(command=_command(check))
+    parser.set_defaults(command=_command(check))
+
+
+def _add_selectors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--selector", action="append", default=[], help="a DKIM selector; may be repeated"
+    )
 
 
 _EPILOG = "Exit status: 0 fine, 1 problem, 2 usage, 3 could not be determined."
-
-
-def _or_address(name: str) -> str:
-    return " or an IP address" if name == "blacklist" else ""
 
 
 def _command(check: Check) -> Callable[[argparse.Namespace, Console], int]:

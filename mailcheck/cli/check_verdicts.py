@@ -6,7 +6,7 @@ from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status
-from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation

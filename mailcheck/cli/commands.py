@@ -1,22 +1,12 @@
-"""What commands have in common: where they print, and how they reach the store."""
+"""What commands have in common: the configuration, and where they print."""
 
 import argparse
 import os
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TextIO, TypeVar
+from typing import TextIO
 
-from twisted.internet.defer import Deferred
-from twisted.internet.task import Clock
-
-from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.config_options import Config
-from mailcheck.workers.direct import DirectWorker
-
-EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, EXIT_UNDETERMINED = 0, 1, 2, 3
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +30,5 @@ class Console:
         """Tell whether the one who reads the result can see colours, and wants to."""
         return self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
 
-    def with_store(self, work: Callable[[Assembly], Coroutine[Any, Any, Result]]) -> Result:
-        """Open the daemon's store beside it, do the work, and close the store.
-
-        Nothing waits: a command needs no reactor.
-        """
-        clock = Clock()
-        clock.advance(time.time())
-        worker = DirectWorker()
-        assembly = Assembly(self.config, clock, Workers(worker, worker, worker), os.urandom)
-        assembly.engine.open()
-        try:
-            return _result_of(Deferred.fromCoroutine(work(assembly)))
-        finally:
-            assembly.engine.close()
-
 
 Command = Callable[[argparse.Namespace, Console], int]
-
-
-def _result_of(done: Deferred[Result]) -> Result:
-    results: list[Result] = []
-    problems: list[BaseException] = []
-    done.addCallbacks(results.append, lambda failure: problems.append(failure.value))
-    if problems:
-        raise problems[0]
-    return results[0]

@@ -1,17 +1,16 @@
 """``mailcheck config ...``."""
 
 import argparse
-from typing import Any
 
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text
-from mailcheck.cli.commands import EXIT_FINE, Console
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.config_example import render_example
 
 
-def add_config_commands(groups: Any) -> None:
-    """Add the commands to the parser."""
-    config = groups.add_parser("config", help="the configuration: check, example, blocklists")
-    commands = config.add_subparsers(required=True, metavar="COMMAND")
+def add_config_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck config``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
     check = commands.add_parser("check", help="check file and environment, and say what is wrong")
     check.set_defaults(command=check_config)
     example = commands.add_parser("example", help="print a file with every option at its default")

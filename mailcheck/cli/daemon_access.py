@@ -4,11 +4,12 @@ import argparse
 import os
 from pathlib import Path
 
-from mailcheck.assembly.deployment import public_url
-from mailcheck.cli.commands import EXIT_PROBLEM, EXIT_USAGE, Console
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 from mailcheck.config import ConfigError
-from mailcheck.daemon.first_start import KEY_FILE
+from mailcheck.config_access import daemon_url
+from mailcheck.core.identifiers import KEY_FILE
 
 
 def add_daemon_options(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def reach_daemon(options: argparse.Namespace, console: Console) -> Mailcheck:
                 f"no API key: set MAILCHECK_API_KEY or name a file with --key-file "
                 f"({path} can't be read)"
             ) from None
-    url = options.url or os.environ.get("MAILCHECK_URL") or public_url(console.config)
+    url = options.url or os.environ.get("MAILCHECK_URL") or daemon_url(console.config)
     return Mailcheck(url, key)
 
 

@@ -7,7 +7,9 @@ import sys
 from typing import Any
 
 from mailcheck.assembly.daemon import Assembly
-from mailcheck.cli.commands import EXIT_FINE, Console
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE
+from mailcheck.cli.store_access import with_store
 from mailcheck.core.identifiers import new_password
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS
 from mailcheck.operations.accounts.register import Registration
@@ -33,7 +35,7 @@ def make_invitation(options: argparse.Namespace, console: Console) -> int:
     async def invite(assembly: Assembly) -> str:
         return assembly.urls.invitation_url(await assembly.dashboard.invitations.invite())
 
-    console.say(console.with_store(invite))
+    console.say(with_store(console.config, invite))
     console.remark(f"it works once, for {INVITATION_DAYS} days")
     if console.config.accounts.registration == Registration.CLOSED:
         console.remark("not now: [accounts] registration is closed")
@@ -48,7 +50,7 @@ def set_password(options: argparse.Namespace, console: Console) -> int:
         account = await assembly.accounts.find(options.name)
         await assembly.dashboard.sign_in.set_password(account, password)
 
-    console.with_store(change)
+    with_store(console.config, change)
     if options.generate:
         console.say(password)
     console.remark("set; whoever was signed in to the account is no longer")

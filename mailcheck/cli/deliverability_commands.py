@@ -6,13 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from mailcheck.cli.check_texts import Painter
-from mailcheck.cli.commands import (
-    EXIT_FINE,
-    EXIT_PROBLEM,
-    EXIT_UNDETERMINED,
-    Console,
-)
+from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.cli.waiting_line import WaitingLine
@@ -26,13 +22,9 @@ LONGEST = 3600.0
 """Seconds that an address takes mail."""
 
 
-def add_deliverability_commands(groups: Any) -> None:
-    """Add the command to the parser."""
-    parser = groups.add_parser(
-        "test",
-        help="get a test address, wait for a mail to it, and print its report",
-        epilog=EXIT_STATUSES + " Status 1 also says that no mail came.",
-    )
+def add_test(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck test``."""
+    parser.epilog = EXIT_STATUSES + " Status 1 also says that no mail came."
     add_daemon_options(parser)
     parser.add_argument("--id", help="go on with this test instead of making one")
     parser.add_argument(

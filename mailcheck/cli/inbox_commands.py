@@ -4,10 +4,10 @@ import argparse
 import json
 import smtplib
 from email.message import EmailMessage
-from typing import Any
 
-from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, Console
+from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.clients.mailcheck_client import Mail, MailcheckError
 from mailcheck.config import ConfigError
 from mailcheck.core.listen_addresses import parse_listen_address
@@ -17,9 +17,8 @@ SAMPLE_CODE = "482913"
 SAMPLE_TIMEOUT = 10.0
 
 
-def add_inbox_commands(groups: Any) -> None:
-    """Add the commands to the parser."""
-    wait = groups.add_parser("wait", help="wait for a mail and print its code, link or all of it")
+def add_wait(wait: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck wait``."""
     add_daemon_options(wait)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
     wait.add_argument("--after", metavar="CURSOR", help="only mail after this cursor")
@@ -29,7 +28,9 @@ def add_inbox_commands(groups: Any) -> None:
     _add_shape(wait)
     wait.set_defaults(command=wait_for_mail)
 
-    inbox = groups.add_parser("inbox", help="list the mails of an inbox, or show one")
+
+def add_inbox(inbox: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck inbox``."""
     add_daemon_options(inbox)
     inbox.add_argument("id", nargs="?", help="show this mail")
     inbox.add_argument("--tag", help="list only mail to this tag")
@@ -44,7 +45,9 @@ def add_inbox_commands(groups: Any) -> None:
     _add_shape(inbox)
     inbox.set_defaults(command=show_inbox)
 
-    sample = groups.add_parser("send-sample", help="send yourself a mail with a code and a link")
+
+def add_send_sample(sample: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck send-sample``."""
     add_daemon_options(sample)
     sample.add_argument("recipient", nargs="?", help="an inbox address; yours by default")
     sample.add_argument("--server", metavar="HOST:PORT", help="where mail is received")

@@ -1,22 +1,18 @@
-"""``mailcheck``: parses the command line and turns what happens into an exit status."""
+"""``mailcheck``: parses the command line and turns what happens into an exit status.
+
+Each command is loaded when it is the one that was named: ``--help`` and the commands that talk
+to a daemon need none of what the checks and the store need.
+"""
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
-from mailcheck.cli.account_commands import add_account_commands
-from mailcheck.cli.check_commands import add_check_commands
-from mailcheck.cli.commands import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE, Command, Console
-from mailcheck.cli.config_commands import add_config_commands
-from mailcheck.cli.deliverability_commands import add_deliverability_commands
-from mailcheck.cli.inbox_commands import add_inbox_commands
-from mailcheck.cli.score_commands import add_score_commands
-from mailcheck.config import ConfigError, load_config
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -28,9 +24,17 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Run a command; gives the exit status: 0 fine, 1 problem, 2 usage, 3 undetermined."""
     try:
         with redirect_stdout(output), redirect_stderr(errors):
-            options = _parser().parse_args(arguments)
+            options = _parser(arguments).parse_args(arguments)
     except SystemExit as said:  # --help, or what is wrong
         return EXIT_USAGE if said.code else EXIT_FINE
+    return _run(options, output, errors)
+
+
+def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
+    from mailcheck.cli.commands import Command, Console
+    from mailcheck.config import ConfigError, load_config
+    from mailcheck.core.errors import ExpectedFailure
+
     command: Command = options.command
     try:
         config = load_config(Path(options.config) if options.config else None, os.environ)
@@ -43,16 +47,104 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
         return EXIT_PROBLEM
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Make the parser; of the commands, those that stand among the arguments are complete."""
     parser = argparse.ArgumentParser(
         prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
     groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    add_account_commands(groups)
-    add_inbox_commands(groups)
-    add_check_commands(groups)
-    add_score_commands(groups)
-    add_deliverability_commands(groups)
-    add_config_commands(groups)
+    for name, (text, complete) in _COMMANDS.items():
+        command = groups.add_parser(name, help=text)
+        if name in arguments:
+            complete(command)
     return parser
+
+
+def _account(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.account_commands import add_account_commands
+
+    add_account_commands(parser)
+
+
+def _key(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.account_commands import add_key_commands
+
+    add_key_commands(parser)
+
+
+def _wait(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.inbox_commands import add_wait
+
+    add_wait(parser)
+
+
+def _inbox(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.inbox_commands import add_inbox
+
+    add_inbox(parser)
+
+
+def _send_sample(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.inbox_commands import add_send_sample
+
+    add_send_sample(parser)
+
+
+def _mx(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.check_commands import add_mx
+
+    add_mx(parser)
+
+
+def _blacklist(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.check_commands import add_blacklist
+
+    add_blacklist(parser)
+
+
+def _reputation(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.check_commands import add_reputation
+
+    add_reputation(parser)
+
+
+def _domain(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.check_commands import add_domain
+
+    add_domain(parser)
+
+
+def _score(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.score_commands import add_score
+
+    add_score(parser)
+
+
+def _test(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.deliverability_commands import add_test
+
+    add_test(parser)
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.config_commands import add_config_commands
+
+    add_config_commands(parser)
+
+
+_COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "account": ("accounts: add, list, invite, set-password", _account),
+    "key": ("API keys: issue, list, revoke", _key),
+    "wait": ("wait for a mail and print its code, link or all of it", _wait),
+    "inbox": ("list the mails of an inbox, or show one", _inbox),
+    "send-sample": ("send yourself a mail with a code and a link", _send_sample),
+    "mx": ("check a domain's MX, SPF and DMARC", _mx),
+    "blacklist": ("ask 32 blocklists about an address or a domain", _blacklist),
+    "reputation": ("score a domain from 0 to 100 and say what to fix", _reputation),
+    "domain": ("show everything that is known of a domain's mail set-up", _domain),
+    "score": ("score a mail in a file, as a deliverability test does", _score),
+    "test": ("get a test address, wait for a mail to it, and print its report", _test),
+    "config": ("the configuration: check, example, blocklists", _config),
+}
+"""What each is for, and what adds its options: it imports the command."""

@@ -18,13 +18,8 @@ from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter
-from mailcheck.cli.commands import (
-    EXIT_FINE,
-    EXIT_PROBLEM,
-    EXIT_UNDETERMINED,
-    EXIT_USAGE,
-    Console,
-)
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_records
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.core.errors import InvalidParameter
@@ -43,11 +38,9 @@ EXIT_STATUSES = (
 )
 
 
-def add_score_commands(groups: Any) -> None:
-    """Add the command to the parser."""
-    parser = groups.add_parser(
-        "score", help="score a mail in a file, as a deliverability test does", epilog=EXIT_STATUSES
-    )
+def add_score(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck score``."""
+    parser.epilog = EXIT_STATUSES
     parser.add_argument("file", metavar="FILE", help="the mail as it was received; - reads stdin")
     parser.add_argument("--ip", help="the address that the mail came from")
     parser.add_argument("--helo", help="the name with which the sending server greeted")

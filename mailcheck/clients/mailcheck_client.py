@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -262,11 +263,8 @@ def _pause_of(error: HTTPError) -> float | None:
         return max(0.1, parsedate_to_datetime(value).timestamp() - time.time())
 
 
-try:
+if "pytest" in sys.modules:  # that is where fixtures are of use; a program does not wait for it
     import pytest
-except ImportError:
-    pass
-else:
 
     @pytest.fixture(scope="session")
     def mailcheck_inbox() -> Mailcheck:

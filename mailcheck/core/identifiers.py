@@ -17,7 +17,14 @@ MessageId = NewType("MessageId", str)
 DeliverabilityTestId = NewType("DeliverabilityTestId", str)
 
 API_KEY_PREFIX = "mck_"
+
+KEY_FILE = "api-key"
+"""In the state directory: the key that the first start has made, for commands to find."""
+
 SHORT_ID_LENGTH = 13  # 13 characters of a-z2-7 are 65 bits
+
+MIN_PRESET_KEY = 16
+"""Characters of a key that the operator chooses (for CI services)."""
 
 
 def _base32(data: bytes) -> str:
@@ -41,6 +48,11 @@ def first_id_of(moment: Instant) -> str:
     """Give what all time-ordered ids of a moment and of later ones come after."""
     digits = f"{moment & (1 << 48) - 1:012x}"
     return f"{digits[:8]}-{digits[8:]}"
+
+
+def is_possible_key(secret: str) -> bool:
+    """Tell whether a secret that the operator chose can be a key: long enough, plain ASCII."""
+    return len(secret) >= MIN_PRESET_KEY and secret.isascii()
 
 
 def new_api_key(random_bytes: RandomBytes) -> str:

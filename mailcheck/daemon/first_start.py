@@ -12,13 +12,12 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.identifiers import RandomBytes, new_password
+from mailcheck.core.identifiers import KEY_FILE, RandomBytes, new_password
 from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.accounts.sign_in import SignIn
 
 ACCOUNT_NAME = "developer"
-KEY_FILE = "api-key"
 PASSWORD_FILE = "dashboard-password"  # noqa: S105
 
 

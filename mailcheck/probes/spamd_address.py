@@ -2,34 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
-
-from twisted.internet.endpoints import (
-    HostnameEndpoint,
-    TCP4ClientEndpoint,
-    TCP6ClientEndpoint,
-    UNIXClientEndpoint,
-)
-from twisted.internet.interfaces import (
-    IReactorTCP,
-    IReactorTime,
-    IReactorUNIX,
-    IStreamClientEndpoint,
-)
-
-from mailcheck.core.network_addresses import parse_ip_address
 
 _UNIX = "unix:"
 _HOST_PORT = re.compile(
     r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>\d{1,5})", re.ASCII
 )
-
-CONNECT_SECONDS = 5.0
-"""A spamd is near; one that takes longer is not there."""
-
-
-class SpamdReactor(IReactorTime, IReactorTCP, IReactorUNIX):
-    """What a reactor needs for this: time, and streams by TCP or Unix sockets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +23,6 @@ class SpamdAddress:
             return _UNIX + self.path
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
-
-    def endpoint(self, reactor: SpamdReactor) -> IStreamClientEndpoint:
-        """Give what connects there."""
-        if self.path:
-            return UNIXClientEndpoint(reactor, self.path, timeout=CONNECT_SECONDS)
-        address = parse_ip_address(self.host)
-        # A name is looked up by the system: containers have such names.
-        kind: Any = HostnameEndpoint
-        if address is not None:
-            kind = TCP4ClientEndpoint if address.version == 4 else TCP6ClientEndpoint
-        endpoint: IStreamClientEndpoint = kind(
-            reactor, self.host, self.port, timeout=CONNECT_SECONDS
-        )
-        return endpoint
 
 
 def parse_spamd_address(text: str) -> SpamdAddress:

@@ -28,7 +28,8 @@ from mailcheck.checks.deliverability.filter_report import (
     read_verdict,
 )
 from mailcheck.operations.deliverability.filter_ports import FilterFailed
-from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
+from mailcheck.probes.spamd_address import SpamdAddress
+from mailcheck.probes.spamd_endpoint import SpamdReactor, spamd_endpoint
 
 MAX_ANSWER = 128 * KIB
 """Octets of an answer; a report of a hundred rules has 10 KiB."""
@@ -100,7 +101,7 @@ class SpamdClient:
         return await asking.addTimeout(seconds, self._reactor, too_late)
 
     async def _exchange(self, request: bytes) -> SpamdAnswer:
-        endpoint = self._address.endpoint(self._reactor)
+        endpoint = spamd_endpoint(self._address, self._reactor)
         conversation = SpamdConversation(request)
         try:
             await endpoint.connect(_OneConversation(conversation))

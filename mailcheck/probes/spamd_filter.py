@@ -22,8 +22,9 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.deliverability.filter_ports import FilterFailed, PrivateSpamd
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import Worker
-from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
+from mailcheck.probes.spamd_address import SpamdAddress
 from mailcheck.probes.spamd_client import SpamdClient
+from mailcheck.probes.spamd_endpoint import SpamdReactor
 
 USUAL_PLACES = (
     SpamdAddress("127.0.0.1", 783),  # Debian, Ubuntu, FreeBSD, Homebrew

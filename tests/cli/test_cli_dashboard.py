@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mailcheck.assembly.daemon import Assembly
-from mailcheck.cli.commands import Console
+from mailcheck.cli.store_access import with_store
 from mailcheck.config import load_config
 from tests.cli.command_line import Mailcheck
 
@@ -24,8 +24,7 @@ def ask(config_file: Path) -> Ask:
     """Ask the daemon's operations something, on the store that the commands wrote to."""
 
     def call(question: Callable[[Assembly], Any]) -> Any:
-        console = Console(load_config(config_file, {}), io.StringIO(), io.StringIO())
-        return console.with_store(question)
+        return with_store(load_config(config_file, {}), question)
 
     return call
 

@@ -10,9 +10,9 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import LogEvent
 
 from mailcheck.config_options import AccountsOptions
+from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.daemon.first_start import (
     ACCOUNT_NAME,
-    KEY_FILE,
     PASSWORD_FILE,
     FirstStart,
     Shown,

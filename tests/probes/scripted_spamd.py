@@ -15,7 +15,8 @@ from zope.interface import implementer
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.operations.deliverability.filter_ports import FilterFailed
-from mailcheck.probes.spamd_address import SpamdAddress, SpamdReactor
+from mailcheck.probes.spamd_address import SpamdAddress
+from mailcheck.probes.spamd_endpoint import SpamdReactor
 from mailcheck.probes.spamd_filter import ConfiguredSpamd, FilterLimits, SpamdFilter, SpamdFinder
 from mailcheck.workers.direct import DirectWorker
 from tests.probes.scripted_hosts import AcceptedConnection, Transport

@@ -6,10 +6,12 @@ from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.errors import AccountNameTaken, AccountNotFound, InvalidParameter, KeyNotFound
 from mailcheck.core.identifiers import (
     API_KEY_PREFIX,
+    MIN_PRESET_KEY,
     AccountId,
     KeyId,
     RandomBytes,
     digest_secret,
+    is_possible_key,
     new_api_key,
     new_short_id,
 )
@@ -18,14 +20,6 @@ from mailcheck.operations.ports import AccountStore, Now
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
 """Characters of a key that lists show: enough to tell it from others, too few to help guess."""
-
-MIN_PRESET_KEY = 16
-"""Characters of a key that the operator chooses (for CI services)."""
-
-
-def is_possible_key(secret: str) -> bool:
-    """Tell whether a secret that the operator chose can be a key: long enough, plain ASCII."""
-    return len(secret) >= MIN_PRESET_KEY and secret.isascii()
 
 
 @dataclass(frozen=True, slots=True)
