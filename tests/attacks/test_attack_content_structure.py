@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from mailcheck.checks.content.attachments import find_attachment
+from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.checks.content.limits import (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.attachments import find_attachment
+from mailcheck.checks.content.bodies import find_attachment
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
 

@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.inline_images import find_inline_images, image_type
-from mailcheck.checks.content.linked_text import MAX_LINKS_SHOWN, TextPiece, cut_at_links
-from mailcheck.checks.content.urls import is_web_url
+from mailcheck.checks.content.bodies import find_inline_images, image_type
+from mailcheck.checks.content.urls import MAX_LINKS_SHOWN, TextPiece, cut_at_links, is_web_url
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

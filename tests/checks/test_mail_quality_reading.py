@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.content.mailboxes import parse_first_mailbox, parse_mailboxes
+from mailcheck.checks.content.header import parse_first_mailbox, parse_mailboxes
 from mailcheck.checks.mail_quality.dates import read_date
 from mailcheck.checks.mail_quality.facts import MailFacts
 from mailcheck.checks.mail_quality.reading import MAX_LINE, measure_lines, read_mail

@@ -1,11 +1,13 @@
-"""Which parts of a mail are its text, its HTML and its attachments."""
+"""Which parts of a mail are its text, its HTML, its attachments and its pictures."""
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from mailcheck.checks.content.charsets import decode_text
-from mailcheck.checks.content.structure import Entity
-from mailcheck.checks.content.transfer import decode_transfer
+from mailcheck.checks.content.decoding import decode_text, decode_transfer, flatten_controls
+from mailcheck.checks.content.limits import MAX_FILENAME
+from mailcheck.checks.content.structure import Entity, scan_structure
+from mailcheck.core.content import AttachmentFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +114,97 @@ def unflow(part: BodyPart) -> str:
         if is_open and part.deletes_space:
             joined[-1] = joined[-1][:-1]
     return "".join(joined)
+
+
+_NOT_IN_FILENAMES = dict.fromkeys(
+    # Path separators, and the marks that turn the reading direction to hide an extension.
+    (*b"/\\", *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C),
+    "_",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """One attached part with its decoded bytes; ``filename`` is safe to show and to offer."""
+
+    filename: str
+    content_type: str
+    data: bytes = field(repr=False)
+
+
+def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFacts, ...]:
+    """List the attachments; ids count them from "1" in document order."""
+    return tuple(
+        AttachmentFacts(
+            id=str(number),
+            filename=clean_filename(entity.filename),
+            content_type=entity.content_type,
+            size=len(decode_entity(raw_message, entity)),
+            content_id=entity.content_id,
+        )
+        for number, entity in enumerate(list_attachments(root), 1)
+    )
+
+
+def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None:
+    """Find an attachment by its `AttachmentFacts` id; nothing when there is none."""
+    root = scan_structure(raw_message).root
+    for number, entity in enumerate(list_attachments(root), 1):
+        if str(number) == attachment_id:
+            data = decode_entity(raw_message, entity)
+            return Attachment(clean_filename(entity.filename), entity.content_type, data)
+    return None
+
+
+def clean_filename(name: str) -> str:
+    """Make a file name that is one: no path, no control characters, no leading dots, bounded."""
+    name = flatten_controls(name).translate(_NOT_IN_FILENAMES).strip(" .")
+    if len(name) <= MAX_FILENAME:
+        return name
+    stem, dot, extension = name.rpartition(".")
+    if dot and len(extension) <= 10:
+        return stem[: MAX_FILENAME - len(extension) - 1] + dot + extension
+    return name[:MAX_FILENAME]
+
+
+def decode_entity(raw_message: bytes, entity: Entity) -> bytes:
+    """Give the bytes of a part, its transfer encoding undone."""
+    return decode_transfer(raw_message[slice(*entity.body)], entity.encoding)[0]
+
+
+MAX_IMAGES_SIZE = 8 * 1024 * 1024
+"""Bytes of all images shown in one mail; the others can still be downloaded."""
+
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"BM", "image/bmp"),
+)
+"""How files begin that hold pixels and nothing else; what a mail says of them is not asked."""
+
+
+def find_inline_images(raw_message: bytes, content_ids: Collection[str]) -> dict[str, str]:
+    """Give the images with these content ids; one that is no picture by its bytes is left out."""
+    images: dict[str, str] = {}
+    room = MAX_IMAGES_SIZE
+    for content_id, data in _named_parts(raw_message, frozenset(content_ids)):
+        media_type = image_type(data)
+        if media_type is not None and len(data) <= room and content_id not in images:
+            room -= len(data)
+            images[content_id] = f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+    return images
+
+
+def image_type(data: bytes) -> str | None:
+    """Tell the type of a picture by its first bytes."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((name for start, name in _SIGNATURES if data.startswith(start)), None)
+
+
+def _named_parts(raw_message: bytes, content_ids: frozenset[str]) -> Iterator[tuple[str, bytes]]:
+    for entity in list_attachments(scan_structure(raw_message).root):
+        if entity.content_id is not None and entity.content_id in content_ids:
+            yield entity.content_id, decode_entity(raw_message, entity)

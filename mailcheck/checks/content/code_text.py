@@ -1,21 +1,91 @@
-"""A text of a mail made ready for the search for codes: plain, folded, its words found."""
+"""A text made ready for the search of codes: its words by kind, and what lies between them.
 
+Other kinds of codes ("date code 2604418", "code agence : 20418") are too many to
+list, so the words that leave a code a one-time code are listed instead
+(``[compounds]`` of ``code_words.toml``).
+"""
+
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from mailcheck.checks.content.code_compounds import is_compound
-from mailcheck.checks.content.folding import fold, make_plain
 from mailcheck.checks.content.limits import MAX_CODE_TEXT
 from mailcheck.checks.content.phrases import (
     Occurrence,
     PhraseTable,
     compile_phrases,
     find_phrases,
+    fold,
+    load_table,
+    make_plain,
 )
 from mailcheck.checks.content.visible_text import VisibleText
-from mailcheck.checks.content.word_tables import load_table
+
+# A full stop after one or two letters belongs to an abbreviation ("no. 4", "z dn. 3").
+SENTENCE_END = re.compile(r"(?<!\b[^\W\d_])(?<!\b[^\W\d_]{2})[.!?](?:\s|\Z)|[。！？]")
+TIGHT = re.compile(r"[\s\"'`*_()\[\]<>«»“”„‘’「」『』【】〔〕（）:：=→#-]*+")
+_LETTER = r"(?:(?![\u2e80-\U0010ffff])[^\W\d_])"
+WORD_BEHIND = re.compile(
+    rf" (?:(?:de|di|do|da|du|del|della) |d['’])?({_LETTER}{{1,30}})(?!\w)", re.IGNORECASE
+)
+WORD_BEFORE = re.compile(rf"(?<!\w)({_LETTER}{{1,30}}) \Z")
+
+
+@cache
+def known_words(place: str) -> frozenset[str]:
+    """List the words that may stand ``before`` or ``behind`` the word "code"."""
+    return frozenset(map(fold, load_table("code_words.toml")["compounds"][place]))
+
+
+def skip_known_word(gap: str) -> int:
+    """Say where a gap behind the word "code" goes on after an adjective of it."""
+    match = WORD_BEHIND.match(gap)
+    return match.end() if match and fold(match[1]) in known_words("behind") else 0
+
+
+_REACH = 40
+_PLAIN_CODE = frozenset(("code", "codes"))
+_PLAIN_CODE_CJK = frozenset(("コード", "代码", "代碼", "코드"))
+_HEADS = frozenset(("code", "codes", "codigo", "codigos", "codice", "codici", "kod", "код"))
+
+
+def is_compound(plain: str, folded: str, word: Occurrence) -> bool:
+    """Tell whether an unknown word before "code" makes it another kind of code.
+
+    A word with a capital is a name ("your Example code") and leaves it what it is.
+    """
+    head = folded[word.start : word.end]
+    if word.kind != "code" or head not in _PLAIN_CODE:
+        return head in _PLAIN_CODE_CJK and _is_joined(plain[word.start - 1 : word.start])
+    match = WORD_BEFORE.search(plain[max(0, word.start - _REACH) : word.start])
+    return match is not None and _is_unknown(match[1], "before")
+
+
+def _is_joined(character: str) -> bool:
+    """Tell whether a CJK character makes one word with what follows: no particle does."""
+    is_kana = "\u3040" <= character <= "\u309f"
+    return (
+        character >= "\u2e80"
+        and character.isalpha()
+        and not is_kana
+        and character not in "的此该該为為是本"
+    )
+
+
+def has_unknown_behind(plain: str, folded: str, word: Occurrence, number: int) -> bool:
+    """Tell whether just an unknown word lies between "code" and the number at an offset."""
+    if number - word.end > _REACH or folded[word.start : word.end] not in _HEADS:
+        return False
+    match = WORD_BEHIND.match(plain, word.end, number)
+    if match is None or not TIGHT.fullmatch(plain, match.end(), number):
+        return False
+    return _is_unknown(match[1], "behind")
+
+
+def _is_unknown(word: str, place: str) -> bool:
+    return word.islower() and fold(word) not in known_words(place)
 
 
 @cache

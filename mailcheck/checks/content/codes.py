@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from mailcheck.checks.content.code_evidence import find_evidence, judge_letters
-from mailcheck.checks.content.code_objections import find_objections
+from mailcheck.checks.content.code_evidence import find_evidence, find_objections, judge_letters
 from mailcheck.checks.content.code_shapes import (
     Shape,
     find_domain_bound,

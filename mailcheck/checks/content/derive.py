@@ -1,8 +1,12 @@
 """From the bytes of a mail to everything that is shown of it."""
 
-from mailcheck.checks.content.attachments import describe_attachments
-from mailcheck.checks.content.best_link import score_links
-from mailcheck.checks.content.bodies import BodyPart, choose_bodies, read_body, unflow
+from mailcheck.checks.content.bodies import (
+    BodyPart,
+    choose_bodies,
+    describe_attachments,
+    read_body,
+    unflow,
+)
 from mailcheck.checks.content.codes import find_codes
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
@@ -12,7 +16,7 @@ from mailcheck.checks.content.limits import (
     MAX_LINK_TEXT,
     MAX_PROBLEMS,
 )
-from mailcheck.checks.content.links import collect_links, list_urls
+from mailcheck.checks.content.links import collect_links, list_urls, score_links
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import Candidate, CandidateKind, MessageContent

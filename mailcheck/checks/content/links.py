@@ -1,10 +1,23 @@
-"""The links of a mail: what was written in its text, and what its HTML shows."""
+"""The links of a mail, and the one that a person would click: the one it was sent for."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from urllib.parse import unquote
 
-from mailcheck.checks.content.limits import MAX_LINK_TEXT, MAX_LINKS
+from mailcheck.checks.content.limits import MAX_KEPT_CANDIDATES, MAX_LINK_TEXT, MAX_LINKS
+from mailcheck.checks.content.phrases import (
+    PhraseTable,
+    compile_phrases,
+    find_phrases,
+    fold,
+    load_table,
+    make_plain,
+)
 from mailcheck.checks.content.urls import find_urls, is_web_url, join_wrapped_urls
 from mailcheck.checks.content.visible_text import Anchor, VisibleText
+from mailcheck.core.content import Candidate, CandidateKind
 
 _CONTEXT = 120  # characters of text before a bare URL that may say what it is for
 _NO_WHITE_SPACE = str.maketrans("", "", "\t\r\n")
@@ -70,3 +83,128 @@ def _link_of_anchor(href: str, anchor: Anchor) -> Link:
         is_button=anchor.is_button,
         has_text=anchor.has_text,
     )
+
+
+POINTS = {
+    # Only relations count: an action named on the link beats all that a URL
+    # can say; whatever stands in every footer loses to anything else.
+    "action": 6,
+    "minor": 3,
+    "denial": -5,
+    "reject": -12,
+    "network": -12,
+    "action in the URL": 3,
+    "reject in the URL": -12,
+    "token in the URL": 2,
+    "button": 2,
+    "image only": -3,
+    "front page": -4,
+}
+ACCEPTED_FROM = 3  # a label with something to do, or a URL that names an account action
+
+_REASONS = {
+    "action": "is labelled with an account action",
+    "minor": "is labelled with something to do",
+    "denial": "is the way out for somebody who did not ask",
+    "network": "is labelled with the name of a network",
+    "reject": "is labelled as part of every mail's frame",
+    "action in the URL": "its URL names an account action",
+    "reject in the URL": "its URL is that of a footer, a network or a file",
+    "token in the URL": "its URL carries a token",
+    "button": "is drawn as a button",
+    "image only": "holds only an image",
+    "front page": "leads to a front page",
+}
+# What a link says first of all, where it says several things.
+_PRECEDENCE = ("reject", "denial", "action", "minor", "network")
+_MAX_WORDS = 200
+_PARTS = re.compile(r"https?://(?:[^/?#@]*+@)?+([^/?#:]++)[^/?#]*+([^?#]*+)(.*)", re.I | re.S)
+_SEPARATORS = re.compile(r"[^a-z-]++")
+_DIGIT = re.compile(r"[0-9]")
+_TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,}+")
+
+
+@dataclass(frozen=True, slots=True)
+class _UrlTables:
+    action: frozenset[str]
+    reject: frozenset[str]
+    file_endings: tuple[str, ...]
+    hosts: tuple[str, ...]
+
+
+@cache
+def _url_tables() -> _UrlTables:
+    urls = load_table("link_words.toml")["urls"]
+    return _UrlTables(
+        frozenset(urls["action"]),
+        frozenset(urls["reject"]),
+        tuple(urls["file_endings"]),
+        tuple(urls["hosts"]),
+    )
+
+
+@cache
+def _phrases() -> PhraseTable:
+    return compile_phrases(load_table("link_words.toml")["words"])
+
+
+def score_links(links: Sequence[Link]) -> list[Candidate]:
+    """Score each distinct URL by the best place it stands in; best first, then in order."""
+    best: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for link in links[:MAX_LINKS]:
+        judged = _judge(link)
+        if link.url not in best or judged[0] > best[link.url][0]:
+            best[link.url] = judged
+    candidates = [
+        Candidate(CandidateKind.LINK, url, score, score >= ACCEPTED_FROM, reasons)
+        for url, (score, reasons) in best.items()
+    ]
+    candidates.sort(key=lambda candidate: -candidate.score)
+    return candidates[:MAX_KEPT_CANDIDATES]
+
+
+def _judge(link: Link) -> tuple[int, tuple[str, ...]]:
+    findings = [*_judge_words(link), *_judge_url(link.url)]
+    if link.is_button:
+        findings.append("button")
+    if not link.has_text:
+        findings.append("image only")
+    findings = list(dict.fromkeys(findings))
+    score = sum(POINTS[finding] for finding in findings)
+    return score, tuple(f"{POINTS[f]:+d} {_REASONS[f]}" for f in findings)
+
+
+def _judge_words(link: Link) -> list[str]:
+    """Name what the words say: all of them on an anchor, the nearest before a bare URL."""
+    words = make_plain(link.words)
+    words = words[:_MAX_WORDS] if link.is_labelled else words[-_MAX_WORDS:]
+    found = find_phrases(fold(words), _phrases())
+    if not found:
+        return []
+    if not link.is_labelled:
+        return [found[-1].kind]
+    kinds = {occurrence.kind for occurrence in found}
+    return [next(kind for kind in _PRECEDENCE if kind in kinds)]
+
+
+def _judge_url(url: str) -> list[str]:
+    match = _PARTS.match(url)
+    if match is None:
+        return []
+    host, path, rest = match[1].lower(), match[2], match[3]
+    tables = _url_tables()
+    words = set(_SEPARATORS.split(unquote(f"{path} {rest}").lower()))
+    findings = []
+    if (
+        words & tables.reject
+        or path.lower().endswith(tables.file_endings)
+        or any(host == name or host.endswith(f".{name}") for name in tables.hosts)
+    ):
+        findings.append("reject in the URL")
+    elif words & tables.action:
+        findings.append("action in the URL")
+    if any(_DIGIT.search(token) for token in _TOKEN.findall(f"{path} {rest}")):
+        findings.append("token in the URL")
+    if path in ("", "/") and not rest:
+        findings.append("front page")
+    return findings

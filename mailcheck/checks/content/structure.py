@@ -11,15 +11,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mailcheck.checks.content.charsets import decode_header_bytes
-from mailcheck.checks.content.header_fields import HeaderField, HeaderSection, split_header
+from mailcheck.checks.content.decoding import decode_header_bytes
+from mailcheck.checks.content.header import HeaderField, HeaderSection, parse_value, split_header
 from mailcheck.checks.content.limits import (
     MAX_BOUNDARY,
     MAX_DEPTH,
     MAX_PART_FIELDS,
     MAX_PARTS,
 )
-from mailcheck.checks.content.parameters import parse_value
 
 _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _DEFAULT_TYPE = "text/plain"

@@ -1,8 +1,9 @@
-"""Absolute http(s) URLs in running text, cut where a person would cut them."""
+"""Web addresses in a text, and the text cut into pieces so that they can be clicked."""
 
 import re
+from dataclasses import dataclass
 
-from mailcheck.checks.content.limits import MAX_URL
+from mailcheck.checks.content.limits import MAX_LINK_TEXT, MAX_URL
 
 # White space, controls and the characters that RFC 3986 keeps out of URLs and
 # writers put around them end a URL; so does the punctuation of CJK text.
@@ -68,3 +69,29 @@ def _join_wrapped(match: re.Match[str]) -> str:
     joined = _BREAK.sub("", match[1])
     has_blank = any(character.isspace() for character in joined)
     return match.group() if has_blank else f"<{joined}>"
+
+
+MAX_LINKS_SHOWN = 2_000
+"""Links of one text that can be clicked; the text behind them is shown as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """A piece of text; ``is_link`` says that it is a web address as a whole."""
+
+    text: str
+    is_link: bool
+
+
+def cut_at_links(text: str) -> tuple[TextPiece, ...]:
+    """Cut a text at its http(s) links; the pieces together are the text."""
+    pieces = []
+    end = 0
+    for start, url in find_urls(text[:MAX_LINK_TEXT])[:MAX_LINKS_SHOWN]:
+        if start > end:
+            pieces.append(TextPiece(text[end:start], is_link=False))
+        end = start + len(url)
+        pieces.append(TextPiece(text[start:end], is_link=True))
+    if end < len(text):
+        pieces.append(TextPiece(text[end:], is_link=False))
+    return tuple(pieces)

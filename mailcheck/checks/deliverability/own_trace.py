@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from mailcheck.checks.content.charsets import decode_header_bytes
-from mailcheck.checks.content.header_fields import HeaderField, split_header
+from mailcheck.checks.content.decoding import decode_header_bytes
+from mailcheck.checks.content.header import HeaderField, split_header
 from mailcheck.core.instants import Instant, instant_of
 
 # from HELO (name [address]), as Postfix, Exim, Sendmail and Gmail write it; Exim has the

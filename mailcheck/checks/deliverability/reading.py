@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from mailcheck.checks.arc.reading import ArcChain, read_chain
-from mailcheck.checks.content.header_fields import split_header
+from mailcheck.checks.content.header import split_header
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.signature_headers import read_signatures
 from mailcheck.checks.mail_quality.facts import MailFacts

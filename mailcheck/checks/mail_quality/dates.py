@@ -5,7 +5,7 @@ from calendar import timegm
 from datetime import datetime
 from email.utils import parsedate_tz
 
-from mailcheck.checks.content.charsets import decode_header_bytes, flatten_controls
+from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
 from mailcheck.checks.mail_quality.facts import DateFacts
 from mailcheck.core.instants import SECOND, Instant
 

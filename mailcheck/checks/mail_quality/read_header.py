@@ -4,9 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from mailcheck.checks.content.charsets import decode_header_bytes, flatten_controls
-from mailcheck.checks.content.header_fields import HeaderField
-from mailcheck.checks.content.mailboxes import parse_first_mailbox, parse_mailboxes
+from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
+from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
 from mailcheck.checks.mail_quality.facts import (
     Author,
     BulkFacts,

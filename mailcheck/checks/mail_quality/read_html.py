@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from mailcheck.checks.content.folding import make_plain
 from mailcheck.checks.content.html_tree import Element, HtmlTree, Words
+from mailcheck.checks.content.phrases import make_plain
 from mailcheck.checks.mail_quality.facts import HtmlFacts
 
 MAX_PREHEADER = 200

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from mailcheck.checks.content.folding import fold, make_plain
 from mailcheck.checks.content.links import Link
+from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.urls import is_web_url
 from mailcheck.checks.content.visible_text import Anchor
 from mailcheck.checks.mail_quality.facts import LinkFacts

@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from mailcheck.checks.content.attachments import clean_filename
-from mailcheck.checks.content.bodies import list_attachments
-from mailcheck.checks.content.charsets import flatten_controls
+from mailcheck.checks.content.bodies import clean_filename, list_attachments
+from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.content.structure import Entity
 from mailcheck.checks.mail_quality.facts import PartFacts
 from mailcheck.checks.mail_quality.known_hosts import names_of

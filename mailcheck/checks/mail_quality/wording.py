@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mailcheck.checks.content.charsets import flatten_controls
+from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.mail_quality.weights import charge

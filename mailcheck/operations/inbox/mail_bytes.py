@@ -7,7 +7,7 @@ from typing import Protocol
 
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.content.attachments import Attachment, find_attachment
+from mailcheck.checks.content.bodies import Attachment, find_attachment
 from mailcheck.core.errors import AttachmentNotFound, MessageNotFound, Overloaded
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from twisted.logger import Logger
 
-from mailcheck.checks.content.attachments import Attachment
+from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.cursors import Position, require_reached
 from mailcheck.core.errors import MessageNotFound, StoreUnavailable

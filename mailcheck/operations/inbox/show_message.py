@@ -6,8 +6,7 @@ For whoever was given the message: its owner, or somebody with its share link.
 from collections import OrderedDict
 from functools import partial
 
-from mailcheck.checks.content.attachments import Attachment
-from mailcheck.checks.content.inline_images import find_inline_images
+from mailcheck.checks.content.bodies import Attachment, find_inline_images
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import SafeHtml, sanitise_html
 from mailcheck.core.identifiers import DeliveryId

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mailcheck.checks.content.linked_text import TextPiece, cut_at_links
 from mailcheck.checks.content.safe_html import SafeHtml
+from mailcheck.checks.content.urls import TextPiece, cut_at_links
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_frame import SANDBOX
