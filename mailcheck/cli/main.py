@@ -133,6 +133,12 @@ def _config(parser: argparse.ArgumentParser) -> None:
     add_config_commands(parser)
 
 
+def _store(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.store_commands import add_store_commands
+
+    add_store_commands(parser)
+
+
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "account": ("accounts: add, list, invite, set-password", _account),
     "key": ("API keys: issue, list, revoke", _key),
@@ -145,6 +151,7 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "domain": ("show everything that is known of a domain's mail set-up", _domain),
     "score": ("score a mail in a file, as a deliverability test does", _score),
     "test": ("get a test address, wait for a mail to it, and print its report", _test),
+    "store": ("the store: copy it to PostgreSQL", _store),
     "config": ("the configuration: check, example, blocklists", _config),
 }
 """What each is for, and what adds its options: it imports the command."""

@@ -58,11 +58,7 @@ class PostgresqlEngine(DatabaseEngine):
         return succeed(None)
 
     def _open_writer(self) -> PostgresqlWriter:
-        try:
-            upgrade_schema(self._url, schema_steps())
-        except psycopg2.Error as error:
-            said = " ".join(str(error).split())
-            raise StoreUnavailable(f"the database can't be opened: {said}") from error
+        prepare_database(self._url)
         return PostgresqlWriter(self._url)
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
@@ -92,6 +88,19 @@ class PostgresqlEngine(DatabaseEngine):
     def _close_readers(self) -> None:
         for connection in self._open_readers:
             connection.close()
+
+
+def prepare_database(url: str) -> None:
+    """Bring a database to the newest schema.
+
+    :raises SchemaTooNew: a newer mailcheck wrote it.
+    :raises StoreUnavailable: it can't be opened, or is none for us.
+    """
+    try:
+        upgrade_schema(url, schema_steps())
+    except psycopg2.Error as error:
+        said = " ".join(str(error).split())
+        raise StoreUnavailable(f"the database can't be opened: {said}") from error
 
 
 def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:

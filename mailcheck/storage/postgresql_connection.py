@@ -87,9 +87,15 @@ _TRY_AGAIN = (
 class Connection:
     """A connection that is made when it is needed, and again after it was lost."""
 
-    def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], float] = time.time,
+        longest_call: float = LONGEST_CALL,
+    ) -> None:
         self.clock = clock
         self._url = url
+        self._longest_call = longest_call
         self._connection: Any = None
         self._deadline: float | None = None
         self._is_cut = False
@@ -126,7 +132,7 @@ class Connection:
         :raises StoreUnavailable: the server can't do it now, or did not answer in time.
         :raises StoreFull: its disk is full.
         """
-        self._deadline = time.monotonic() + LONGEST_CALL
+        self._deadline = time.monotonic() + self._longest_call
         try:
             yield
         except psycopg2.Error as error:
@@ -138,7 +144,9 @@ class Connection:
     def _explained(self, error: psycopg2.Error, *, is_repeatable: bool) -> Exception:
         if self._is_cut:
             self.close()
-            return StoreUnavailable(f"the database did not answer within {LONGEST_CALL:.0f} s")
+            return StoreUnavailable(
+                f"the database did not answer within {self._longest_call:.0f} s"
+            )
         if self._connection.closed:
             kind = Repeatable if is_repeatable else StoreUnavailable
             return kind(f"the connection to the database was lost: {_said(error)}")
@@ -241,11 +249,12 @@ def _marked(sql: str) -> str:
 
 
 def _fit(values: Iterable[Value]) -> list[Value]:
-    """Make the values such as PostgreSQL can hold: its text has no NUL."""
-    return [
-        value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
-        for value in values
-    ]
+    return [fit_text(value) if isinstance(value, str) else value for value in values]
+
+
+def fit_text(text: str) -> str:
+    """Make a text such as PostgreSQL can hold: it has no NUL."""
+    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 class PostgresqlTransaction:

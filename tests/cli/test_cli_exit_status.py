@@ -27,6 +27,8 @@ from tests.cli.command_line import Mailcheck, run_command
         ["config"],
         ["--nonsense"],
         ["account", "list", "--config"],
+        ["store"],
+        ["store", "copy"],
     ],
 )
 def test_a_wrong_command_line(arguments: list[str]) -> None:
@@ -170,3 +172,21 @@ def test_the_catalogue_is_one_file_and_can_be_changed(tmp_path: Path) -> None:
     ours = load_catalogue(BlocklistOptions(), allow_special_use=False).blocklists
     assert {one.zone for one in changed if not one.is_enabled} == {"zen.spamhaus.example"}
     assert len(changed) == len(ours)
+
+
+@pytest.mark.parametrize(
+    ("url", "to", "status", "problem"),
+    [
+        ("sqlite:var/none.db", "sqlite:other.db", 2, "--to is the URL of a PostgreSQL database"),
+        ("postgresql://one.example/", "postgresql://two.example/", 2, "[storage] url is no SQLite"),
+        ("sqlite:var/none.db", "postgresql://127.0.0.1:1/x", 1, "there is no database var/none.db"),
+    ],
+)
+def test_a_copy_that_cannot_be(
+    mailcheck: Mailcheck, config_file: Path, url: str, to: str, status: int, problem: str
+) -> None:
+    """A copy goes from a SQLite file that is there to PostgreSQL."""
+    config_file.write_text(f'[storage]\nurl = "{url}"\n')
+    outcome = mailcheck("store", "copy", "--to", to)
+    assert (outcome.status, outcome.output) == (status, "")
+    assert problem in outcome.errors

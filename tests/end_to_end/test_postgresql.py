@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command_line import run_command
 from tests.end_to_end.load import send
-from tests.servers.daemon import HOST, running_daemon
+from tests.end_to_end.test_dashboard import sign_in
+from tests.servers.daemon import HOST, Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
 
@@ -35,3 +37,38 @@ def test_psycopg2_is_loaded_only_when_used(tmp_path: Path) -> None:
         maps = [Path(f"/proc/{pid}/maps").read_text() for pid in daemon.pids()]
         assert len(maps) > 1
         assert not any("libpq" in one for one in maps)
+
+
+def test_a_daemon_moves_to_postgresql(daemon: Daemon, postgresql_database: str) -> None:
+    """What a daemon took on SQLite is there on PostgreSQL after a copy: mail, key, password and
+    cursor; nothing is copied while it runs.
+    """
+    config = daemon.folder / "mailcheck.toml"
+    config.write_text(f'[storage]\nurl = "sqlite:{daemon.folder}/var/mailcheck.db"\n')
+    copy = ("--config", str(config), "store", "copy", "--to", postgresql_database)
+    with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+        for number in range(5):
+            mail = b"Subject: %d\r\n\r\nYour code is 482913\r\n" % number
+            assert send(client, [daemon.address("signup")], mail) == 250
+    daemon.get("/inbox/wait", after="c4")
+    sign_in(daemon).open(f"/inbox/messages/{daemon.get('/inbox/wait', after='c0').json['id']}")
+    before = daemon.get("/inbox/messages").json
+    raw = daemon.get(f"/inbox/messages/{before['messages'][0]['id']}/raw").json
+    running = run_command(*copy)
+    assert (running.status, running.output) == (1, "")
+    assert "stop the daemon" in running.errors
+    daemon.stop()
+    copied = run_command(*copy)
+    assert copied.status == 0, copied.errors
+    assert "message  5  sha256 " in copied.output
+    again = run_command(*copy)
+    assert (again.status, again.output) == (1, "")
+    daemon.options["storage_url"] = postgresql_database
+    daemon.start()
+    assert daemon.get("/inbox/messages").json == before
+    assert [one["isRead"] for one in before["messages"]] == [False] * 4 + [True]
+    assert daemon.get(f"/inbox/messages/{before['messages'][0]['id']}/raw").json == raw
+    sign_in(daemon)
+    with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+        assert send(client, [daemon.address("next")], b"Subject: next\r\n\r\n") == 250
+    assert daemon.get("/inbox/wait", after=before["cursor"]).json["subject"] == "next"
