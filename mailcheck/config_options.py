@@ -315,6 +315,14 @@ class OpsOptions:
         "SIGHUP reads it again.",
         choices=("debug", "info", "warn", "error"),
     )
+    manhole: str = option(
+        "",
+        "Where a Python shell inside the daemon is reached by SSH: 127.0.0.1:port, [::1]:port or "
+        "unix:path. Whoever gets in can do all that the daemon can. Empty: there is none.",
+    )
+    manhole_keys: str = option(
+        "", "File with the public keys that open the shell, as OpenSSH's authorized_keys."
+    )
 
 
 @dataclass(frozen=True, slots=True)

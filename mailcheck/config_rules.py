@@ -10,6 +10,7 @@ from mailcheck.config_options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
 from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
 
@@ -33,6 +34,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_resolvers(config),
         _check_blocklists(config),
         _check_spamd(config),
+        _check_manhole(config),
     )
     return next(problems, None)
 
@@ -139,6 +141,23 @@ def _check_spamd(config: Config) -> Iterator[Problem]:
     spamd = config.spamassassin.spamd
     if spamd not in ("auto", "off"):
         yield from _check_each("spamassassin", "spamd", [spamd], parse_spamd_address)
+
+
+def _check_manhole(config: Config) -> Iterator[Problem]:
+    ops = config.ops
+    if not ops.manhole:
+        return
+    yield from _check_each("ops", "manhole", [ops.manhole], _require_own_machine)
+    if not ops.manhole_keys:
+        yield "ops", "manhole", "needs manhole_keys beside it"
+
+
+def _require_own_machine(text: str) -> None:
+    """Raise `ValueError` where an address can be reached from other machines."""
+    address = parse_listen_address(text)
+    ip = parse_ip_address(address.host or "")
+    if not text.startswith("unix:") and (ip is None or not ip.is_loopback):
+        raise ValueError("it must be 127.0.0.1:port, [::1]:port or unix:path")
 
 
 def _check_each(

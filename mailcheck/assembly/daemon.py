@@ -27,7 +27,14 @@ from mailcheck.assembly.metrics import (
     wait_metrics,
     web_metrics,
 )
-from mailcheck.assembly.ops import Certificates, OpsAssembly, Surroundings, daemon_watch, where
+from mailcheck.assembly.ops import (
+    Certificates,
+    OpsAssembly,
+    Surroundings,
+    daemon_watch,
+    manhole,
+    where,
+)
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.skins import Rooms, Skins
@@ -325,6 +332,8 @@ class Assembly:
             *self._ops(ports, certificates, surroundings),
         ):
             service.setServiceParent(tree)
+        if self.config.ops.manhole:
+            self._manhole(tree).setServiceParent(tree)
         if self.config.accounts.bootstrap:
             self._first_start(ports, surroundings.output).setServiceParent(tree)
         return tree
@@ -392,7 +401,18 @@ class Assembly:
             self.is_ready,
         )
         ops = OpsAssembly(config, self.conditions, certificates, surroundings, self._reactor)
-        return ops.services(self.pace, watch, doors, self.accounts)
+        yield from ops.services(self.pace, watch, doors, self.accounts)
+
+    def _manhole(self, tree: DaemonServices) -> ListeningService:
+        inside = {
+            "services": lambda: list(tree),
+            "waiters": self.feeds.waiters,
+            "store": self._mail_store,
+            "conditions": self.conditions,
+        }
+        return self._listening(
+            "the manhole", (self.config.ops.manhole,), manhole(self.config, inside), is_needed=False
+        )
 
     def _first_start(self, ports: Ports, output: TextIO) -> FirstStart:
         config = self.config

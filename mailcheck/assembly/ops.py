@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, TextIO
 
 from twisted.application.service import Service
+from twisted.internet.interfaces import IProtocolFactory
 from twisted.logger import Logger
 
 from mailcheck.assembly.checks import ChecksAssembly
-from mailcheck.assembly.deployment import own_certificate, self_signed_policy
+from mailcheck.assembly.deployment import naming, own_certificate, self_signed_policy
 from mailcheck.config import ConfigError
 from mailcheck.config_options import Config
 from mailcheck.core.conditions import Conditions
@@ -168,6 +170,27 @@ def daemon_watch(
         certificates.look,
     )
     return Watch(conditions, store_answers, looks)
+
+
+def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
+    """Build the shell; ``inside`` is what one finds there, lists as functions that give them.
+
+    :raises ConfigError: the keys can't be used, or what it needs is not installed.
+    """
+    # Loaded where it is asked for: an SSH server is large.
+    try:
+        from mailcheck.ops.manhole import Help, Manhole, OperatorKeys, Shown, ensure_host_key
+    except ImportError as error:
+        problem = "[ops] manhole needs more packages: pip install 'mailcheck[manhole]'"
+        raise ConfigError(problem) from error
+    namespace = {
+        name: Shown(name, what) if callable(what) else what for name, what in inside.items()
+    }
+    with naming("[ops] manhole_keys"):
+        keys = OperatorKeys(Path(config.ops.manhole_keys))
+    with naming("[storage] state_directory"):
+        host_key = ensure_host_key(Path(config.storage.state_directory))
+    return Manhole(keys, host_key, {**namespace, "help": Help()})
 
 
 def where(service: ListeningService) -> Callable[[], Sequence[str]]:

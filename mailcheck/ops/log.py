@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Protocol
 
 from twisted.logger import ILogObserver, LogEvent, LogLevel, formatEvent
@@ -141,5 +142,10 @@ def _text_of(event: LogEvent) -> str:
 
 
 def _time_of(event: LogEvent) -> str:
-    time = datetime.fromtimestamp(event["log_time"], UTC)
-    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+    seconds, fraction = divmod(event["log_time"], 1.0)
+    return f"{_second(seconds)}.{int(fraction * 1_000):03}Z"
+
+
+@lru_cache(2)  # many events fall into one second
+def _second(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

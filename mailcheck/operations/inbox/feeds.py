@@ -186,6 +186,10 @@ class InboxFeeds:
     def _end_look(self, _: object) -> None:
         self._is_looking = False
 
+    def waiters(self) -> list[Waiter]:
+        """Give all parked waits."""
+        return [waiter for feed in self._feeds.values() for waiter in feed.waiters()]
+
     def count(self) -> int:
         """Say how many waits are parked."""
         return sum(len(feed.waiters()) for feed in self._feeds.values())
@@ -193,6 +197,5 @@ class InboxFeeds:
     def close(self) -> None:
         """End all waits: the daemon stops."""
         self._is_closed = True
-        for feed in list(self._feeds.values()):
-            for waiter in feed.waiters():
-                waiter.fail(ShuttingDown("the service is restarting"))
+        for waiter in self.waiters():
+            waiter.fail(ShuttingDown("the service is restarting"))

@@ -1,0 +1,162 @@
+"""The shell inside the daemon: a real ssh gets in with the right key, and by no other way."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mailcheck.assembly.ops import manhole
+from mailcheck.config import ConfigError, load_config
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+
+def make_key(path: Path) -> Path:
+    """Make a key pair; gives the path of the private one."""
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=20
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with the operator's key, another, and the file that lets one in."""
+    folder = tmp_path_factory.mktemp("manhole")
+    make_key(folder / "mine")
+    make_key(folder / "other")
+    mine = (folder / "mine.pub").read_text()
+    (folder / "authorized_keys").write_text(f"# who may\n\n{mine}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def daemon(folder: Path) -> Iterator[tuple[Daemon, int]]:
+    """Run a daemon with a manhole."""
+    (port,) = free_ports(1)
+    keys = str(folder / "authorized_keys")
+    with running_daemon(
+        folder / "house", ops_manhole=f"{HOST}:{port}", ops_manhole_keys=keys
+    ) as daemon:
+        yield daemon, port
+
+
+def command(port: int, key: Path, *options: str) -> list[str]:
+    """Write how the shell is reached with a key."""
+    known = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
+    batch = ["-o", "BatchMode=yes", "-o", "IdentitiesOnly=yes", "-F", "/dev/null", *options]
+    return ["ssh", "-tt", *known, *batch, "-i", str(key), "-p", str(port), f"ops@{HOST}"]
+
+
+def refused(port: int, key: Path, *options: str) -> str:
+    """Give what ssh has to say where it does not get in."""
+    done = subprocess.run(
+        command(port, key, *options),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 255
+    return done.stderr
+
+
+def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
+    """Type lines as a person does: each once what the last has to show is there."""
+    shell = subprocess.Popen(
+        command(port, key), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+    seen = b""
+    timer = threading.Timer(30.0, shell.kill)
+    timer.start()
+    for line, awaited in (*typed, ("\x04", "")):
+        shell.stdin.write(line.encode() + b"\r")
+        shell.stdin.flush()
+        while awaited.encode() not in seen:
+            more = os.read(shell.stdout.fileno(), 4_096)
+            assert more, f"no {awaited!r} in {seen!r}"
+            seen += more
+    shell.communicate()
+    timer.cancel()
+    return seen.decode()
+
+
+def test_inside(daemon: tuple[Daemon, int], folder: Path) -> None:
+    """One finds services, waits and the store, and is told what there is."""
+    house, port = daemon
+    wait = house.ask("GET", "/inbox/wait?tag=manhole&timeout=20")
+    mailbox = house.address().partition("@")[0]
+    shown_inside(
+        port,
+        folder / "mine",
+        ("help()", "You are inside the running mailcheck daemon."),
+        ("print('names', [type(one).__name__ for one in services][:2])", "['StoreService', "),
+        ("print('waits', [one.wanted.tag for one in waiters], len(waiters))", "['manhole'] 1"),
+        ("waiters", "1 waiters"),
+        (f"store.find_inbox('{mailbox}')", "InboxState("),
+        ("print('store', conditions.problems['store'] == '')", "store True"),
+    )
+    wait.connection.close()
+    assert "a shell was opened inside the daemon" in house.output()
+
+
+def test_another_key(daemon: tuple[Daemon, int], folder: Path) -> None:
+    """Another key does not open it."""
+    assert "Permission denied (publickey)" in refused(daemon[1], folder / "other")
+
+
+def test_passwords(daemon: tuple[Daemon, int], folder: Path) -> None:
+    """There is no way in but keys."""
+    by_password = ("-o", "PreferredAuthentications=password")
+    assert "Permission denied (publickey)" in refused(daemon[1], folder / "other", *by_password)
+
+
+def test_a_key_that_is_taken_away(daemon: tuple[Daemon, int], folder: Path) -> None:
+    """A key that is taken out of the file opens nothing from then on; a broken file neither."""
+    keys = folder / "authorized_keys"
+    before = keys.read_text()
+    try:
+        keys.write_text("no key\n")
+        assert "Permission denied" in refused(daemon[1], folder / "mine")
+        assert "nobody gets into the manhole: " in daemon[0].output()
+    finally:
+        keys.write_text(before)
+
+
+@pytest.mark.parametrize(
+    ("address", "keys", "problem"),
+    [
+        ("0.0.0.0:2222", "x", "it must be 127.0.0.1:port"),
+        ("192.0.2.1:2222", "x", "it must be 127.0.0.1:port"),
+        ("systemd:domain=INET:name=x", "x", "it must be 127.0.0.1:port"),
+        ("127.0.0.1:2222", "", "needs manhole_keys beside it"),
+    ],
+)
+def test_what_is_not_allowed(address: str, keys: str, problem: str) -> None:
+    """It can't be opened to other machines, nor without keys."""
+    settings = {"MAILCHECK_OPS_MANHOLE": address, "MAILCHECK_OPS_MANHOLE_KEYS": keys}
+    with pytest.raises(ConfigError, match=problem):
+        load_config(None, settings)
+
+
+@pytest.mark.parametrize("content", [None, "", "# nobody\n", "no key\n"])
+def test_keys_that_are_none(tmp_path: Path, content: str | None) -> None:
+    """A daemon does not start with a file that lets nobody in; the option is named."""
+    path = tmp_path / "keys"
+    if content is not None:
+        path.write_text(content)
+    settings = {
+        "MAILCHECK_OPS_MANHOLE": "127.0.0.1:2222",
+        "MAILCHECK_OPS_MANHOLE_KEYS": str(path),
+        "MAILCHECK_STORAGE_STATE_DIRECTORY": str(tmp_path),
+    }
+    config = load_config(None, settings)
+    with pytest.raises(ConfigError, match=r"\[ops\] manhole_keys"):
+        manhole(config, {})
