@@ -11,8 +11,8 @@ from mailcheck.config_options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.daemon.analysis_service import AnalysisService
-from mailcheck.daemon.deliverability_retention import INTERVAL, DeliverabilityRetention
 from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention
 from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.generate_test import GenerateTest

@@ -69,3 +69,11 @@ def undetermined(mechanism: str, names: Iterable[str]) -> Finding:
         "Try again in a minute; if it stays, the name servers of that domain"
         " or the resolver of this service don't answer.",
     )
+
+
+def several_records(
+    finding_id: str, severity: Severity, kind: str, domain: str, kept: RecordToPublish
+) -> Finding:
+    """Say that senders ignore all records of a kind, since there is more than one."""
+    meaning = f"{domain} has more than one {kind} record, so senders ignore all of them."
+    return Finding(finding_id, severity, meaning, "Keep one of them.", kept)

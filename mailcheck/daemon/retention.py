@@ -1,13 +1,16 @@
-"""Forgets mail that has expired and refusals nobody will ask for any more."""
+"""Forgets what has expired: mail, refusals nobody will ask for any more, and tests."""
+
+from collections.abc import Awaitable, Callable
 
 from mailcheck.core.instants import HOUR, Instant
+from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import ExpiryStore, Now
 
 INTERVAL = 10.0
-"""Seconds between rounds; what has expired is hidden at once, this only frees its space."""
+"""Seconds between rounds; what has expired is shown so at once, this only makes it last."""
 
 BATCH = 200
-"""Messages deleted in one transaction, so that mail coming in waits a moment at most."""
+"""Messages or tests in one transaction, so that mail coming in waits a moment at most."""
 
 REFUSALS_KEPT = 1 * HOUR
 
@@ -22,8 +25,26 @@ class Retention:
     async def sweep(self) -> None:
         """Delete all that has expired by now, and give the space back."""
         now = self._now()
-        while await self._store.expire(now, BATCH) == BATCH:
-            pass
+        await _in_batches(self._store.expire, now)
         await self._store.forget_refusals(Instant(now - REFUSALS_KEPT))
         # A piece in each round, until nothing is left to give.
         await self._store.give_back_space()
+
+
+class DeliverabilityRetention:
+    """One round of ending tests that got no mail in time, and of forgetting old ones."""
+
+    def __init__(self, store: DeliverabilityStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def sweep(self) -> None:
+        """Expire and forget all whose time has come by now."""
+        now = self._now()
+        await _in_batches(self._store.expire, now)
+        await _in_batches(self._store.forget, now)
+
+
+async def _in_batches(remove: Callable[[Instant, int], Awaitable[int]], now: Instant) -> None:
+    while await remove(now, BATCH) == BATCH:
+        pass

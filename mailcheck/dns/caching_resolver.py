@@ -4,7 +4,6 @@ Answers are kept as long as their TTL says, RFC 2308 5 for negative ones, but
 no longer than the limits here. What could not be found out is never kept.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.recent import RecentlyUsed
 from mailcheck.operations.sharing_calls import SharedCalls
 
 RECORD_WEIGHT = 500  # octets of memory that a record takes beside its data, measured
@@ -35,7 +35,6 @@ class CacheLimits:
 class _Entry(NamedTuple):
     answer: DnsAnswer
     expires_at: float
-    weight: int
 
 
 class AnswerCache:
@@ -43,8 +42,7 @@ class AnswerCache:
 
     def __init__(self, limits: CacheLimits) -> None:
         self._limits = limits
-        self._entries: OrderedDict[DnsQuestion, _Entry] = OrderedDict()
-        self._weight = 0
+        self._entries: RecentlyUsed[DnsQuestion, _Entry] = RecentlyUsed(limits.max_weight, _weigh)
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -56,9 +54,8 @@ class AnswerCache:
             return None
         left = entry.expires_at - now
         if not 0 < left <= self._limits.max_ttl:  # the second: the clock was set back
-            self._drop(question)
+            self._entries.drop(question)
             return None
-        self._entries.move_to_end(question)
         return entry.answer._replace(ttl=-int(-left // 1))
 
     def put(self, answer: DnsAnswer, now: float) -> None:
@@ -67,24 +64,13 @@ class AnswerCache:
             return
         is_found = answer.status is DnsStatus.FOUND
         limit = self._limits.max_ttl if is_found else self._limits.max_negative_ttl
-        question = answer.question
-        if question in self._entries:
-            self._drop(question)
-        weight = _weigh(answer) if answer.records else ENTRY_WEIGHT
-        self._weight += weight
-        self._entries[question] = _Entry(answer, now + min(answer.ttl, limit), weight)
-        while self._weight > self._limits.max_weight:
-            self._drop(next(iter(self._entries)))
-
-    def _drop(self, question: DnsQuestion) -> None:
-        entry = self._entries.pop(question, None)
-        if entry is not None:
-            self._weight -= entry.weight
+        self._entries.put(answer.question, _Entry(answer, now + min(answer.ttl, limit)))
 
 
-def _weigh(answer: DnsAnswer) -> int:
-    data = sum(len(record.to_wire() or b"") for record in answer.records)
-    return ENTRY_WEIGHT + RECORD_WEIGHT * len(answer.records) + data
+def _weigh(entry: _Entry) -> int:
+    records = entry.answer.records
+    data = sum(len(record.to_wire() or b"") for record in records)
+    return ENTRY_WEIGHT + RECORD_WEIGHT * len(records) + data
 
 
 class CachingResolver:

@@ -1,5 +1,11 @@
-"""A small memory of recent look-ups, bounded in number and age."""
+"""Small memories of what was found out, bounded in number or weight, and in age.
 
+Of our own: the caches of cachetools read the clock themselves, keep what it was set
+back for, and raise for a value that is larger than all their room.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from mailcheck.core.instants import Instant
@@ -8,13 +14,61 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
+class RecentlyUsed(Generic[Key, Value]):
+    """Keeps values of at most ``size``; those that were not used for longest make room.
+
+    :param weigh: gives what a value takes of the size; without it each takes one.
+    """
+
+    def __init__(self, size: int, weigh: Callable[[Value], int] | None = None) -> None:
+        self._size = size
+        self._weigh = weigh
+        self._weight = 0
+        self._values: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[Key]:
+        """Give the keys, the one that was used last first."""
+        return reversed(self._values)
+
+    def get(self, key: Key) -> Value | None:
+        """Give a value, which is used by that."""
+        kept = self._values.get(key)
+        if kept is None:
+            return None
+        self._values.move_to_end(key)
+        return kept[0]
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep a value, in place of the one that was there."""
+        self.drop(key)
+        weight = 1 if self._weigh is None else self._weigh(value)
+        self._values[key] = value, weight
+        self._weight += weight
+        while self._weight > self._size:
+            _, (_, weight) = self._values.popitem(last=False)
+            self._weight -= weight
+
+    def drop(self, key: Key) -> None:
+        """Forget a value, if it is there."""
+        kept = self._values.pop(key, None)
+        if kept is not None:
+            self._weight -= kept[1]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._values.clear()
+        self._weight = 0
+
+
 class Recent(Generic[Key, Value]):
     """Keeps at most ``size`` values, each for ``freshness`` milliseconds."""
 
     def __init__(self, size: int, freshness: int) -> None:
-        self._size = size
         self._freshness = freshness
-        self._values: dict[Key, tuple[Value, int]] = {}
+        self._values: RecentlyUsed[Key, tuple[Value, int]] = RecentlyUsed(size)
 
     def get(self, key: Key, now: Instant) -> Value | None:
         """Give a value that is still fresh."""
@@ -26,10 +80,8 @@ class Recent(Generic[Key, Value]):
         return value if 0 < stale_at - now <= self._freshness else None
 
     def put(self, key: Key, value: Value, now: Instant) -> None:
-        """Keep a value; the oldest gives way when there are too many."""
-        if key not in self._values and len(self._values) >= self._size:
-            del self._values[next(iter(self._values))]
-        self._values[key] = (value, now + self._freshness)
+        """Keep a value; one that was not used for longest gives way when there are too many."""
+        self._values.put(key, (value, now + self._freshness))
 
     def clear(self) -> None:
         """Forget everything."""

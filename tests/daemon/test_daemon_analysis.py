@@ -15,8 +15,8 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.errors import DeliverabilityTestNotFound
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.daemon.analysis_service import AnalysisService
-from mailcheck.daemon.deliverability_retention import BATCH, DeliverabilityRetention
 from mailcheck.daemon.parked_waits import ParkedWaits
+from mailcheck.daemon.retention import BATCH, DeliverabilityRetention
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, result_of, run

@@ -1,7 +1,10 @@
 """A small memory, bounded in number and age."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from mailcheck.core.instants import Instant
-from mailcheck.operations.recent import Recent
+from mailcheck.operations.recent import Recent, RecentlyUsed
 
 
 def test_freshness() -> None:
@@ -29,6 +32,33 @@ def test_size() -> None:
         recent.put(number, number, Instant(0))
     recent.put(4, 44, Instant(0))
     assert [recent.get(number, Instant(0)) for number in range(5)] == [None, None, 2, 3, 44]
+
+
+def test_what_was_not_used_for_longest_makes_room() -> None:
+    """Reading a value keeps it; a new one takes the place of one that nobody has read."""
+    memory: RecentlyUsed[str, int] = RecentlyUsed(3)
+    for key in "abc":
+        memory.put(key, ord(key))
+    memory.get("a")
+    memory.put("d", 100)
+    assert list(memory) == ["d", "a", "c"]
+    memory.put("c", 33)
+    memory.drop("a")
+    memory.drop("nothing")
+    assert (list(memory), memory.get("c"), memory.get("b")) == (["c", "d"], 33, None)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 12)), max_size=40))
+def test_the_weight_is_bounded(puts: list[tuple[str, int]]) -> None:
+    """All that is kept weighs no more than allowed, and the last value is there if it can be."""
+    memory: RecentlyUsed[str, int] = RecentlyUsed(10, lambda value: value)
+    for key, value in puts:
+        memory.put(key, value)
+        assert memory.get(key) == (value if value <= 10 else None)
+        assert sum(memory.get(one) or 0 for one in "abcd") <= 10
+    memory.clear()
+    memory.put("a", 10)
+    assert memory.get("a") == 10
 
 
 def test_clearing() -> None:

@@ -7,7 +7,13 @@ from enum import Enum
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import (
+    Finding,
+    RecordToPublish,
+    Severity,
+    several_records,
+    undetermined,
+)
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.lookups import Presence, look_up
 from mailcheck.checks.tag_lists import has_version, parse_tag_list
@@ -154,7 +160,13 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
     if not texts:
         return MtaStsRecord(domain, Presence.ABSENT, "", (_absent(domain),))
     if len(texts) > 1:
-        return MtaStsRecord(domain, Presence.ABSENT, "", (_several(domain, texts[0]),))
+        record = RecordToPublish(PREFIX + domain, "TXT", texts[0])
+        return MtaStsRecord(
+            domain,
+            Presence.ABSENT,
+            "",
+            (several_records("mta-sts.several", Severity.ERROR, "MTA-STS", domain, record),),
+        )
     identifier = parse_tag_list(texts[0]).get("id") or ""
     if _ID.fullmatch(identifier) is None:
         return MtaStsRecord(domain, Presence.ABSENT, texts[0], (_bad_id(domain),))
@@ -226,16 +238,6 @@ def _absent(domain: str) -> Finding:
         " switch encryption off.",
         f"Publish a policy file at {policy_url(domain)} and then this record.",
         RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; id=1"),
-    )
-
-
-def _several(domain: str, text: str) -> Finding:
-    return Finding(
-        "mta-sts.several",
-        Severity.ERROR,
-        f"{domain} has more than one MTA-STS record, so senders ignore all of them.",
-        "Keep one of them.",
-        RecordToPublish(PREFIX + domain, "TXT", text),
     )
 
 

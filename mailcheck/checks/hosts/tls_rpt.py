@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.findings import (
+    Finding,
+    RecordToPublish,
+    Severity,
+    several_records,
+    undetermined,
+)
 from mailcheck.checks.lookups import Presence, look_up
 from mailcheck.checks.tag_lists import has_version, parse_tag_list
 
@@ -61,13 +67,8 @@ def _absent(domain: str) -> Finding:
 
 
 def _several(domain: str, text: str) -> Finding:
-    return Finding(
-        "tls-rpt.several",
-        Severity.WARNING,
-        f"{domain} has more than one TLS-RPT record, so senders ignore all of them.",
-        "Keep one of them.",
-        RecordToPublish(PREFIX + domain, "TXT", text),
-    )
+    record = RecordToPublish(PREFIX + domain, "TXT", text)
+    return several_records("tls-rpt.several", Severity.WARNING, "TLS-RPT", domain, record)
 
 
 def _syntax(domain: str) -> Finding:

@@ -5,7 +5,6 @@ line all have their results from `MailInquiry.authenticate`; `KnownResults`
 keeps them by delivery.
 """
 
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +35,7 @@ from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.ports import Worker
+from mailcheck.operations.recent import RecentlyUsed
 
 LEAST_TIME = 0.1
 """Seconds that work on a mail gets in any case: a small one needs a millisecond."""
@@ -170,7 +170,9 @@ class KnownResults:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[DeliveryId, tuple[Authentication, Instant | None]] = OrderedDict()
+        self._kept: RecentlyUsed[DeliveryId, tuple[Authentication, Instant | None]] = RecentlyUsed(
+            RECENT
+        )
 
     def find(self, delivery_id: DeliveryId, now: Instant) -> Authentication | None:
         """Give the results of a delivery, if they need not be asked for again."""
@@ -181,7 +183,6 @@ class KnownResults:
         # A clock that was set back must not keep a doubt for ever.
         if stale_at is not None and not 0 < stale_at - now <= BRIEFLY:
             return None
-        self._kept.move_to_end(delivery_id)
         return found
 
     def take(
@@ -191,8 +192,6 @@ class KnownResults:
         kept = self._kept.get(delivery_id)
         if kept is not None:
             found = found.completed_by(kept[0])
-        self._kept[delivery_id] = found, None if is_settled else Instant(now + BRIEFLY)
-        self._kept.move_to_end(delivery_id)
-        if len(self._kept) > RECENT:
-            self._kept.popitem(last=False)
+        stale_at = None if is_settled else Instant(now + BRIEFLY)
+        self._kept.put(delivery_id, (found, stale_at))
         return found

@@ -1,17 +1,17 @@
 """Share links of deliverability tests: a report for those who have no account."""
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult, is_test_id
-from mailcheck.core.errors import ShareNotFound
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
     RandomBytes,
     new_share_token,
 )
-from mailcheck.core.share_links import is_secret, parse_test_share_token
+from mailcheck.core.share_links import parse_test_share_token
 from mailcheck.operations.deliverability.find_test import not_found
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now
+from mailcheck.operations.shared_links import find_shared
 
 
 class ShareTest:
@@ -27,15 +27,13 @@ class ShareTest:
 
         :raises ShareNotFound: no test has this link (any more).
         """
-        missing = ShareNotFound("this share link leads nowhere: revoked, or the report has gone")
-        try:
-            test_id, secret = parse_test_share_token(token)
-        except ValueError:
-            raise missing from None
-        found = await self._store.find_any(test_id, self._now())
-        if found is None or not is_secret(secret, found.test.share_token):
-            raise missing
-        return found
+        return await find_shared(
+            token,
+            parse_test_share_token,
+            lambda test_id: self._store.find_any(test_id, self._now()),
+            lambda found: found.test.share_token,
+            "the report has gone",
+        )
 
     async def renew(self, account_id: AccountId, test_id: str) -> DeliverabilityResult:
         """Revoke the share link of a test; a new one takes its place.

@@ -1,6 +1,5 @@
 """A domain's reputation: every check that bears on whether its mail is believed, as one score."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -29,6 +28,7 @@ from mailcheck.operations.domains.mail_hosts import MailHosts
 from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
 from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.ports import Now
+from mailcheck.operations.recent import RecentlyUsed
 from mailcheck.operations.sharing_calls import SharedCalls
 
 REMEMBERED = HOUR
@@ -82,7 +82,7 @@ class ComputeReputation:
         self._clock = clock
         self._now = now
         self._allow_private = allow_private
-        self._remembered: OrderedDict[ReputationQuery, Reputation] = OrderedDict()
+        self._remembered: RecentlyUsed[ReputationQuery, Reputation] = RecentlyUsed(MAX_REMEMBERED)
         self._running = SharedCalls(self._compute)
         self.outcomes = Tally()
 
@@ -99,9 +99,8 @@ class ComputeReputation:
             return None
         lifetime = REMEMBERED_UNDETERMINED if found.score.undetermined else REMEMBERED
         if not 0 <= self._now() - found.checked_at < lifetime:
-            del self._remembered[query]
+            self._remembered.drop(query)
             return None
-        self._remembered.move_to_end(query)
         return found
 
     async def _compute(self, query: ReputationQuery) -> Reputation:
@@ -127,14 +126,8 @@ class ComputeReputation:
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable:
-            self._remember(query, found)
+            self._remembered.put(query, found)
         return found
-
-    def _remember(self, query: ReputationQuery, found: Reputation) -> None:
-        self._remembered[query] = found
-        self._remembered.move_to_end(query)
-        if len(self._remembered) > MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
 
     async def _authentication(
         self, query: ReputationQuery

@@ -3,12 +3,12 @@
 A selector can't be found out from DNS, but every signed mail names one.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
 
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import parse_domain, parse_selector
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.operations.recent import RecentlyUsed
 
 MAX_DOMAINS = 10_000
 MAX_SELECTORS = 8  # of a domain; the newest, as keys are changed
@@ -27,11 +27,11 @@ class LearnedSelectors:
     """
 
     def __init__(self) -> None:
-        self._learned: OrderedDict[str, OrderedDict[str, None]] = OrderedDict()
+        self._learned: RecentlyUsed[str, RecentlyUsed[str, None]] = RecentlyUsed(MAX_DOMAINS)
 
     def of(self, domain: str) -> tuple[str, ...]:
         """Give the selectors of a domain, the newest first."""
-        return tuple(reversed(self._learned.get(domain, ())))
+        return tuple(self._learned.get(domain) or ())
 
     def learn(self, header_list: tuple[tuple[str, str], ...]) -> None:
         """Read the signatures in the header of a mail."""
@@ -46,11 +46,8 @@ class LearnedSelectors:
             self._note(domain, selector)
 
     def _note(self, domain: str, selector: str) -> None:
-        selectors = self._learned.setdefault(domain, OrderedDict())
-        self._learned.move_to_end(domain)
-        selectors[selector] = None
-        selectors.move_to_end(selector)
-        if len(selectors) > MAX_SELECTORS:
-            selectors.popitem(last=False)
-        if len(self._learned) > MAX_DOMAINS:
-            self._learned.popitem(last=False)
+        selectors = self._learned.get(domain)
+        if selectors is None:
+            selectors = RecentlyUsed(MAX_SELECTORS)
+            self._learned.put(domain, selectors)
+        selectors.put(selector, None)

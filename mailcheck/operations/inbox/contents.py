@@ -1,6 +1,5 @@
 """What a mail contains: derived once, away from the reactor, and kept."""
 
-from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.ports import ContentStore, Worker
+from mailcheck.operations.recent import RecentlyUsed
 from mailcheck.operations.sharing_calls import SharedCalls
 
 RECENT_CONTENTS = 64
@@ -75,7 +75,7 @@ class Contents:
         self._mail_bytes = mail_bytes
         self._worker = worker
         self._learn = learn
-        self._recent: OrderedDict[DeliveryId, MessageContent] = OrderedDict()
+        self._recent: RecentlyUsed[DeliveryId, MessageContent] = RecentlyUsed(RECENT_CONTENTS)
         self._loading: SharedCalls[_Wanted, MessageContent] = SharedCalls(self._load)
 
     async def of_message(self, message: MessageSummary) -> MessageContent:
@@ -132,11 +132,8 @@ class Contents:
         return await self._worker.run(partial(derive_content, raw_message))
 
     def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
-        if len(content.text) + len(content.html) > RECENT_SIZE:
-            return
-        self._recent[delivery_id] = content
-        if len(self._recent) > RECENT_CONTENTS:
-            self._recent.popitem(last=False)
+        if len(content.text) + len(content.html) <= RECENT_SIZE:
+            self._recent.put(delivery_id, content)
 
     def _log_unsaved(self, failure: Failure) -> None:
         # Nothing is lost: it can be derived again from the bytes.

@@ -1,11 +1,14 @@
 """Share links: a message for those who have no account."""
 
-from mailcheck.core.errors import MessageNotFound, ShareNotFound
+from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, MessageId, RandomBytes, new_share_token
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.share_links import is_secret, parse_share_token
+from mailcheck.core.share_links import parse_share_token
 from mailcheck.operations.inbox.load_message import MessageLoader
 from mailcheck.operations.ports import MessageStore, Now
+from mailcheck.operations.shared_links import find_shared, share_not_found
+
+GONE = "the mail has expired"
 
 
 class ShareMessage:
@@ -24,18 +27,17 @@ class ShareMessage:
 
         :raises ShareNotFound: no message has this link (any more).
         """
-        not_found = ShareNotFound("this share link leads nowhere: revoked, or the mail has expired")
-        try:
-            message_id, secret = parse_share_token(token)
-        except ValueError:
-            raise not_found from None
-        row = await self._store.find_any_message(message_id, self._now())
-        if row is None or not is_secret(secret, row.summary.share_token):
-            raise not_found
+        row = await find_shared(
+            token,
+            parse_share_token,
+            lambda message_id: self._store.find_any_message(message_id, self._now()),
+            lambda row: row.summary.share_token,
+            GONE,
+        )
         try:
             return await self._loader.complete(row)
         except MessageNotFound:
-            raise not_found from None
+            raise share_not_found(GONE) from None
 
     async def renew(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
         """Revoke the share link of a message; a new one takes its place.

@@ -3,7 +3,6 @@
 For whoever was given the message: its owner, or somebody with its share link.
 """
 
-from collections import OrderedDict
 from functools import partial
 
 from mailcheck.checks.content.bodies import Attachment, find_inline_images
@@ -13,6 +12,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.ports import Worker
+from mailcheck.operations.recent import RecentlyUsed
 from mailcheck.operations.sharing_calls import SharedCalls
 
 RECENT_PAGES = 32
@@ -30,7 +30,7 @@ class ShowMessage:
     def __init__(self, mail_bytes: MailBytes, worker: Worker) -> None:
         self._mail_bytes = mail_bytes
         self._worker = worker
-        self._recent: OrderedDict[_Key, SafeHtml] = OrderedDict()
+        self._recent: RecentlyUsed[_Key, SafeHtml] = RecentlyUsed(RECENT_PAGES)
         self._wanted: dict[_Key, StoredMessage] = {}
         self._making: SharedCalls[_Key, SafeHtml] = SharedCalls(self._make)
 
@@ -77,9 +77,7 @@ class ShowMessage:
         else:
             safe = await self._worker.run(partial(make, b""))
         if len(safe.body) + len(safe.style_sheet) <= RECENT_SIZE:
-            self._recent[key] = safe
-            if len(self._recent) > RECENT_PAGES:
-                self._recent.popitem(last=False)
+            self._recent.put(key, safe)
         return safe
 
 
