@@ -21,7 +21,7 @@ HTTP_PORT ?= 8080
 # What tests are run with: a virtual environment, and servers and clients of others.
 TEST_NEEDS := bash scripts/install-test-needs && bash scripts/install-mcp-clients
 
-.PHONY: run test soak pictures lint types format clean
+.PHONY: run cluster test soak pictures lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -30,6 +30,15 @@ run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
 run: export MAILCHECK_ACCOUNTS_BOOTSTRAP ?= true
 run: $(VENV)/installed
 	@exec $(BIN)/twistd --nodaemon --pidfile= mailcheck
+
+## cluster: PostgreSQL, Redis, HAProxy and three daemons on this machine; says what to try
+cluster: export HOST := $(HOST)
+cluster: export SMTP_PORT := $(SMTP_PORT)
+cluster: export SUBMISSION_PORT := $(SUBMISSION_PORT)
+cluster: export HTTP_PORT := $(HTTP_PORT)
+cluster: $(VENV)/installed
+	@bash scripts/install-cluster-needs
+	@exec $(BIN)/python scripts/run-cluster
 
 $(VENV)/installed: setup.cfg pyproject.toml
 	@bash scripts/make-environment "$(PYTHON)" "$(VENV)"

@@ -104,6 +104,9 @@ class WebOptions:
         "Address under which people reach it, without a slash at the end. Empty: the one that "
         "a trusted proxy was asked for, else the first listen.",
     )
+    proxy_protocol_from: tuple[str, ...] = option(
+        (), "Networks whose hosts must send a PROXY protocol header (v1 or v2) first."
+    )
     trusted_proxies: tuple[str, ...] = option(
         (),
         "Networks whose X-Forwarded-For and X-Forwarded-Proto are believed. With the latter and "
@@ -295,6 +298,20 @@ class SpamassassinOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DaemonOptions:
+    """The process itself."""
+
+    processes: int = option(
+        1,
+        "Processes on this machine that share the ports; more than one need PostgreSQL and "
+        "[cluster] redis. Each serves /metrics on a port of its own: that of [ops] listen for the "
+        "first, the next one for the second, and so on.",
+        lowest=1,
+        highest=64,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OpsOptions:
     """What an operator sees of a running daemon."""
 
@@ -334,6 +351,7 @@ class Config:
     web: WebOptions = field(default_factory=WebOptions)
     storage: StorageOptions = field(default_factory=StorageOptions)
     cluster: ClusterOptions = field(default_factory=ClusterOptions)
+    daemon: DaemonOptions = field(default_factory=DaemonOptions)
     limits: LimitsOptions = field(default_factory=LimitsOptions)
     accounts: AccountsOptions = field(default_factory=AccountsOptions)
     dns: DnsOptions = field(default_factory=DnsOptions)

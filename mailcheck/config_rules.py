@@ -29,6 +29,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_certificate(config),
         _check_database(config),
         _check_redis(config),
+        _check_processes(config),
         _check_public_url(config),
         _check_preset_key(config),
         _check_resolvers(config),
@@ -65,6 +66,7 @@ def _check_networks(config: Config) -> Iterator[Problem]:
     for section, option, networks in (
         ("smtp", "proxy_protocol_from", config.smtp.proxy_protocol_from),
         ("smtp", "xclient_from", config.smtp.xclient_from),
+        ("web", "proxy_protocol_from", config.web.proxy_protocol_from),
         ("web", "trusted_proxies", config.web.trusted_proxies),
     ):
         yield from _check_each(section, option, networks, ip_network)
@@ -95,6 +97,13 @@ def _check_redis(config: Config) -> Iterator[Problem]:
     except ValueError as error:
         # Without the address: it holds a password.
         yield "cluster", "redis", str(error)
+
+
+def _check_processes(config: Config) -> Iterator[Problem]:
+    is_shared = config.cluster.redis and not config.storage.url.startswith("sqlite:")
+    if config.daemon.processes > 1 and not is_shared:
+        problem = "is more than 1: that needs a [storage] url of PostgreSQL and [cluster] redis"
+        yield "daemon", "processes", problem
 
 
 def _check_public_url(config: Config) -> Iterator[Problem]:

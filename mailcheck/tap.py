@@ -19,7 +19,10 @@ class Options(usage.Options):
     """The options of the daemon; all else is in the configuration file."""
 
     synopsis = "[--config FILE]"
-    optParameters = (("config", "c", None, "The configuration file (TOML)."),)
+    optParameters = (
+        ("config", "c", None, "The configuration file (TOML)."),
+        ("inherited", None, "", "Descriptors of open ports: what [daemon] processes sets."),
+    )
 
 
 def makeService(options: Options) -> IService:
@@ -37,6 +40,7 @@ def _build(options: Options) -> IService:
 
     from mailcheck.assembly.daemon import Assembly, daemon_workers
     from mailcheck.assembly.ops import Surroundings, log_writer
+    from mailcheck.assembly.processes import inherited_ports, parent_of_processes
     from mailcheck.config import ConfigError, load_config
     from mailcheck.core.random_pool import RandomPool
     from mailcheck.daemon.file_limit import raise_file_limit
@@ -48,9 +52,15 @@ def _build(options: Options) -> IService:
         config = read_config()
         os.umask(PRIVATE_FILES)
         raise_file_limit()
-        assembly = Assembly(config, reactor, daemon_workers(reactor), RandomPool(os.urandom))
         log = log_writer(config, options.parent or {"nodaemon": True})
-        return assembly.services(Surroundings(sys.stdout, os.environ, log, read_config))
+        if config.daemon.processes > 1:
+            arguments = ["--config", str(path)] if path else []
+            return parent_of_processes(config, arguments, log, os.environ, reactor)
+        assembly = Assembly(config, reactor, daemon_workers(reactor), RandomPool(os.urandom))
+        surroundings = Surroundings(
+            sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
+        )
+        return assembly.services(surroundings)
     except ConfigError as error:
         raise CannotStart(f"mailcheck: {error}") from error
 

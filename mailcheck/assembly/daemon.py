@@ -94,6 +94,7 @@ from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.open_pages import OpenPages
+from mailcheck.web.site.proxy_protocol import BehindProxies
 from mailcheck.web.site.request_urls import RequestUrls
 from mailcheck.web.site.server import BoundedSite, build_site
 from mailcheck.wire.urls import PublicUrls
@@ -313,6 +314,7 @@ class Assembly:
     def services(self, surroundings: Surroundings) -> MultiService:
         """Put the services of the daemon into the order in which they start."""
         tree = DaemonServices(surroundings.log)
+        self._inherited = surroundings.inherited
         self.checks.outside.open()
         certificates = Certificates(self.config, self.conditions, self.now())
         ports = self._ports(certificates, surroundings.log)
@@ -354,6 +356,10 @@ class Assembly:
         )
         return [PresenceService(presence), store, keeping]
 
+    def _behind_proxies(self, site: Any) -> Any:
+        networks = [ip_network(text) for text in self.config.web.proxy_protocol_from]
+        return BehindProxies(site, networks) if networks else site
+
     def _noting_key_uses(self) -> PeriodicService:
         save = self.authenticator.save_key_uses
         return PeriodicService(
@@ -368,7 +374,7 @@ class Assembly:
         site = self.site()
         metrics = MetricsSite(self.metrics(mail, submission, site, certificates, log))
         return Ports(
-            self._listening("HTTP", config.web.listen, site),
+            self._listening("HTTP", config.web.listen, self._behind_proxies(site)),
             self._listening("mail", config.smtp.listen, mail, mail.drain),
             self._listening(
                 "submission", config.smtp.submission_listen, submission, submission.drain
@@ -455,5 +461,6 @@ class Assembly:
             [parse_listen_address(address) for address in addresses],
             factory,
             None if drain is None else lambda: drain(DRAIN_GRACE),
+            inherited=self._inherited,
             is_needed=is_needed,
         )

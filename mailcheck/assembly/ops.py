@@ -1,7 +1,7 @@
 """Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
@@ -46,13 +46,15 @@ class Surroundings:
     """What a daemon is started with.
 
     ``output`` gets the first steps; without a ``log`` somebody else writes it.
-    ``read_config`` reads the configuration again, or raises `ConfigError`.
+    ``read_config`` reads the configuration again, or raises `ConfigError`. ``inherited``
+    are descriptors by endpoint: of ports that a parent has opened.
     """
 
     output: TextIO
     environment: Mapping[str, str]
     log: LogWriter | None
     read_config: Callable[[], Config]
+    inherited: Mapping[str, int] = field(default_factory=dict)
 
 
 def log_writer(config: Config, twistd: Mapping[str, Any]) -> LogWriter | None:

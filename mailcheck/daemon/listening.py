@@ -2,9 +2,10 @@
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from twisted.application.service import Service
@@ -54,12 +55,16 @@ class ListeningService(Service):
         drain: Callable[[], Deferred[None]] | None = None,
         *,
         is_needed: bool = True,
+        inherited: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Prepare to listen; where that is not needed, a port that can't be had is only logged.
+
+        ``inherited`` are descriptors by endpoint: of ports that a parent has opened.
 
         :raises CannotStart: names the endpoint that Twisted does not understand.
         """
         self._purpose = purpose
+        self._inherited = inherited
         self._listen = [
             (address, partial(self._endpoint(reactor, address).listen, factory))
             for address in addresses
@@ -82,7 +87,7 @@ class ListeningService(Service):
             problems: list[Failure] = []
             maybeDeferred(listen).addCallbacks(self.ports.append, problems.append)
             if problems:
-                problem = self._cannot_listen(address, problems[0].value)
+                problem = cannot_listen(self._purpose, address, problems[0].value)
                 if self._is_needed:
                     raise problem
                 self._log.error("{problem}", problem=problem)
@@ -103,18 +108,28 @@ class ListeningService(Service):
                 await self._drain()
 
     def _endpoint(self, reactor: object, address: ListenAddress) -> IStreamServerEndpoint:
+        if address.endpoint in self._inherited:
+            return _adopted(reactor, self._inherited[address.endpoint])
         try:
             endpoint: IStreamServerEndpoint = serverFromString(reactor, address.endpoint)
         except Exception as error:  # each kind of endpoint has its own complaints
-            raise self._cannot_listen(address, error) from error
+            raise cannot_listen(self._purpose, address, error) from error
         return endpoint
 
-    def _cannot_listen(self, address: ListenAddress, error: object) -> CannotStart:
-        if isinstance(error, CannotListenError):
-            error = error.socketError
-        reason = getattr(error, "strerror", None) or str(error)
-        where = address.endpoint if address.host is None else f"{address.host}:{address.port}"
-        return CannotStart(f"mailcheck: can't listen for {self._purpose} on {where}: {reason}")
+
+def cannot_listen(purpose: str, address: ListenAddress, error: object) -> CannotStart:
+    """Say where it can't be listened, and why."""
+    if isinstance(error, CannotListenError):
+        error = error.socketError
+    reason = getattr(error, "strerror", None) or str(error)
+    where = address.endpoint if address.host is None else f"{address.host}:{address.port}"
+    return CannotStart(f"mailcheck: can't listen for {purpose} on {where}: {reason}")
+
+
+def _adopted(reactor: Any, descriptor: int) -> IStreamServerEndpoint:
+    """Give what listens on a port that another process has opened."""
+    with socket.socket(fileno=os.dup(descriptor)) as one:
+        return AdoptedStreamServerEndpoint(reactor, descriptor, one.family)
 
 
 def _written(host: Any) -> str:

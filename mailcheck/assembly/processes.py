@@ -1,0 +1,82 @@
+"""Several processes of one machine: what they share, and in what each differs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mailcheck.assembly.ops import Certificates
+from mailcheck.config import variable_name
+from mailcheck.config_options import Config
+from mailcheck.core.conditions import Conditions
+from mailcheck.core.instants import instant_of
+from mailcheck.core.listen_addresses import ListenAddress, parse_listen_address
+from mailcheck.daemon.ordered_services import DaemonServices
+from mailcheck.daemon.processes import Processes
+from mailcheck.ops.log import LogWriter
+from mailcheck.ops.supervision import (
+    SOCKET,
+    WATCHDOG_MICROSECONDS,
+    WATCHDOG_PID,
+    SupervisedService,
+    Supervisor,
+)
+
+WORDS = frozenset({SOCKET, WATCHDOG_MICROSECONDS, WATCHDOG_PID})
+
+
+def shared_addresses(config: Config) -> list[ListenAddress]:
+    """List the ports that all processes of a machine have together."""
+    texts = (*config.smtp.listen, *config.smtp.submission_listen, *config.web.listen)
+    return list(map(parse_listen_address, texts))
+
+
+def inherited_ports(config: Config, descriptors: str) -> dict[str, int]:
+    """Give the descriptors of the ports that a parent has opened, by endpoint."""
+    numbers = map(int, filter(None, descriptors.split(",")))
+    return dict(zip((one.endpoint for one in shared_addresses(config)), numbers, strict=False))
+
+
+def parent_of_processes(
+    config: Config,
+    options: Sequence[str],
+    log: LogWriter | None,
+    environment: Mapping[str, str],
+    reactor: Any,
+) -> DaemonServices:
+    """Build what opens the ports and runs the processes.
+
+    :raises ConfigError: the certificate can't be used.
+    """
+    # Made before there are several who would make it.
+    Certificates(config, Conditions(), instant_of(reactor.seconds()))
+    count = config.daemon.processes
+    # The supervisor hears of the parent alone.
+    inherited = {name: text for name, text in environment.items() if name not in WORDS}
+    environments = [{**inherited, **_own_environment(config, number)} for number in range(count)]
+    tree = DaemonServices(log)
+    processes = Processes(reactor, shared_addresses(config), options, environments)
+    processes.setServiceParent(tree)
+    supervised = SupervisedService(
+        Supervisor(environment), processes.reload, lambda: f"{count} processes", reactor
+    )
+    supervised.setServiceParent(tree)
+    return tree
+
+
+def _own_environment(config: Config, number: int) -> Mapping[str, str]:
+    environment = {
+        variable_name("daemon", "processes"): "1",
+        variable_name("ops", "listen"): ",".join(metrics_addresses(config, number)),
+    }
+    if number:  # one of them makes the first account, and greets
+        environment[variable_name("accounts", "bootstrap")] = "false"
+    return environment
+
+
+def metrics_addresses(config: Config, number: int) -> list[str]:
+    """Give where a process serves its metrics; elsewhere than at ports the first does."""
+    addresses = [(text, parse_listen_address(text)) for text in config.ops.listen]
+    return [
+        text if address.port is None else f"{text.rpartition(':')[0]}:{address.port + number}"
+        for text, address in addresses
+        if address.port is not None or not number
+    ]

@@ -1,0 +1,159 @@
+"""Several daemons of one machine on the same ports: a parent opens them and keeps the rest running.
+
+The ports are handed on as they are, so that each connection is taken by
+whoever is free, and none is lost in a queue of a process that has died.
+"""
+
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
+from twisted.internet.endpoints import serverFromString
+from twisted.internet.protocol import Factory, ProcessProtocol
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.listen_addresses import ListenAddress
+from mailcheck.daemon.listening import cannot_listen
+
+SHORTEST_PAUSE = 1.0
+LONGEST_PAUSE = 30.0
+"""Seconds until a process that has ended is started again; doubled while it does not last."""
+
+LASTING = 10.0
+"""Seconds after which a process counts as started."""
+
+PATIENCE = 40.0
+"""Seconds for processes to end: those that drain mail take half of it."""
+
+FIRST_DESCRIPTOR = 3
+
+_TWISTD = "from twisted.scripts.twistd import run; run()"
+
+
+class Processes(Service):
+    """Runs the same daemon several times.
+
+    :param addresses: the ports that all of them share.
+    :param options: what ``twistd mailcheck`` is given.
+    :param environments: what each process finds in its environment.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        reactor: Any,
+        addresses: Sequence[ListenAddress],
+        options: Sequence[str],
+        environments: Sequence[Mapping[str, str]],
+    ) -> None:
+        self._reactor = reactor
+        self._addresses = addresses
+        self._options = options
+        self._environments = environments
+        self._ports: list[Any] = []
+        self._running: dict[int, _Child] = {}
+        self._pauses: dict[int, Any] = {}
+
+    def privilegedStartService(self) -> None:
+        """Open the ports.
+
+        :raises CannotStart: names the address that is taken.
+        """
+        for address in self._addresses:
+            problems: list[Failure] = []
+            endpoint = serverFromString(self._reactor, address.endpoint)
+            opened = maybeDeferred(endpoint.listen, Factory())
+            opened.addCallbacks(self._ports.append, problems.append)
+            if problems:
+                raise cannot_listen("all processes", address, problems[0].value)
+        for port in self._ports:
+            port.stopReading()
+
+    def startService(self) -> None:
+        """Start the processes once the reactor runs."""
+        super().startService()
+        self._reactor.callWhenRunning(self._start_all)
+
+    def stopService(self) -> Deferred[Any]:
+        """End all processes; fires when they have ended."""
+        super().stopService()
+        for pause in self._pauses.values():
+            pause.cancel()
+        self._pauses.clear()
+        children = list(self._running.values())
+        for child in children:
+            child.transport.signalProcess("TERM")
+        ended = DeferredList([child.when_ended for child in children])
+        ended.addTimeout(PATIENCE, self._reactor).addErrback(self._kill)
+        return ended.addCallback(lambda _: self._close())
+
+    def reload(self) -> None:
+        """Have each process read again what may change."""
+        for child in self._running.values():
+            child.transport.signalProcess("HUP")
+
+    def _start_all(self) -> None:
+        for number in range(len(self._environments)):
+            self._start(number, SHORTEST_PAUSE)
+
+    def _start(self, number: int, pause: float) -> None:
+        self._pauses.pop(number, None)
+        descriptors = [port.fileno() for port in self._ports]
+        inherited = range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + len(descriptors))
+        command = [sys.executable, "-c", _TWISTD, "--nodaemon", "--pidfile=", "mailcheck"]
+        command += [*self._options, "--inherited", ",".join(map(str, inherited))]
+        child = self._running[number] = _Child(self._reactor.seconds())
+        self._reactor.spawnProcess(
+            child,
+            sys.executable,
+            command,
+            env=dict(self._environments[number]),
+            childFDs={0: 0, 1: 1, 2: 2, **dict(zip(inherited, descriptors, strict=True))},
+        )
+        self._log.info("Process {number} is {pid}", number=number + 1, pid=child.transport.pid)
+        child.when_ended.addCallback(self._start_again, number, child, pause)
+
+    def _start_again(self, status: str, number: int, child: "_Child", pause: float) -> None:
+        del self._running[number]
+        if not self.running:
+            return
+        has_lasted = self._reactor.seconds() >= child.began + LASTING
+        pause = SHORTEST_PAUSE if has_lasted else pause
+        self._log.warn(
+            "Process {number} has ended ({status}); it is started again in {pause} s",
+            number=number + 1,
+            status=status,
+            pause=pause,
+        )
+        longer = min(LONGEST_PAUSE, 2 * pause)
+        self._pauses[number] = self._reactor.callLater(pause, self._start, number, longer)
+
+    def _kill(self, _: Failure) -> Deferred[Any]:
+        children = list(self._running.values())
+        for child in children:
+            child.transport.signalProcess("KILL")
+        return DeferredList([child.when_ended for child in children])
+
+    def _close(self) -> Deferred[Any]:
+        return DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
+
+
+class _Child(ProcessProtocol):
+    """One process; what it prints goes where ours does."""
+
+    transport: Any
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.when_ended: Deferred[str] = Deferred()
+
+    def processEnded(self, reason: Failure) -> None:
+        """Say how it ended."""
+        number = getattr(reason.value, "signal", None)
+        status = getattr(reason.value, "exitCode", None)
+        self.when_ended.callback(signal.Signals(number).name if number else f"exit status {status}")
