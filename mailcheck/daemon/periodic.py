@@ -9,6 +9,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
+from mailcheck.core.errors import ExpectedFailure
+
 
 class PeriodicService(Service):
     """Does its work once in ``interval`` seconds; a round never overlaps the next."""
@@ -55,6 +57,8 @@ class PeriodicService(Service):
         self._round = ended
         try:
             await self._work()
+        except ExpectedFailure as failure:
+            self._log.warn("{name} is put off: {reason}", name=self._name, reason=failure)
         except Exception:
             # The next round may find the disk or the database well again.
             self._log.failure("{name} failed", name=self._name)
