@@ -12,6 +12,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import KEY_FILE, RandomBytes, new_password
 from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
@@ -89,8 +90,7 @@ class FirstStart(Service):
 
     async def _prepare(self) -> None:
         made = None if self._password_path.exists() else self._make_password()
-        accounts = await self._accounts.accounts()
-        account = accounts[0] if accounts else await self._accounts.add(ACCOUNT_NAME)
+        account = await self._first_account()
         secret = await self._ensure_key(account)
         password = await self._ensure_password(account, made)
         address = join_subaddress(account.mailbox_name, "", self._domain)
@@ -100,6 +100,16 @@ class FirstStart(Service):
             self._first_steps(address, Shown(self._key_path, secret), account.name, password)
         )
         self._output.flush()
+
+    async def _first_account(self) -> Account:
+        accounts = await self._accounts.accounts()
+        if not accounts:
+            try:
+                return await self._accounts.add(ACCOUNT_NAME)
+            except AccountNameTaken:
+                # Another daemon starts for the first time too.
+                accounts = await self._accounts.accounts()
+        return accounts[0]
 
     async def _ensure_key(self, account: Account) -> str | None:
         """Give the key of the first account where it is new; it lies in a file of mode 0600."""
@@ -121,8 +131,12 @@ class FirstStart(Service):
         if not await self._sign_in.has_password(account):
             made = made or self._make_password()
             _write_secret(path, made.secret)
-            await self._sign_in.set_hash(account, await made.written)
-            return Shown(path, made.secret)
+            if await self._sign_in.set_first_hash(account, await made.written):
+                # Once more: another daemon that starts here may have written its own meanwhile.
+                _write_secret(path, made.secret)
+                return Shown(path, made.secret)
+            if path.exists() and path.read_text().strip() == made.secret:
+                path.unlink()
         kept = path.read_text().strip() if path.exists() else ""
         is_kept = bool(kept) and await self._sign_in.is_password(account, kept)
         return Shown(path if is_kept else None, None)

@@ -213,7 +213,7 @@ class AccountStore(Protocol):
         """List all accounts, oldest first."""
 
     def add_key(self, key: ApiKey, digest: bytes) -> Deferred[None]:
-        """Add an API key by its digest."""
+        """Add an API key by its digest; nothing happens when there is one of this digest."""
 
     def find_key(self, digest: bytes) -> Deferred[ApiKey | None]:
         """Find a key by the digest of its secret, a revoked one too."""

@@ -56,7 +56,7 @@ class SqlAccountStore:
         )
 
     def add_key(self, key: ApiKey, digest: bytes) -> Deferred[None]:
-        """Add an API key by its digest."""
+        """Add an API key by its digest; nothing happens when there is one of this digest."""
         return self._engine.write(_add_key, (key, digest))
 
     def find_key(self, digest: bytes) -> Deferred[ApiKey | None]:
@@ -115,7 +115,8 @@ def _add_account(transaction: Transaction, account: Account) -> AccountNameTaken
 def _add_key(transaction: Transaction, item: tuple[ApiKey, bytes]) -> None:
     key, digest = item
     transaction.execute(
-        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (digest) DO NOTHING",
         (
             key.id,
             key.account_id,

@@ -45,6 +45,12 @@ class SqlPasswordStore:
         """Replace a password; all sessions of the account end with it."""
         return self._engine.write(_set_password, (account_id, password_hash, now))
 
+    def set_first_password(
+        self, account_id: AccountId, password_hash: str, now: Instant
+    ) -> Deferred[bool]:
+        """Set the password of an account that has none; false when it has one."""
+        return self._engine.write(_set_first_password, (account_id, password_hash, now))
+
     def renew_hash(self, account_id: AccountId, old: str, new: str) -> Deferred[None]:
         """Replace a hash by another one of the same password, unless it was changed meanwhile."""
         return self._engine.write(_renew_hash, (new, account_id, old))
@@ -85,6 +91,11 @@ def _set_password(transaction: Transaction, item: tuple[AccountId, str, Instant]
         item,
     )
     transaction.execute("DELETE FROM dashboard_session WHERE account_id = ?", item[:1])
+
+
+@for_each
+def _set_first_password(transaction: Transaction, item: tuple[AccountId, str, Instant]) -> bool:
+    return bool(transaction.execute(f"{_INTO_PASSWORD} ON CONFLICT (account_id) DO NOTHING", item))
 
 
 @for_each

@@ -463,6 +463,29 @@ async def test_passwords(processes: Processes) -> None:
     assert kept.password_hash == "$2"
 
 
+async def test_first_passwords(processes: Processes) -> None:
+    """An account gets its first password once."""
+    outcomes = await processes.race(
+        lambda s: s.passwords.set_first_password(ANN, "$1", NOON),
+        lambda s: s.passwords.set_first_password(ANN, "$2", NOON),
+    )
+    assert outcomes == [True, False]
+    kept = await processes.one.passwords.find_password("ann")
+    assert kept is not None
+    assert kept.password_hash == "$1"
+
+
+async def test_a_preset_key(processes: Processes) -> None:
+    """A key that an operator chose for two daemons is added once, and neither fails."""
+
+    def adding(name: str) -> Call:
+        key = ApiKey(KeyId(name), ANN, name, "mck", NOON, None, None, None, None)
+        return lambda s: s.accounts.add_key(key, b"digest")
+
+    assert await processes.race(adding("k1"), adding("k2")) == [None, None]
+    assert [key.id for key in await processes.one.accounts.list_keys(ANN)] == ["k1"]
+
+
 async def test_keys(processes: Processes) -> None:
     """The latest use of a key counts, whoever notes it last; it is revoked once."""
     for name in ("k1", "k2"):

@@ -9,6 +9,7 @@ import pytest
 from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import LogEvent
 
+from mailcheck.assembly.daemon import Workers
 from mailcheck.config_options import AccountsOptions
 from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.daemon.first_start import (
@@ -19,7 +20,9 @@ from mailcheck.daemon.first_start import (
 )
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.wire.urls import PublicUrls
+from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, counted_bytes, result_of, run
+from tests.storage.held_worker import HeldWorker
 
 STEPS = FirstSteps(
     mail=("127.0.0.1:2525",),
@@ -276,3 +279,22 @@ def test_the_commands_are_complete(laptop: Laptop, is_terminal: bool) -> None:
     assert f"KEY=$(cat {laptop.keys})" in text
     assert "swaks --server 127.0.0.1:2525" in text
     assert "$API/inbox/wait?tag=signup&after=$CURSOR" in text
+
+
+@pytest.mark.parametrize("preset", ["", "a key that I chose"])
+def test_two_daemons_start_for_the_first_time(tmp_path: Path, preset: str) -> None:
+    """Of two that start at once one makes the account and its password; both have a key."""
+    writer = HeldWorker()
+    config = config_in_memory(accounts=CHEAP)
+    house = EmptyHouse(config, Workers(writer, DirectWorker(), DirectWorker()))
+    laptops = [Laptop(tmp_path / name, house) for name in ("one", "other")]
+    writer.hold_calls()
+    for laptop in laptops:
+        laptop.start(preset=preset)
+    writer.let_go()
+    assert len(run(house.assembly.accounts.accounts())) == 1
+    assert all(laptop.is_valid(laptop.key()) for laptop in laptops)
+    kept = [laptop.password() for laptop in laptops if laptop.passwords.exists()]
+    assert len(kept) == 1
+    assert laptops[0].opens_dashboard(kept[0])
+    house.close()

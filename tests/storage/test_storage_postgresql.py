@@ -1,7 +1,9 @@
 """What PostgreSQL is asked for beyond the contracts: its schema, its connections, its failures."""
 
 import threading
+import time
 from collections.abc import Iterator
+from functools import partial
 
 import psycopg2
 import pytest
@@ -11,6 +13,7 @@ from mailcheck.smtp.replies import FAILURES, reply_to_failure
 from mailcheck.storage.engine import Repeatable
 from mailcheck.storage.postgresql import PostgresqlEngine, upgrade_schema
 from mailcheck.storage.postgresql_connection import (
+    LONGEST_CALL,
     Connection,
     PostgresqlTransaction,
     PostgresqlWriter,
@@ -42,7 +45,7 @@ def engine(postgresql_url: str) -> Iterator[PostgresqlEngine]:
     result_of(engine.close())
 
 
-def ask(url: str, sql: str) -> list[tuple[object, ...]]:
+def ask_of(url: str, sql: str) -> list[tuple[object, ...]]:
     """Run a query on a connection of its own."""
     connection = psycopg2.connect(url)
     try:
@@ -56,9 +59,9 @@ def ask(url: str, sql: str) -> list[tuple[object, ...]]:
 def test_an_upgrade(empty: str) -> None:
     """A database gets the steps that it lacks, what is PostgreSQL's own included."""
     upgrade_schema(empty, OLD)
-    assert ask(empty, "SELECT * FROM a") == [(1, "ä")]
+    assert ask_of(empty, "SELECT * FROM a") == [(1, "ä")]
     upgrade_schema(empty, NEW)
-    assert ask(empty, "SELECT version FROM schema_version ORDER BY 1") == [(1,), (2,), (3,)]
+    assert ask_of(empty, "SELECT version FROM schema_version ORDER BY 1") == [(1,), (2,), (3,)]
     upgrade_schema(empty, NEW)
     with pytest.raises(SchemaTooNew, match=r"schema version 3.*knows up to 1"):
         upgrade_schema(empty, OLD)
@@ -69,8 +72,8 @@ def test_a_step_that_fails(empty: str) -> None:
     upgrade_schema(empty, OLD)
     with pytest.raises(psycopg2.ProgrammingError, match="nowhere"):
         upgrade_schema(empty, BROKEN)
-    assert ask(empty, "SELECT version FROM schema_version") == [(1,)]
-    assert ask(empty, "SELECT to_regclass('b')") == [(None,)]
+    assert ask_of(empty, "SELECT version FROM schema_version") == [(1,)]
+    assert ask_of(empty, "SELECT to_regclass('b')") == [(None,)]
 
 
 def test_two_daemons_start_at_once(empty: str) -> None:
@@ -89,13 +92,13 @@ def test_two_daemons_start_at_once(empty: str) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert len(ask(empty, "SELECT version FROM schema_version")) == len(schema_steps())
+    assert len(ask_of(empty, "SELECT version FROM schema_version")) == len(schema_steps())
 
 
 def test_mail_is_not_compressed(postgresql_url: str) -> None:
     """The bytes of mails are stored as they are."""
     query = "SELECT attstorage FROM pg_attribute WHERE attname = 'raw_message'"
-    assert ask(postgresql_url, query) == [("e",)]
+    assert ask_of(postgresql_url, query) == [("e",)]
 
 
 @pytest.mark.parametrize(
@@ -202,6 +205,49 @@ def test_a_full_disk(postgresql_url: str) -> None:
     assert reply is not None
     assert reply.startswith(b"452 4.3.1 ")
     connection.close()
+
+
+def test_a_server_that_hangs(postgresql_url: str) -> None:
+    """A call that takes too long is ended, and is not begun again."""
+    connection = Connection(postgresql_url)
+    transaction = PostgresqlTransaction(connection, b"BEGIN")
+    transaction.flush()
+    failures: list[StoreUnavailable] = []
+
+    def ask() -> None:
+        try:
+            transaction.rows("SELECT pg_sleep(60)")
+        except StoreUnavailable as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    sleeping = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    while not ask_of(postgresql_url, sleeping):
+        connection.cut_if_late(time.monotonic())  # not yet
+    connection.cut_if_late(time.monotonic() + LONGEST_CALL + 1)
+    thread.join()
+    (failure,) = failures
+    assert "did not answer within 10 s" in str(failure)
+    assert not isinstance(failure, Repeatable)
+    assert PostgresqlTransaction(connection, b"BEGIN").rows("SELECT 7") == [(7,)]
+    connection.close()
+
+
+def wrong_clock(seconds: float) -> float:
+    """Tell a time that is wrong by some seconds."""
+    return time.time() + seconds
+
+
+def test_a_clock_that_is_wrong(postgresql_url: str) -> None:
+    """Leases go by the server's clock: a daemon says by how much its own is off."""
+    for seconds in (-3600.0, 0.0, 3600.0):
+        writer = PostgresqlWriter(postgresql_url, partial(wrong_clock, seconds))
+        offset = writer.begin().clock_offset()
+        assert abs(offset + seconds * 1000) < 1000
+        assert seconds or offset == 0
+        writer.rollback()
+        writer.close()
 
 
 @pytest.mark.parametrize("state", ["40P01", "40001", "25006"])

@@ -38,6 +38,11 @@ class PasswordStore(Protocol):
     ) -> Deferred[None]:
         """Replace a password; all sessions of the account end with it."""
 
+    def set_first_password(
+        self, account_id: AccountId, password_hash: str, now: Instant
+    ) -> Deferred[bool]:
+        """Set the password of an account that has none; false when it has one."""
+
     def renew_hash(self, account_id: AccountId, old: str, new: str) -> Deferred[None]:
         """Replace a hash by another one of the same password, unless it was changed meanwhile."""
 

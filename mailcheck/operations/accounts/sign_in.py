@@ -91,7 +91,8 @@ class SignIn:
 
         :raises InvalidParameter: it is too easily guessed.
         """
-        await self.set_hash(account, await self.hash_password(new, account.name))
+        written = await self.hash_password(new, account.name)
+        await self._store.set_password(account.id, written, self._now())
 
     async def hash_password(self, new: str, name: str) -> str:
         """Hash a password for the account of that name, which need not exist yet.
@@ -101,9 +102,9 @@ class SignIn:
         require_fit(new, name)
         return await self._hasher.write(new)
 
-    async def set_hash(self, account: Account, written: str) -> None:
-        """Set the password that `hash_password` has hashed."""
-        await self._store.set_password(account.id, written, self._now())
+    async def set_first_hash(self, account: Account, written: str) -> bool:
+        """Set the password that `hash_password` has hashed; false when the account has one."""
+        return await self._store.set_first_password(account.id, written, self._now())
 
     async def has_password(self, account: Account) -> bool:
         """Tell whether an account has any password."""
