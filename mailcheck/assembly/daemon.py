@@ -69,6 +69,7 @@ from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
 from mailcheck.operations.inbox.feeds import InboxFeeds
+from mailcheck.operations.inbox.hand_over import HandOver
 from mailcheck.operations.inbox.load_message import MessageLoader
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.inbox.mail_traffic import MailTraffic
@@ -179,11 +180,13 @@ class Assembly:
             self._mail_bytes,
             self._workers.content,
             lambda content: self.checks.selectors.learn(content.header_list),
+            reactor,
         )
         traffic = self._traffic = MailTraffic(reactor)
         self.derivation = Derivation(
             contents, self._content_store, traffic, reactor, is_alone=not is_shared(config)
         )
+        self._hand_over = HandOver(self.feeds, contents, self.derivation.want)
         loader = MessageLoader(store, contents, now)
         slots = self._build_tests()
         self.inbox = InboxOperations(
@@ -224,7 +227,7 @@ class Assembly:
             self.authenticator,
             self.wake_ups,
             self._traffic,
-            self.derivation.want,
+            self._hand_over,
             self.tests.mail,
             receive_settings(self.config, self.retention),
             self.now,

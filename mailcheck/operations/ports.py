@@ -113,7 +113,7 @@ class MessageStore(Protocol):
 
     def oldest_matches(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
-    ) -> Deferred[tuple[tuple[MessageSummary, ...], Position]]:
+    ) -> Deferred[tuple[tuple[MessageRow, ...], Position]]:
         """List the oldest messages that match, and the inbox's newest position."""
 
     def newest_positions(
@@ -172,8 +172,10 @@ class ContentStore(Protocol):
     def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
         """Read the bytes of a delivery."""
 
-    def find_content(self, delivery_id: DeliveryId) -> Deferred[MessageContent | None]:
-        """Read what was derived earlier."""
+    def find_content(
+        self, delivery_id: DeliveryId, or_bytes: int = 0
+    ) -> Deferred[MessageContent | bytes | None]:
+        """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
         """Keep what was derived; nothing happens when the delivery has gone."""

@@ -26,15 +26,25 @@ class SqlContentStore:
 
         return self._engine.read(query)
 
-    def find_content(self, delivery_id: DeliveryId) -> Deferred[MessageContent | None]:
-        """Read what was derived earlier."""
+    def find_content(
+        self, delivery_id: DeliveryId, or_bytes: int = 0
+    ) -> Deferred[MessageContent | bytes | None]:
+        """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
 
-        def query(transaction: Transaction) -> MessageContent | None:
+        def query(transaction: Transaction) -> MessageContent | bytes | None:
             row = transaction.row(
                 "SELECT links, codes, best_link, document FROM content WHERE delivery_id = ?",
                 (delivery_id,),
             )
-            return None if row is None else load_content(*row)
+            if row is not None:
+                return load_content(*row)
+            if not or_bytes:
+                return None
+            row = transaction.row(
+                "SELECT raw_message FROM delivery WHERE id = ? AND size < ?",
+                (delivery_id, or_bytes),
+            )
+            return None if row is None else bytes(row[0])
 
         return self._engine.read(query)
 

@@ -12,7 +12,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary, Refusal
 from mailcheck.operations.ports import InboxOverview, MessagePage, MessageRow
 from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.engine import Engine, Transaction, for_each, for_each_in
+from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in
 from mailcheck.storage.filter_sql import filter_sql
 from mailcheck.storage.inbox_rows import (
     FROM_MESSAGE,
@@ -30,6 +30,8 @@ from mailcheck.storage.removing import remove_messages
 
 MOST_IN_QUERY = 10_000
 """Parameters of one statement; SQLite takes three times as many."""
+
+_ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
 
 
 class SqlMailStore:
@@ -68,10 +70,10 @@ class SqlMailStore:
 
     def oldest_matches(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
-    ) -> Deferred[tuple[tuple[MessageSummary, ...], Position]]:
+    ) -> Deferred[tuple[tuple[MessageRow, ...], Position]]:
         """List the oldest messages that match, and the inbox's newest position."""
 
-        def query(transaction: Transaction) -> tuple[tuple[MessageSummary, ...], Position]:
+        def query(transaction: Transaction) -> tuple[tuple[MessageRow, ...], Position]:
             row = transaction.row(
                 "SELECT last_position FROM inbox WHERE account_id = ?", (account_id,)
             )
@@ -80,11 +82,11 @@ class SqlMailStore:
                 return (), last_position
             condition, values = filter_sql(account_id, wanted, now)
             rows = transaction.rows(
-                f"SELECT {SUMMARY_COLUMNS} {FROM_MESSAGE} WHERE {condition} "
+                f"SELECT {_ROW_COLUMNS} {FROM_MESSAGE} WHERE {condition} "
                 f"ORDER BY message.position LIMIT ?",
                 [*values, limit],
             )
-            return tuple(summary_of(row) for row in rows), last_position
+            return tuple(map(_message_of, rows)), last_position
 
         return self._engine.read(query)
 
@@ -191,13 +193,11 @@ class SqlMailStore:
 def _read_message(
     transaction: Transaction, condition: str, values: Sequence[str | int]
 ) -> MessageRow | None:
-    row = transaction.row(
-        f"SELECT {SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS} "
-        f"{FROM_MESSAGE} WHERE {condition}",
-        values,
-    )
-    if row is None:
-        return None
+    row = transaction.row(f"SELECT {_ROW_COLUMNS} {FROM_MESSAGE} WHERE {condition}", values)
+    return None if row is None else _message_of(row)
+
+
+def _message_of(row: Row) -> MessageRow:
     return MessageRow(summary_of(row), row[SUMMARY_WIDTH], session_of(row[SUMMARY_WIDTH + 1 :]))
 
 

@@ -56,8 +56,20 @@ async def test_the_first_content_stays(stores: Stores) -> None:
         [stores.contents.save_content(sent.id, content(text)) for text in ("one", "two")]
     )
     found = await stores.contents.find_content(sent.id)
-    assert found is not None
-    assert found.text == "one"
+    assert found == content("one")
+
+
+async def test_content_or_the_mail_itself(stores: Stores) -> None:
+    """One question gives what was derived, else the bytes of a mail that is small enough."""
+    await stores.accounts.add_account(account("ann"))
+    sent = delivery(recipient("ann"))
+    size = len(sent.raw_message)
+    assert await stores.contents.find_content(sent.id, or_bytes=size + 1) is None
+    await stores.deliveries.deliver(sent)
+    assert await stores.contents.find_content(sent.id, or_bytes=size + 1) == sent.raw_message
+    assert await stores.contents.find_content(sent.id, or_bytes=size) is None
+    await stores.contents.save_content(sent.id, content())
+    assert await stores.contents.find_content(sent.id, or_bytes=size + 1) == content()
 
 
 async def test_content_of_a_mail_that_has_gone(stores: Stores) -> None:

@@ -103,7 +103,7 @@ async def completed(stores: Stores, name: str, seconds: float = 60) -> Deliverab
 async def messages(stores: Stores, account_id: AccountId) -> list[MessageSummary]:
     """Give the messages of an inbox."""
     found, _ = await stores.messages.oldest_matches(account_id, MessageFilter(), NOON, 100)
-    return list(found)
+    return [one.summary for one in found]
 
 
 async def test_a_new_test(stores: Stores) -> None:

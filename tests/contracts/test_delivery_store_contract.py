@@ -30,7 +30,7 @@ async def state(stores: Stores, name: str) -> InboxState:
 async def stored(stores: Stores, name: str) -> list[MessageSummary]:
     """Give all messages of an account, oldest first."""
     found = await stores.messages.oldest_matches(AccountId(name), MessageFilter(), NOON, 10_000)
-    return list(found[0])
+    return [one.summary for one in found[0]]
 
 
 async def test_inbox_of_a_new_account(stores: Stores) -> None:

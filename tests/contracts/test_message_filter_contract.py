@@ -176,16 +176,17 @@ def test_memory_and_store_agree(
         expected = [
             message
             for message in everything
-            if wanted.matches(message)
-            and finds(wanted.search, message, texts.get(message.delivery_id, ""))
-            and message.expires_at > now
+            if wanted.matches(message.summary)
+            and finds(wanted.search, message.summary, texts.get(message.summary.delivery_id, ""))
+            and message.summary.expires_at > now
         ]
         found = stores.messages.oldest_matches(ANN, wanted, now, 1_000)
         assert result_of(found) == (tuple(expected), last)
         page = result_of(stores.messages.page(ANN, wanted, now, 1_000, 0))
-        assert [summary for summary, _ in page.entries] == expected[::-1]
+        assert [summary for summary, _ in page.entries] == [one.summary for one in expected[::-1]]
         assert page.total == len(expected)
-        first: Sequence[MessageSummary] = expected[:1]
-        assert result_of(stores.messages.oldest_matches(ANN, wanted, now, 1))[0] == tuple(first)
+        assert result_of(stores.messages.oldest_matches(ANN, wanted, now, 1))[0] == tuple(
+            expected[:1]
+        )
         assert result_of(stores.messages.delete_matches(ANN, wanted, now, 1_000)) == len(expected)
         result_of(stores.close())

@@ -61,10 +61,10 @@ async def test_oldest_matches(stores: Stores) -> None:
         await receive(stores, "ab"[number % 2])
     store = stores.messages
     found, last = await store.oldest_matches(ANN, MessageFilter(tag="b"), NOON, 2)
-    assert [message.position for message in found] == [2, 4]
+    assert [message.summary.position for message in found] == [2, 4]
     assert last == 6
     found, last = await store.oldest_matches(ANN, MessageFilter(after=Position(4)), NOON, 10)
-    assert [message.position for message in found] == [5, 6]
+    assert [message.summary.position for message in found] == [5, 6]
     assert last == 6
 
 
@@ -294,7 +294,7 @@ async def test_what_has_expired_is_hidden(stores: Stores) -> None:
     assert await listed(stores, MessageFilter(tag="old"), EXPIRY) == []
     assert await listed(stores, MessageFilter(tag="new"), EXPIRY) == [2]
     found, last = await store.oldest_matches(ANN, ANY, EXPIRY, 10)
-    assert ([message.position for message in found], last) == ([2], 2)
+    assert ([message.summary.position for message in found], last) == ([2], 2)
     assert await store.find_message(ANN, old_id, EXPIRY) is None
     assert await store.find_any_message(old_id, EXPIRY) is None
     assert not await store.replace_share_token(ANN, old_id, "new", EXPIRY)

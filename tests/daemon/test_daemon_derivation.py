@@ -135,8 +135,9 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
             return await super().of(delivery_id)
 
     store = shop.assembly._content_store
-    contents = Breaking(store, shop.assembly._mail_bytes, DirectWorker(), lambda content: None)
-    derivation = Derivation(contents, store, MailTraffic(shop.clock), shop.clock, is_alone=True)
+    mail_bytes, clock = shop.assembly._mail_bytes, shop.clock
+    contents = Breaking(store, mail_bytes, DirectWorker(), lambda content: None, clock)
+    derivation = Derivation(contents, store, MailTraffic(clock), clock, is_alone=True)
     derivation.startService()
     shop.rest(1)
     assert shop.underived() == [broken]

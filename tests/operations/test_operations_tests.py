@@ -242,7 +242,7 @@ def message_of(owner: Owner) -> MessageId:
     (message,), _ = result_of(
         store.oldest_matches(owner.me, MessageFilter(), owner.house.assembly.now(), 1)
     )
-    return MessageId(message.id)
+    return MessageId(message.summary.id)
 
 
 def test_scoring_a_message(owner: Owner) -> None:

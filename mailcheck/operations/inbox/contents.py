@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from twisted.internet.defer import CancelledError
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -13,8 +14,8 @@ from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
 from mailcheck.core.errors import ExpectedFailure, WorkerDied
 from mailcheck.core.identifiers import AccountId, DeliveryId
-from mailcheck.core.messages import MessageSummary
-from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.core.messages import Delivery, MessageSummary
+from mailcheck.operations.inbox.mail_bytes import LARGE, MailBytes
 from mailcheck.operations.ports import ContentStore, Worker
 from mailcheck.operations.recent import RecentlyUsed
 from mailcheck.operations.sharing_calls import SharedCalls
@@ -28,6 +29,9 @@ RECENT_SIZE = 262_144
 PATIENCE = 300.0
 """Seconds that a large mail waits for its turn: what is derived then is kept for the next reader,
 also where the one who asked has given up."""
+
+SAVE_DELAY = 0.02
+"""Seconds after which what was derived is saved: who waits for the mail has it by then."""
 
 ATTEMPTS = 3
 """Times a mail is tried: a worker that died may have died of the one before it."""
@@ -54,6 +58,7 @@ class _Wanted:
     delivery_id: DeliveryId
     size: int = field(default=0, compare=False)
     account_id: AccountId = field(default=AccountId(""), compare=False)
+    raw_message: bytes | None = field(default=None, compare=False)
 
 
 class Contents:
@@ -70,11 +75,13 @@ class Contents:
         mail_bytes: MailBytes,
         worker: Worker,
         learn: Callable[[MessageContent], None],
+        clock: IReactorTime,
     ) -> None:
         self._store = store
         self._mail_bytes = mail_bytes
         self._worker = worker
         self._learn = learn
+        self._clock = clock
         self._recent: RecentlyUsed[DeliveryId, MessageContent] = RecentlyUsed(RECENT_CONTENTS)
         self._loading: SharedCalls[_Wanted, MessageContent] = SharedCalls(self._load)
 
@@ -93,6 +100,17 @@ class Contents:
         """
         return await self._of(_Wanted(delivery_id))
 
+    def prepare(self, delivery: Delivery) -> None:
+        """Begin to derive the content of a mail that is being stored, for those who wait for it.
+
+        It becomes nobody's before there is a message of it. A large one is left to its readers.
+        """
+        raw_message = delivery.raw_message
+        if len(raw_message) <= RECENT_SIZE:
+            wanted = _Wanted(delivery.id, len(raw_message), raw_message=raw_message)
+            # Who reads it hears of a failure, and has it tried again.
+            self._loading.call(wanted).addErrback(lambda _: None)
+
     async def _of(self, wanted: _Wanted) -> MessageContent:
         content = self._recent.get(wanted.delivery_id)
         if content is None:
@@ -101,12 +119,26 @@ class Contents:
 
     async def _load(self, wanted: _Wanted) -> MessageContent:
         delivery_id = wanted.delivery_id
-        content = await self._store.find_content(delivery_id)
-        if content is None:
-            async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
-                content = await self._derive(delivery_id, raw_message)
+        if wanted.raw_message is not None:
+            content = await self._derive(delivery_id, wanted.raw_message)
+            self._clock.callLater(SAVE_DELAY, self._save, delivery_id, content)
+        else:
+            content = await self._find_or_derive(wanted)
         self._learn(content)
         self._remember(delivery_id, content)
+        return content
+
+    async def _find_or_derive(self, wanted: _Wanted) -> MessageContent:
+        delivery_id = wanted.delivery_id
+        found = await self._store.find_content(delivery_id, or_bytes=LARGE)
+        if isinstance(found, MessageContent):
+            return found
+        if found is not None:
+            content = await self._derive(delivery_id, found)
+        else:
+            async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
+                content = await self._derive(delivery_id, raw_message)
+        self._save(delivery_id, content)
         return content
 
     async def _derive(self, delivery_id: DeliveryId, raw_message: bytes) -> MessageContent:
@@ -122,8 +154,12 @@ class Contents:
         except Exception:
             self._log.failure("{delivery} can't be derived", delivery=delivery_id)
             return UNREADABLE
-        self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
         return content
+
+    def _save(self, delivery_id: DeliveryId, content: MessageContent) -> None:
+        if content is UNREADABLE:
+            return
+        self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
 
     async def _take_apart(self, raw_message: bytes) -> MessageContent:
         for _ in range(ATTEMPTS - 1):

@@ -2,7 +2,8 @@
 
 A wake-up is a hint. On a hint the feed of the inbox reads the store once and
 offers what is new to its waiters; those that wait for a tag are found by it,
-so a mail costs the same however many wait for other tags.
+so a mail costs the same however many wait for other tags. A mail that this
+daemon has just stored is offered without a look, where it is the next one.
 """
 
 from dataclasses import dataclass, field
@@ -14,9 +15,8 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import ExpectedFailure, ShuttingDown
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.messages import MessageSummary
 from mailcheck.core.subaddresses import fold_tag
-from mailcheck.operations.ports import MessageStore, Now
+from mailcheck.operations.ports import MessageRow, MessageStore, Now
 
 LOOK_SIZE = 200
 """Messages read at a time; more are read in a next look."""
@@ -28,16 +28,16 @@ class Waiter:
 
     account_id: AccountId
     wanted: MessageFilter
-    when_matched: "Deferred[MessageSummary]" = field(default_factory=Deferred)
+    when_matched: "Deferred[MessageRow]" = field(default_factory=Deferred)
 
     @property
     def tag_key(self) -> str | None:
         """Give the tag it waits for, nothing for any."""
         return None if self.wanted.tag is None else fold_tag(self.wanted.tag)
 
-    def offer(self, message: MessageSummary) -> None:
+    def offer(self, message: MessageRow) -> None:
         """Take the message when it matches and none was taken before."""
-        if not self.when_matched.called and self.wanted.matches(message):
+        if not self.when_matched.called and self.wanted.matches(message.summary):
             self.when_matched.callback(message)
 
     def rearm(self) -> None:
@@ -93,6 +93,18 @@ class _Feed:
         """Tell whether there may be something that its waiters were not offered."""
         return self._position is None or self._position < position
 
+    def expects(self, tag: str) -> bool:
+        """Tell whether somebody may wait for mail with this tag."""
+        return None in self._by_tag or fold_tag(tag) in self._by_tag
+
+    def take(self, message: MessageRow) -> None:
+        """Offer a message that is on disk; only the next one, so that none is left out."""
+        position = message.summary.position
+        if self._is_looking or self._position is None or position != self._position + 1:
+            return
+        self._position = position
+        self._offer_one(message)
+
     def look(self) -> None:
         """Read what is new since the last look, now or right after the look under way."""
         self._must_look = True
@@ -104,16 +116,19 @@ class _Feed:
         found = self._store.oldest_matches(self._account_id, wanted, self._now(), LOOK_SIZE)
         found.addCallbacks(self._offer, self._fail).addCallback(self._look_again)
 
-    def _offer(self, found: tuple[tuple[MessageSummary, ...], Position]) -> None:
+    def _offer(self, found: tuple[tuple[MessageRow, ...], Position]) -> None:
         messages, last_position = found
         if len(messages) == LOOK_SIZE:
-            last_position = messages[-1].position
+            last_position = messages[-1].summary.position
             self._must_look = True
         self._position = last_position
         for message in messages:
-            for tag_key in (fold_tag(message.tag), None):
-                for waiter in tuple(self._by_tag.get(tag_key, ())):
-                    waiter.offer(message)
+            self._offer_one(message)
+
+    def _offer_one(self, message: MessageRow) -> None:
+        for tag_key in (fold_tag(message.summary.tag), None):
+            for waiter in tuple(self._by_tag.get(tag_key, ())):
+                waiter.offer(message)
 
     def _fail(self, failure: Failure) -> None:
         for waiter in self.waiters():
@@ -160,6 +175,17 @@ class InboxFeeds:
         feed = self._feeds.get(waiter.account_id)
         if feed is not None and feed.remove(waiter):
             del self._feeds[waiter.account_id]
+
+    def expects(self, account_id: AccountId, tag: str) -> bool:
+        """Tell whether somebody here may wait for mail of an inbox with this tag."""
+        feed = self._feeds.get(account_id)
+        return feed is not None and feed.expects(tag)
+
+    def take(self, message: MessageRow) -> None:
+        """Offer a message that has just been stored, before the hint that it has come."""
+        feed = self._feeds.get(message.summary.account_id)
+        if feed is not None:
+            feed.take(message)
 
     def hear(self, account_id: AccountId) -> None:
         """Take the hint that an inbox has new mail."""

@@ -18,6 +18,8 @@ class MessageLoader:
         self._loading: SharedCalls[tuple[AccountId, MessageId], StoredMessage] = SharedCalls(
             self._load
         )
+        self._completing: SharedCalls[MessageRow, StoredMessage] = SharedCalls(self._complete)
+        self._last: tuple[MessageRow, StoredMessage] | None = None
 
     async def load(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
         """Load a message of an account.
@@ -29,10 +31,19 @@ class MessageLoader:
     async def complete(self, row: MessageRow) -> StoredMessage:
         """Add the content to a message that was read already.
 
+        All who were offered the same row get the same message, also one after the other.
+
         :raises MessageNotFound: it has been deleted meanwhile.
         """
+        if self._last is not None and self._last[0] is row:
+            return self._last[1]
+        return await self._completing.call(row)
+
+    async def _complete(self, row: MessageRow) -> StoredMessage:
         content = await self._contents.of_message(row.summary)
-        return StoredMessage(row.summary, row.envelope_sender, row.session, content)
+        message = StoredMessage(row.summary, row.envelope_sender, row.session, content)
+        self._last = row, message
+        return message
 
     async def _load(self, key: tuple[AccountId, MessageId]) -> StoredMessage:
         row = await self._store.find_message(*key, self._now())

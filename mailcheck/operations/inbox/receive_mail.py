@@ -13,6 +13,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.addresses import Mailbox
+from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
     ExpectedFailure,
@@ -34,6 +35,7 @@ from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Sess
 from mailcheck.core.subaddresses import INBOX_PREFIX, split_subaddress
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
+from mailcheck.operations.inbox.hand_over import HandOver
 from mailcheck.operations.inbox.mail_traffic import MailTraffic
 from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
 from mailcheck.operations.recent import Recent
@@ -70,7 +72,7 @@ class ReceiveMail:
         authenticator: Authenticator,
         wake_ups: WakeUps[AccountId],
         traffic: MailTraffic,
-        when_stored: Callable[[DeliveryId], None],
+        hand_over: HandOver,
         tests: ReceiveForTests,
         settings: ReceiveSettings,
         now: Now,
@@ -80,7 +82,7 @@ class ReceiveMail:
         self._authenticator = authenticator
         self._wake_ups = wake_ups
         self._traffic = traffic
-        self._when_stored = when_stored
+        self._hand_over = hand_over
         self._tests = tests
         self._settings = settings
         self._now = now
@@ -127,7 +129,8 @@ class ReceiveMail:
             share_tokens=tuple(new_share_token(self._random_bytes) for _ in range(count)),
         )
         stored = self._store.deliver(delivery)
-        return stored.addCallbacks(lambda _: self._announce(delivery), self._look_again)
+        self._hand_over.expect(delivery)
+        return stored.addCallbacks(self._announce, self._look_again, callbackArgs=(delivery,))
 
     def record_refusal(
         self,
@@ -214,14 +217,14 @@ class ReceiveMail:
         if free is not None and free < self._settings.min_free:
             raise OutOfSpace("the server is short of disk space; try again later")
 
-    def _announce(self, delivery: Delivery) -> DeliveryId:
+    def _announce(self, positions: tuple[Position, ...], delivery: Delivery) -> DeliveryId:
         recipients = delivery.envelope.recipients
         accounts = {one.account_id for one in recipients if one.test_id is None}
-        for account_id in accounts:
-            self._wake_ups.publish(account_id)
         if accounts:
             self._traffic.note()
-            self._when_stored(delivery.id)
+            self._hand_over.stored(delivery, positions)
+        for account_id in accounts:
+            self._wake_ups.publish(account_id)
         self._tests.announce(delivery)
         return delivery.id
 

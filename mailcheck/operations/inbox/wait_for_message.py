@@ -21,7 +21,7 @@ from mailcheck.core.messages import MessageSummary, Refusal, StoredMessage
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.load_message import MessageLoader
 from mailcheck.operations.inbox.wait_slots import WaitSlots
-from mailcheck.operations.ports import MessageStore
+from mailcheck.operations.ports import MessageRow, MessageStore
 
 LOOK_BACK = 10 * MINUTE
 """A mail that came this long before the wait may be the one meant: people send first."""
@@ -170,16 +170,16 @@ class WaitForMessage:
                 if not matches:
                     return await self._explain(waiter, request, last_position)
                 try:
-                    return await self._loader.load(waiter.account_id, matches[0].id)
+                    return await self._loader.complete(matches[0])
                 except MessageNotFound:
                     waiter.rearm()
         except (ShuttingDown, StoreUnavailable) as failure:
             raise _interrupted(failure, position) from failure
 
-    async def _look(self, waiter: Waiter) -> tuple[tuple[MessageSummary, ...], Position]:
+    async def _look(self, waiter: Waiter) -> tuple[tuple[MessageRow, ...], Position]:
         return await self._store.oldest_matches(waiter.account_id, waiter.wanted, self._now(), 1)
 
-    async def _next_match(self, waiter: Waiter, deadline: float) -> MessageSummary | None:
+    async def _next_match(self, waiter: Waiter, deadline: float) -> MessageRow | None:
         left = max(0.0, deadline - self._clock.seconds())
         try:
             return await waiter.when_matched.addTimeout(left, self._clock)
