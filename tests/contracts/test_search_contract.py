@@ -24,7 +24,7 @@ async def search(stores: Stores, text: str) -> Sequence[int]:
     found = [summary.position for summary, _ in page.entries]
     assert page.total == len(found)
     oldest, _ = await stores.messages.oldest_matches(account("ann").id, wanted, NOW, 100)
-    assert [message.position for message in oldest] == found[::-1]
+    assert [message.summary.position for message in oldest] == found[::-1]
     return found
 
 
@@ -147,7 +147,8 @@ async def test_read_marks(stores: Stores) -> None:
     """A message that was opened is read from then on, that of another account never."""
     await fill(stores)
     store = stores.messages
-    found, _ = await store.oldest_matches(account("ann").id, MessageFilter(), NOW, 100)
+    rows, _ = await store.oldest_matches(account("ann").id, MessageFilter(), NOW, 100)
+    found = [row.summary for row in rows]
     assert not any(message.is_read for message in found)
     for _ in range(2):
         await store.mark_read(account("ann").id, found[1].id)

@@ -216,9 +216,8 @@ def test_searches_find_what_was_derived(shop: Workshop) -> None:
 def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     """Of several daemons the receiver takes a mail apart, and after a minute any other one."""
     assembly = shop.assembly
-    contents = Contents(
-        assembly._content_store, assembly._mail_bytes, DirectWorker(), lambda content: None
-    )
+    store, mail_bytes = assembly._content_store, assembly._mail_bytes
+    contents = Contents(store, mail_bytes, DirectWorker(), lambda content: None, shop.clock)
     traffic = MailTraffic(shop.clock)
     other = Derivation(contents, assembly._content_store, traffic, shop.clock, is_alone=False)
     other.startService()
