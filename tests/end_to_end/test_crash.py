@@ -15,16 +15,17 @@ from tests.servers.daemon import HOST, Daemon
 
 pytestmark = pytest.mark.end_to_end
 
-ROUNDS = 20
+ROUNDS = pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.soak)])
 CHILD_ROUNDS = 5
 SHORTEST_LOAD, LONGEST_LOAD = 0.05, 0.30  # seconds
 
 
-def test_killed_under_load(daemon: Daemon) -> None:
+@ROUNDS
+def test_killed_under_load(daemon: Daemon, rounds: int) -> None:
     """After each kill every mail that got 250 is there byte for byte, and none is there in part."""
     load = start_load(daemon)
     cursor, total = daemon.cursor(), 0
-    for number in range(ROUNDS):
+    for number in range(rounds):
         before = set(load.acknowledged)
         # All at once, as when power fails; or the daemon alone, its children survive it.
         kill = daemon.kill if number % 2 else daemon.kill_first
@@ -35,7 +36,7 @@ def test_killed_under_load(daemon: Daemon) -> None:
         total += len(messages)
         assert daemon.total() == total, "a message of an earlier round is gone or came again"
         cursor = daemon.cursor()
-    assert len(load.acknowledged) > ROUNDS * SENDERS, "there was no load"
+    assert len(load.acknowledged) > rounds * SENDERS, "there was no load"
 
 
 def test_killed_children(daemon: Daemon) -> None:

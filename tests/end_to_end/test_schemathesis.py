@@ -30,7 +30,7 @@ ROOT = FOLDER.parents[1]
 SEED = os.environ.get("MAILCHECK_SCHEMATHESIS_SEED", "6")
 """The same requests each time, so that a failure is one of the code; other seeds may be tried."""
 
-EXAMPLES = 10
+EXAMPLES = pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.soak)])
 """Made-up requests for each operation, beside the edge cases."""
 
 DEADLINE = 300.0  # seconds; it takes about 60
@@ -101,7 +101,9 @@ def known_values(world: ToolWorld) -> Mapping[str, Any]:
     }
 
 
-def run_schemathesis(world: ToolWorld, folder: Path) -> "subprocess.CompletedProcess[str]":
+def run_schemathesis(
+    world: ToolWorld, folder: Path, examples: int
+) -> "subprocess.CompletedProcess[str]":
     """Run it against the description that the daemon serves."""
     environment = {
         **os.environ,
@@ -118,7 +120,7 @@ def run_schemathesis(world: ToolWorld, folder: Path) -> "subprocess.CompletedPro
             "run",
             f"http://127.0.0.1:{world.daemon.http_port}/api/v1/openapi.json",
             "--checks=all",
-            f"--max-examples={EXAMPLES}",
+            f"--max-examples={examples}",
             f"--seed={SEED}",
             "--generation-database=none",
             "--no-color",
@@ -132,11 +134,12 @@ def run_schemathesis(world: ToolWorld, folder: Path) -> "subprocess.CompletedPro
     )
 
 
+@EXAMPLES
 @pytest.mark.end_to_end
-def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path) -> None:
+def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path, examples: int) -> None:
     """No answer breaks the description; every operation was answered well at least once."""
     with mail_coming_in(world):
-        done = run_schemathesis(world, tmp_path)
+        done = run_schemathesis(world, tmp_path, examples)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     answers = Counter((tmp_path / "answers").read_text().splitlines())
     for path, methods in load_document()["paths"].items():
