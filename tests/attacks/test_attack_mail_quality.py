@@ -12,13 +12,12 @@ from types import FrameType
 import pytest
 
 from mailcheck.checks.content.limits import MAX_HEADER_FIELDS, MAX_LINKS, MAX_PARTS
-from mailcheck.checks.mail_quality.content_findings import judge_content
-from mailcheck.checks.mail_quality.facts import MailFacts
-from mailcheck.checks.mail_quality.header_findings import judge_headers
-from mailcheck.checks.mail_quality.link_findings import judge_links
-from mailcheck.checks.mail_quality.read_header import MAX_AUTHORS, MAX_URIS
-from mailcheck.checks.mail_quality.reading import read_mail
-from mailcheck.checks.mail_quality.unsubscribe_findings import judge_unsubscribe
+from mailcheck.checks.quality.content import judge_content
+from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.header import MAX_AUTHORS, MAX_URIS, judge_headers
+from mailcheck.checks.quality.links import judge_links
+from mailcheck.checks.quality.reading import read_mail
+from mailcheck.checks.quality.unsubscribe import judge_unsubscribe
 from mailcheck.core.instants import Instant
 from tests.fakes.made_mails import make_mail, make_parts
 

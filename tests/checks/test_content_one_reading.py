@@ -4,7 +4,7 @@ import pytest
 
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.safe_html import sanitise_html
-from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.checks.quality.reading import read_mail
 from mailcheck.wire.mcp.views import view_content
 
 CODE = "482913"

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from mailcheck.checks.deliverability.weights import COSTS, LISTING_TIERS, MAX_LISTINGS
-from mailcheck.checks.mail_quality.weights import MAX_TENTHS, TENTHS
+from mailcheck.checks.quality.weights import MAX_TENTHS, TENTHS
 
 TEXT = Path(__file__).parents[2].joinpath("docs", "deliverability-tests.md").read_text("utf-8")
 

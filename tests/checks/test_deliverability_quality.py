@@ -7,8 +7,8 @@ import pytest
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.quality import signed_fields
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
-from mailcheck.checks.mail_quality.reading import read_mail
-from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, is_bulk_looking
+from mailcheck.checks.quality.reading import read_mail
+from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, is_bulk_looking
 from tests.checks.mail_evidence import dkim, signature
 
 

@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.mail_quality.content_findings import judge_content
-from mailcheck.checks.mail_quality.header_findings import judge_headers
-from mailcheck.checks.mail_quality.link_findings import judge_links
-from mailcheck.checks.mail_quality.reading import read_mail
-from mailcheck.checks.mail_quality.transport_findings import judge_transport
-from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, judge_unsubscribe
-from mailcheck.checks.mail_quality.weights import MAX_TENTHS, TENTHS, cap_format
+from mailcheck.checks.quality.content import judge_content
+from mailcheck.checks.quality.header import judge_headers
+from mailcheck.checks.quality.links import judge_links
+from mailcheck.checks.quality.reading import read_mail
+from mailcheck.checks.quality.transport import judge_transport
+from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
+from mailcheck.checks.quality.weights import MAX_TENTHS, TENTHS, cap_format
 from mailcheck.core.instants import parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.made_mails import HTML, make_mail

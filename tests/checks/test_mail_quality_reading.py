@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.header import parse_first_mailbox, parse_mailboxes
-from mailcheck.checks.mail_quality.dates import read_date
-from mailcheck.checks.mail_quality.facts import MailFacts
-from mailcheck.checks.mail_quality.reading import MAX_LINE, measure_lines, read_mail
+from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.header import read_date
+from mailcheck.checks.quality.reading import MAX_LINE, measure_lines, read_mail
 from mailcheck.core.instants import parse_instant
 from tests.fakes.made_mails import WORDS, make_html_mail, make_mail, make_parts
 

@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.mail_quality.reading import read_mail
-from mailcheck.checks.mail_quality.receiver_evidence import is_rfc5322_format, start_evidence
-from mailcheck.checks.mail_quality.receiver_rules import (
+from mailcheck.checks.quality.reading import read_mail
+from mailcheck.checks.quality.receivers import (
     QUESTIONS,
     Evidence,
     RuleResult,
+    is_rfc5322_format,
     judge_by_receivers,
     load_receivers,
+    start_evidence,
 )
-from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED
+from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED
 from tests.fakes.made_mails import make_mail
 
 GOOD = Evidence(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
 from mailcheck.checks.dkim.signature_headers import read_signatures
-from mailcheck.checks.mail_quality import read_header as header
+from mailcheck.checks.quality import header
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,14 @@ from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.hosts.mx import MxVerdict
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mail_quality.content_findings import judge_content
-from mailcheck.checks.mail_quality.facts import MailFacts
-from mailcheck.checks.mail_quality.header_findings import judge_headers
-from mailcheck.checks.mail_quality.link_findings import judge_links
-from mailcheck.checks.mail_quality.receiver_evidence import start_evidence
-from mailcheck.checks.mail_quality.receiver_rules import Checklist, judge_by_receivers
-from mailcheck.checks.mail_quality.transport_findings import is_smtputf8, judge_transport
-from mailcheck.checks.mail_quality.unsubscribe_findings import MUST_BE_SIGNED, judge_unsubscribe
-from mailcheck.checks.mail_quality.weights import cap_format
+from mailcheck.checks.quality.content import judge_content
+from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.header import judge_headers
+from mailcheck.checks.quality.links import judge_links
+from mailcheck.checks.quality.receivers import Checklist, judge_by_receivers, start_evidence
+from mailcheck.checks.quality.transport import is_smtputf8, judge_transport
+from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
+from mailcheck.checks.quality.weights import cap_format
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 

@@ -7,8 +7,8 @@ from mailcheck.checks.arc.reading import ArcChain, read_chain
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.dkim.signature_headers import read_signatures
-from mailcheck.checks.mail_quality.facts import MailFacts
-from mailcheck.checks.mail_quality.reading import read_mail
+from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.reading import read_mail
 
 MAX_CLAIMS = 20
 """Authentication-Results fields that are looked at."""

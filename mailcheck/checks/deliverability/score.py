@@ -20,8 +20,8 @@ from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.report import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.mail_quality.facts import MailFacts
-from mailcheck.checks.mail_quality.receiver_rules import Checklist
+from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.receivers import Checklist
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 

@@ -10,7 +10,7 @@ from mailcheck.checks.dnsbl.listings import (
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.mail_quality.known_hosts import owner_of
+from mailcheck.checks.quality.hosts import owner_of
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.ask_blocklists import AskBlocklists
 

@@ -29,7 +29,7 @@ from mailcheck.checks.hosts.helo import HeloVerdict, evaluate_helo
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
-from mailcheck.checks.mail_quality.facts import MailFacts
+from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict

@@ -8,8 +8,8 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.report import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.mail_quality import facts as found
-from mailcheck.checks.mail_quality import receiver_rules
+from mailcheck.checks.quality import facts as found
+from mailcheck.checks.quality import receivers
 from mailcheck.core.instants import format_instant
 from mailcheck.wire.deliverability.findings import MailFinding, MailFindings, render_area
 from mailcheck.wire.inbox.messages import Tls
@@ -191,7 +191,7 @@ class Rule(Shape):
 
     id: Annotated[str, said("stable")]
     text: str
-    result: receiver_rules.RuleResult
+    result: receivers.RuleResult
 
 
 class Checklist(Shape):
@@ -400,7 +400,7 @@ def _seal(seal: arc_verdicts.ArcSeal) -> Seal:
     )
 
 
-def _checklist(checklist: receiver_rules.Checklist) -> Checklist:
+def _checklist(checklist: receivers.Checklist) -> Checklist:
     return Checklist(
         receiver=checklist.id,
         name=checklist.name,

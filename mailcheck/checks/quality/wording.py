@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.mail_quality.weights import charge
+from mailcheck.checks.quality.weights import charge
 
 MAX_QUOTE = 80
 """Characters shown of anything that stood in the mail."""

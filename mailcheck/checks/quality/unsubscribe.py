@@ -1,13 +1,13 @@
-"""Findings about leaving a mailing list: List-Unsubscribe and one-click (RFC 2369, RFC 8058)."""
+"""How a mail can be unsubscribed from."""
 
 from collections.abc import Set
 from enum import Enum
 
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.mail_quality.facts import MailFacts, UnsubscribeFacts
-from mailcheck.checks.mail_quality.weights import charge
-from mailcheck.checks.mail_quality.wording import note, quote, warning
+from mailcheck.checks.quality.facts import MailFacts, UnsubscribeFacts
+from mailcheck.checks.quality.weights import charge
+from mailcheck.checks.quality.wording import note, quote, warning
 
 ONE_CLICK = "List-Unsubscribe=One-Click"
 """What List-Unsubscribe-Post must say, exactly (RFC 8058 3.1)."""

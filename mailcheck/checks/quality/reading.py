@@ -8,21 +8,21 @@ from mailcheck.checks.content.limits import MAX_PROBLEMS
 from mailcheck.checks.content.links import collect_links, list_urls
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
-from mailcheck.checks.mail_quality import read_header as header
-from mailcheck.checks.mail_quality.dates import read_date
-from mailcheck.checks.mail_quality.facts import HtmlFacts, LinkFacts, MailFacts
-from mailcheck.checks.mail_quality.read_html import read_html
-from mailcheck.checks.mail_quality.read_links import (
-    count_unsubscribe_links,
-    judge_urls,
-    list_hosts,
-)
-from mailcheck.checks.mail_quality.read_parts import (
+from mailcheck.checks.quality import header
+from mailcheck.checks.quality.content import (
     compare_words,
     find_placeholders,
     find_risky_attachments,
     has_html_first,
     list_parts,
+)
+from mailcheck.checks.quality.facts import HtmlFacts, LinkFacts, MailFacts
+from mailcheck.checks.quality.header import read_date
+from mailcheck.checks.quality.html import read_html
+from mailcheck.checks.quality.links import (
+    count_unsubscribe_links,
+    judge_urls,
+    list_hosts,
 )
 
 MAX_LINE = 998

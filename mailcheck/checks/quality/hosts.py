@@ -1,9 +1,13 @@
-"""The hosts of links: as DNS knows them, and the tricks that make one look like another."""
+"""Names of hosts in a mail: in one form, and whose they are."""
 
 import ipaddress
 import re
+import tomllib
 import unicodedata
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any
 
 import idna
 
@@ -66,3 +70,47 @@ def _scripts(label: str) -> frozenset[str]:
     return frozenset(
         unicodedata.name(letter, "").partition(" ")[0] for letter in label if letter.isalpha()
     )
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files(__package__).joinpath("known_hosts.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
+@cache
+def names_of(key: str) -> frozenset[str]:
+    """Give one list of the table."""
+    return frozenset(_table()[key])
+
+
+def is_among(host: str, key: str) -> bool:
+    """Tell whether a host, or one that it lies below, is on a list."""
+    return any(parent in names_of(key) for parent in _parents(host))
+
+
+def _parents(host: str) -> Iterable[str]:
+    labels = host.split(".")
+    return (".".join(labels[start:]) for start in range(len(labels)))
+
+
+def is_freemail(domain: str) -> bool:
+    """Tell whether anybody can have a mailbox there for free."""
+    return domain in names_of("freemail")
+
+
+def is_gmail(domain: str) -> bool:
+    """Tell whether it is a domain of Google's mailboxes."""
+    return domain in names_of("gmail")
+
+
+def owner_of(host: str) -> str:
+    """Guess the domain that somebody registered: the last two labels, or three below ``co.uk``.
+
+    Good enough to compare two hosts; the right answer needs DNS (RFC 9989) or a list.
+    """
+    labels = host.split(".")
+    has_shared_end = (
+        len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in names_of("shared_second_labels")
+    )
+    return ".".join(labels[-3:] if has_shared_end else labels[-2:])

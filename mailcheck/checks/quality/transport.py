@@ -1,9 +1,9 @@
-"""Findings about how the mail was handed over."""
+"""How a mail was handed over."""
 
 from collections.abc import Iterator, Sequence
 
 from mailcheck.checks.deliverability.report import Area, ChargedFinding
-from mailcheck.checks.mail_quality.wording import enumerate_some, note, warning
+from mailcheck.checks.quality.wording import enumerate_some, note, warning
 from mailcheck.core.messages import TlsFacts
 
 OLD_VERSIONS = frozenset(("SSLv2", "SSLv3", "TLSv1", "TLSv1.0", "TLSv1.1"))

@@ -1,12 +1,20 @@
-"""The checklists of Google, Yahoo and Microsoft: which of their rules a mail meets."""
+"""What the large receivers ask of a mail, rule by rule."""
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+
+from mailcheck.checks.quality.facts import MailFacts
+from mailcheck.checks.quality.hosts import is_freemail, is_gmail
+from mailcheck.checks.quality.unsubscribe import (
+    OneClick,
+    find_one_click,
+    is_bulk_looking,
+)
 
 MIN_KEY_BITS = 1024
 """Bits of an RSA key that Google asks for (and RFC 8301 3.2)."""
@@ -189,3 +197,29 @@ QUESTIONS: Mapping[str, Callable[[Evidence], RuleResult]] = MappingProxyType(
     }
 )
 """What the rows of the table ask, and how it is answered."""
+
+
+def is_rfc5322_format(facts: MailFacts) -> bool:
+    """Tell whether a mail has what RFC 5322 3.6 asks for: one From with a mailbox, a readable
+    Date, nothing twice that may stand once, no line over 998 octets.
+    """
+    has_author = facts.author_fields == 1 and bool(facts.author_domains)
+    has_date = facts.date is not None and facts.date.instant is not None
+    return has_author and has_date and not facts.repeated_fields and not facts.long_lines
+
+
+def start_evidence(facts: MailFacts, signed_fields: Set[str] | None) -> Evidence:
+    """Fill in what the mail says; ``dataclasses.replace`` adds what the checks found.
+
+    :param signed_fields: as for `find_one_click`.
+    """
+    one_click = find_one_click(facts, signed_fields)
+    return Evidence(
+        is_format_valid=is_rfc5322_format(facts),
+        claims_gmail=any(map(is_gmail, facts.author_domains)),
+        claims_freemail=any(map(is_freemail, facts.author_domains)),
+        is_bulk_looking=is_bulk_looking(facts),
+        has_one_click=None if one_click is OneClick.UNDETERMINED else one_click is OneClick.WORKS,
+        has_unsubscribe_link=facts.unsubscribe.body_links > 0,
+        has_list_unsubscribe=bool(facts.unsubscribe.uris),
+    )

@@ -1,0 +1,272 @@
+"""What the HTML of a mail is made of: pictures, what programs remove, what nobody sees."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from mailcheck.checks.content.html_tree import Element, HtmlTree, Words
+from mailcheck.checks.content.phrases import make_plain
+from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.quality.facts import HtmlFacts
+from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
+
+MAX_PREHEADER = 200
+"""Characters kept of what lists show behind the subject; the longest show about 140."""
+
+MAX_SAMPLE = 100
+"""Characters kept of hidden text, so that its author finds it."""
+
+# fmt: off
+_MUST_CLOSE = frozenset([
+    "a", "b", "center", "div", "em", "font", "form", "h1", "h2", "h3", "h4", "i", "ol", "span",
+    "strong", "style", "table", "u", "ul",
+])
+# fmt: on
+"""Elements whose end tag HTML does not let one leave out, and that change how the rest looks."""
+
+_ACTIVE = frozenset(("applet", "embed", "frame", "frameset", "iframe", "object", "script"))
+_DOT_SIZES = frozenset(("0", "1", "0px", "1px"))
+
+
+def read_html(markup: str, tree: HtmlTree) -> HtmlFacts:
+    """Read a page, given as it was sent and as a tree. Never raises; takes linear time.
+
+    Sizes and what is seen (``size``, ``is_base64``, ``visible_length``) are not filled in.
+    """
+    page = _Page()
+    for node in tree.nodes:
+        if isinstance(node, Words):
+            page.add_text(node)
+        elif isinstance(node, Element):
+            if not node.is_copy:
+                page.count(node)
+        elif not node.has_tag and node.element.name in _MUST_CLOSE:
+            page.unclosed[node.element.name] = None
+    imports = sum(sheet.text.count("@import") for sheet in tree.style_sheets)
+    return replace(
+        page.finish(),
+        external_styles=page.external_styles + imports,
+        has_unclosed_comment=_has_unclosed_comment(markup),
+    )
+
+
+def _has_unclosed_comment(markup: str) -> bool:
+    last = markup.rfind("<!--")
+    return last >= 0 and markup.find("-->", last + 2) < 0 and markup.find("--!>", last) < 0
+
+
+@dataclass(slots=True)
+class _Page:
+    unclosed: dict[str, None] = field(default_factory=dict)
+    active: dict[str, None] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
+    external_styles: int = 0
+    preheader: str = ""
+    has_hidden_preheader: bool = False
+    has_seen_text: bool = False
+    hidden_length: int = 0
+    hidden_sample: str = ""
+
+    def add_text(self, node: Words) -> None:
+        if not node.look.is_text or node.text.isspace():
+            return
+        words = " ".join(make_plain(node.text).split())
+        if not words:
+            return
+        is_hidden = node.look.hidden_by is not None
+        if is_hidden and self.has_seen_text:
+            self.hidden_length += len(words)
+            if len(self.hidden_sample) < MAX_SAMPLE:
+                self.hidden_sample = f"{self.hidden_sample} {words}".strip()[:MAX_SAMPLE]
+        elif is_hidden:
+            self.has_hidden_preheader = True
+            # What is longer than any list shows is not there for the lists.
+            self.hidden_length += max(0, len(words) + len(self.preheader) - MAX_PREHEADER)
+            self._grow_preheader(words)
+        else:
+            self.has_seen_text = True
+            self._grow_preheader(words)
+
+    def finish(self) -> HtmlFacts:
+        counts = self.counts
+        return HtmlFacts(
+            hidden_length=self.hidden_length,
+            hidden_sample=self.hidden_sample,
+            preheader=self.preheader,
+            has_hidden_preheader=self.has_hidden_preheader,
+            image_count=counts["image"],
+            images_without_alt=counts["no alt"],
+            insecure_images=counts["insecure"],
+            inline_data_images=counts["data"],
+            tracking_pixels=counts["pixel"],
+            form_count=counts["form"],
+            active_elements=tuple(self.active),
+            event_handlers=counts["handler"],
+            style_blocks=counts["style block"],
+            styled_elements=counts["styled"],
+            unclosed=tuple(self.unclosed),
+        )
+
+    def _grow_preheader(self, words: str) -> None:
+        if len(self.preheader) < MAX_PREHEADER:
+            self.preheader = f"{self.preheader} {words}".strip()[:MAX_PREHEADER]
+
+    def count(self, element: Element) -> None:
+        name, attributes = element.name, element.attributes
+        self.counts["styled"] += "style" in attributes
+        self.counts["handler"] += any(key.startswith("on") for key in attributes)
+        self.counts["form"] += name == "form"
+        self.counts["style block"] += name == "style"
+        if name == "img":
+            self._count_image(attributes)
+        elif name in _ACTIVE:
+            self.active[name] = None
+        elif name == "meta" and attributes.get("http-equiv", "").lower() == "refresh":
+            self.active["meta refresh"] = None
+        elif name == "link" and "stylesheet" in attributes.get("rel", "").lower():
+            self.external_styles += 1
+
+    def _count_image(self, attributes: Mapping[str, str]) -> None:
+        if {attributes.get("width"), attributes.get("height")} <= _DOT_SIZES:
+            self.counts["pixel"] += 1
+            return
+        source = attributes.get("src", "").strip()[:8].lower()
+        self.counts["image"] += 1
+        self.counts["no alt"] += "alt" not in attributes
+        self.counts["insecure"] += source.startswith("http://")
+        self.counts["data"] += source.startswith("data:")
+
+
+CLIPPED_SIZE = 102 * 1024
+"""Octets of HTML that Gmail shows; behind them stands "[Message clipped]"."""
+
+FEW_LETTERS = 100
+"""Characters of text below which a mail with pictures is a picture to a filter."""
+
+LETTERS_PER_IMAGE = 50
+"""Characters of text that each picture needs beside it."""
+
+HIDDEN_LETTERS = 40
+"""Characters of hidden text that are a preheader's rest or a label for screen readers."""
+
+_CONTENT = Area.CONTENT
+
+
+def judge_html(html: HtmlFacts) -> Iterator[ChargedFinding]:
+    """Judge what the HTML is made of."""
+    yield from _judge_size(html)
+    yield from _judge_images(html)
+    yield from _judge_image_sources(html)
+    yield from _judge_what_is_removed(html)
+    yield from _judge_markup(html)
+
+
+def _judge_size(html: HtmlFacts) -> Iterator[ChargedFinding]:
+    if html.size > CLIPPED_SIZE:
+        yield warning(
+            _CONTENT,
+            "content.clipped",
+            f"The HTML has {html.size // 1024} KiB; Gmail shows the first 102 and cuts off the"
+            " rest, with the link to unsubscribe.",
+            "Make the HTML smaller: fewer inline styles, no comments, no blanks between tags.",
+        )
+    if html.is_base64:
+        yield note(
+            _CONTENT,
+            "content.base64-html",
+            "The HTML is sent as base64, which makes it a third larger, and which some filters"
+            " count against a mail.",
+            "Send it as quoted-printable, if your program lets you choose.",
+        )
+
+
+def _judge_images(html: HtmlFacts) -> Iterator[ChargedFinding]:
+    if html.images_without_alt:
+        yield note(
+            _CONTENT,
+            "content.images-without-alt",
+            f"Pictures without a text in their place: {html.images_without_alt} of"
+            f" {html.image_count}; people who don't load pictures or can't see them miss those.",
+            'Give every picture an alt text, and alt="" to those that only decorate.',
+        )
+    letters_needed = max(FEW_LETTERS, html.image_count * LETTERS_PER_IMAGE)
+    if html.image_count and html.visible_length < letters_needed:
+        yield warning(
+            _CONTENT,
+            "content.mostly-images",
+            f"The mail has {count_of(html.image_count, 'picture')} and only"
+            f" {count_of(html.visible_length, 'character')} of text; spam hides its words in"
+            " pictures, so filters mark that.",
+            "Say in text what the mail is about, and let pictures go with it.",
+        )
+
+
+def _judge_image_sources(html: HtmlFacts) -> Iterator[ChargedFinding]:
+    if html.insecure_images:
+        yield note(
+            _CONTENT,
+            "content.insecure-images",
+            f"The HTML loads {count_of(html.insecure_images, 'picture')} over http; some programs"
+            " don't show what does not come over https.",
+            "Serve pictures over https.",
+        )
+    if html.inline_data_images:
+        yield note(
+            _CONTENT,
+            "content.data-images",
+            f"The HTML has {count_of(html.inline_data_images, 'picture')} written into it (data:);"
+            " Gmail and Outlook don't show those.",
+            "Attach pictures with a Content-ID, or serve them over https.",
+        )
+
+
+def _judge_what_is_removed(html: HtmlFacts) -> Iterator[ChargedFinding]:
+    if html.active_elements or html.event_handlers:
+        names = html.active_elements or ("on... attributes",)
+        yield warning(
+            _CONTENT,
+            "content.active",
+            "The HTML has elements that run programs or load other pages"
+            f" ({enumerate_some(names)}); mail programs remove them and filters distrust them.",
+            "Leave them out and link to a web page instead.",
+        )
+    if html.form_count:
+        yield warning(
+            _CONTENT,
+            "content.form",
+            "The HTML has a form; most mail programs don't send it, and many warn of it as fraud.",
+            "Link to a web page that has the form.",
+        )
+    if html.external_styles:
+        yield note(
+            _CONTENT,
+            "content.external-styles",
+            "The HTML loads a style sheet from elsewhere, which mail programs don't do.",
+            "Write the styles into the elements or into a style block.",
+        )
+
+
+def _judge_markup(html: HtmlFacts) -> Iterator[ChargedFinding]:
+    if html.hidden_length > HIDDEN_LETTERS:
+        yield warning(
+            _CONTENT,
+            "content.hidden-text",
+            f"{html.hidden_length} characters of text are hidden from people"
+            f" (\u201c{quote(html.hidden_sample)}\u201d); spam hides words for filters so.",
+            "Leave hidden text out, but for one short preheader at the top.",
+        )
+    if html.has_unclosed_comment:
+        yield warning(
+            _CONTENT,
+            "content.unclosed-comment",
+            "A comment in the HTML is not closed, so what follows it may not be shown.",
+            'End the comment with "-->".',
+        )
+    if html.unclosed:
+        yield note(
+            _CONTENT,
+            "content.unclosed-elements",
+            f"Elements are opened and not closed: {enumerate_some(html.unclosed)}; each program"
+            " guesses differently where they end.",
+            "Write the missing end tags.",
+        )

@@ -1,0 +1,204 @@
+"""Where the links of a mail lead, and which of them filters distrust."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from mailcheck.checks.content.links import Link
+from mailcheck.checks.content.phrases import fold, make_plain
+from mailcheck.checks.content.urls import is_web_url
+from mailcheck.checks.content.visible_text import Anchor
+from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.quality.facts import LinkFacts, MailFacts
+from mailcheck.checks.quality.hosts import (
+    decode_host,
+    is_address,
+    is_among,
+    mixes_scripts,
+    names_of,
+    normalize_host,
+    owner_of,
+    split_authority,
+)
+from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
+
+MAX_SHOWN = 20
+"""Examples kept of each kind."""
+
+_MAX_WORDS = 200  # characters of the words on a link that are read
+_SHOWN_HOST = re.compile(
+    r"(?P<scheme>https?://)?(?P<host>(?:[\w-]++\.)++(?P<end>[^\W\d_]{2,}))\.?(?:[/?#:]\S*)?",
+    re.IGNORECASE,
+)
+# Without "https://" or "www." only these make a word a host: "Node.js" is none.
+_SURE_ENDS = frozenset(("com", "net", "org", "info", "biz", "edu", "gov", "bank"))
+_OTHER_SCHEME = re.compile(r"[a-z][\w+.-]*+:", re.IGNORECASE | re.ASCII)
+_NO_WHITE_SPACE = str.maketrans("", "", "\t\r\n")
+
+
+def list_hosts(urls: Iterable[str]) -> tuple[str, ...]:
+    """Give the distinct domain names that URLs lead to, in A-labels; addresses are none."""
+    hosts = (split_authority(url)[1] for url in urls)
+    names = (normalize_host(host) for host in hosts if not is_address(host))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def judge_urls(urls: Sequence[str], anchors: Sequence[Anchor]) -> LinkFacts:
+    """Sort the URLs of a mail by what is odd about them."""
+    authorities = {url: split_authority(url) for url in urls}
+    hosts = list_hosts(urls)
+    others = [_squeeze(anchor.href) for anchor in anchors if not is_web_url(_squeeze(anchor.href))]
+    return LinkFacts(
+        count=len(urls),
+        insecure=_first(url for url in urls if url[:7].lower() == "http://"),
+        shortened=_first(
+            url for url in urls if is_among(normalize_host(authorities[url][1]), "shorteners")
+        ),
+        address_hosts=_first(host for _, host, _ in authorities.values() if is_address(host)),
+        punycode_hosts=_first(host for host in hosts if "xn--" in host),
+        mixed_script_hosts=_first(decode_host(host) for host in hosts if mixes_scripts(host)),
+        disguised=_find_disguised(anchors),
+        with_user=_first(url for url in urls if authorities[url][0]),
+        with_port=_first(url for url in urls if authorities[url][2] not in ("", "80", "443")),
+        script_links=sum(href[:11].lower() == "javascript:" for href in others),
+        relative=sum(_is_relative(href) for href in others),
+    )
+
+
+def count_unsubscribe_links(links: Iterable[Link]) -> int:
+    """Count the links whose words or URL offer to leave a list."""
+    words = names_of("unsubscribe_words")
+    texts = (fold(make_plain(f"{link.words[:_MAX_WORDS]} {link.url}")) for link in links)
+    return sum(any(word in text for word in words) for text in texts)
+
+
+def _first(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(found))[:MAX_SHOWN]
+
+
+def _squeeze(href: str) -> str:
+    return href.strip().translate(_NO_WHITE_SPACE)
+
+
+def _is_relative(href: str) -> bool:
+    return bool(href) and not href.startswith("#") and _OTHER_SCHEME.match(href) is None
+
+
+def _find_disguised(anchors: Iterable[Anchor]) -> tuple[tuple[str, str], ...]:
+    """Find links whose words are one host's and that lead to another owner's."""
+    found: dict[tuple[str, str], None] = {}
+    for anchor in anchors:
+        href = _squeeze(anchor.href)
+        shown = _find_shown_host(anchor.text)
+        actual = normalize_host(split_authority(href)[1]) if shown and is_web_url(href) else ""
+        if shown and actual and owner_of(shown) != owner_of(actual):
+            found[shown, actual] = None
+    return tuple(found)[:MAX_SHOWN]
+
+
+def _find_shown_host(words: str) -> str:
+    match = _SHOWN_HOST.fullmatch(words[:_MAX_WORDS].strip(" .,;:()<>[]\"'"))
+    if match is None:
+        return ""
+    is_sure = match["scheme"] or match["host"][:4].lower() == "www."
+    if not is_sure and match["end"].lower() not in _SURE_ENDS:
+        return ""
+    return normalize_host(match["host"])
+
+
+_LINKS = Area.LINKS
+
+
+def judge_links(facts: MailFacts) -> tuple[ChargedFinding, ...]:
+    """Judge the links of a mail; none is fetched."""
+    links = facts.link_facts
+    return (*_judge_deceit(links), *_judge_hosts(links), *_judge_form(links))
+
+
+def _judge_deceit(links: LinkFacts) -> Iterator[ChargedFinding]:
+    if links.disguised:
+        pairs = [f"{shown} leads to {actual}" for shown, actual in links.disguised]
+        yield warning(
+            _LINKS,
+            "links.disguised",
+            f"The words on a link show another site than it leads to: {enumerate_some(pairs)};"
+            " that is how fraud looks, and filters mark it.",
+            "Write words on the link, like \u201cYour account\u201d, or let it lead where it says"
+            " (click tracking on a name of your own domain).",
+        )
+    if links.mixed_script_hosts:
+        yield warning(
+            _LINKS,
+            "links.mixed-scripts",
+            "A link leads to a name that mixes letters of two scripts that look alike:"
+            f" {enumerate_some(links.mixed_script_hosts)}; filters take that for fraud.",
+            "Link to a name in one script.",
+        )
+    elif links.punycode_hosts:
+        yield note(
+            _LINKS,
+            "links.punycode",
+            f"A link leads to a name with letters outside ASCII ({quote(links.punycode_hosts[0])}),"
+            " which some programs show in its encoded form.",
+            "Nothing to do if the name is yours; test how the programs of your readers show it.",
+        )
+    if links.with_user:
+        yield warning(
+            _LINKS,
+            "links.user-in-url",
+            f"A link has a user name before its host ({quote(links.with_user[0])}), which hides"
+            " where it leads.",
+            "Leave out what stands between // and @.",
+        )
+
+
+def _judge_hosts(links: LinkFacts) -> Iterator[ChargedFinding]:
+    if links.shortened:
+        yield warning(
+            _LINKS,
+            "links.shortened",
+            f"Links go over a public shortener: {enumerate_some(links.shortened)}; spam uses them"
+            " too, so their names are on blocklists time and again.",
+            "Link to your own domain.",
+        )
+    if links.address_hosts:
+        yield warning(
+            _LINKS,
+            "links.ip-address",
+            "A link leads to an IP address and not to a name"
+            f" ({enumerate_some(links.address_hosts)}); filters take that for fraud.",
+            "Link to a domain name.",
+        )
+    if links.with_port:
+        yield note(
+            _LINKS,
+            "links.port",
+            f"A link names an unusual port ({quote(links.with_port[0])}), which many networks"
+            " block.",
+            "Serve the page on the usual port of https.",
+        )
+
+
+def _judge_form(links: LinkFacts) -> Iterator[ChargedFinding]:
+    if links.insecure:
+        yield note(
+            _LINKS,
+            "links.insecure",
+            f"Links lead to http pages: {enumerate_some(links.insecure)}; browsers warn of them.",
+            "Link to https.",
+        )
+    if links.script_links:
+        yield warning(
+            _LINKS,
+            "links.script",
+            f"The mail has {count_of(links.script_links, 'link')} to a script (javascript:); mail"
+            " programs remove such links and filters distrust them.",
+            "Link to a web page.",
+        )
+    if links.relative:
+        yield note(
+            _LINKS,
+            "links.relative",
+            f"The mail has {count_of(links.relative, 'link')} without a host; those lead nowhere in"
+            " a mail.",
+            "Write whole addresses: https://your.domain/page.",
+        )
