@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
+from mailcheck.core.network_addresses import counting_key
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError, parse_bdat
 from mailcheck.smtp.data import ChunkReader, DataReader, MessageBuffer
@@ -65,7 +66,9 @@ def bdat(connection: MailProtocol, argument: bytes) -> None:
 
 
 def _begin_message(connection: MailProtocol, transaction: Transaction) -> MessageBuffer:
-    message = MessageBuffer(connection.limits.message_size, connection.memory)
+    message = MessageBuffer(
+        connection.limits.message_size, connection.memory, counting_key(connection.client.ip)
+    )
     transaction.message = message
     transaction.deadline = connection.clock.seconds() + connection.limits.message
     return message

@@ -6,25 +6,62 @@ DATA (RFC 5321 4.1.1.4): servers that also took a bare CR or LF for a line end
 could be told a second mail inside the first.
 """
 
+from mailcheck.core.held_memory import largest_holder
+
 CRLF = b"\r\n"
 FINAL_DOT = b"\r\n.\r\n"
 _OVERLAP = len(FINAL_DOT) - 1
 
 
-class MemoryBudget:
-    """What all messages on their way in together may hold, in octets."""
+class _HeldOfClient:
+    """What is held of one client: his messages, the oldest first."""
 
-    __slots__ = ("limit", "used")
+    __slots__ = ("messages", "size")
+
+    def __init__(self) -> None:
+        self.messages: dict[MessageBuffer, None] = {}
+        self.size = 0
+
+
+class MemoryBudget:
+    """What all messages on their way in together may hold, in octets.
+
+    When it is overdrawn, the client that holds most loses the newest of his messages: one who
+    sends many at once gets the first of them through.
+    """
+
+    __slots__ = ("_clients", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
+        self._clients: dict[str, _HeldOfClient] = {}
+
+    def take(self, message: "MessageBuffer", octets: int) -> None:
+        """Count what a message has got more; some may be crowded out by it, itself too."""
+        self.used += octets
+        client = self._clients.setdefault(message.client, _HeldOfClient())
+        client.messages[message] = None
+        client.size += octets
+        while self.used > self.limit:
+            next(reversed(largest_holder(self._clients.values()).messages)).crowd_out()
+
+    def give_back(self, message: "MessageBuffer", octets: int) -> None:
+        """Count that nothing is kept of a message any more."""
+        client = self._clients.get(message.client)
+        if client is None or message not in client.messages:
+            return
+        self.used -= octets
+        client.size -= octets
+        del client.messages[message]
+        if not client.messages:
+            del self._clients[message.client]
 
 
 class MessageBuffer:
     """Keeps the bytes of one message for as long as it may still be accepted.
 
-    ``size`` counts all of them, kept or not.
+    ``size`` counts all of them, kept or not; ``client`` is whom they are held for.
     """
 
     __slots__ = (
@@ -35,11 +72,12 @@ class MessageBuffer:
         "_max_size",
         "_pairs",
         "_singles",
+        "client",
         "is_crowded_out",
         "size",
     )
 
-    def __init__(self, max_size: int, budget: MemoryBudget) -> None:
+    def __init__(self, max_size: int, budget: MemoryBudget, client: str) -> None:
         self._max_size = max_size
         self._budget = budget
         self._kept: bytes | bytearray = b""
@@ -47,6 +85,7 @@ class MessageBuffer:
         self._pairs = 0
         self._has_nul = False
         self._ends_with_cr = False
+        self.client = client
         self.is_crowded_out = False
         self.size = 0
 
@@ -58,7 +97,6 @@ class MessageBuffer:
         if self.size > self._max_size:
             self.discard()
             return
-        self._budget.used += len(block)
         # Counted as it comes: at the end of 25 MiB it would hold everyone up.
         self._pairs += block.count(CRLF) + (self._ends_with_cr and block.startswith(b"\n"))
         self._singles += block.count(b"\n") + block.count(b"\r")
@@ -73,13 +111,16 @@ class MessageBuffer:
             # one-byte packets forty bytes each.
             self._kept = bytearray(self._kept)
             self._kept += block
-        if self._budget.used > self._budget.limit:
-            self.is_crowded_out = True
-            self.discard()
+        self._budget.take(self, len(block))
+
+    def crowd_out(self) -> None:
+        """Make room for others."""
+        self.is_crowded_out = True
+        self.discard()
 
     def discard(self) -> None:
         """Let go of what was kept."""
-        self._budget.used -= len(self._kept)
+        self._budget.give_back(self, len(self._kept))
         self._kept = b""
 
     @property

@@ -20,8 +20,9 @@ class Limits:
     """25 MiB: what Gmail takes, so that nothing is too large for us alone. Advertised by SIZE."""
 
     held_bytes: int = 536_870_912
-    """All messages on their way in together: twenty of the largest. The one that goes over it is
-    answered 452, and its sender tries again; a machine out of memory answers nobody."""
+    """All messages on their way in together: twenty of the largest. When they are more, the client
+    that holds most gets 452 for his newest, and tries again; a machine out of memory answers
+    nobody."""
 
     recipients: int = 100
     """Of one mail: RFC 5321 4.5.3.1.8 asks for at least 100; 452 for the others."""

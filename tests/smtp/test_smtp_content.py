@@ -64,7 +64,7 @@ def test_a_body_behind_a_refused_data_is_not_obeyed() -> None:
 
 
 def test_too_much_mail_at_once_is_refused_for_now() -> None:
-    """When all messages under way hold too much, the one that goes over is asked to wait."""
+    """When the messages of a client hold too much, the newest is asked to wait."""
     house = House(limits={"held_bytes": 100})
     first, second = house.at_data(), house.at_data()
     first.say(b"x" * 80)

@@ -35,7 +35,7 @@ def cut(data: bytes, positions: Iterable[int]) -> list[bytes]:
 
 def buffer(max_size: int = AMPLE, limit: int = AMPLE) -> MessageBuffer:
     """Make a buffer with a budget of its own."""
-    return MessageBuffer(max_size, MemoryBudget(limit))
+    return MessageBuffer(max_size, MemoryBudget(limit), "192.0.2.1")
 
 
 def read(pieces: list[bytes], message: MessageBuffer) -> bytes | None:
@@ -141,7 +141,7 @@ def test_stuffed_dots_do_not_count_as_size() -> None:
 def test_a_message_that_is_too_large_holds_no_memory() -> None:
     """As soon as it is known to be too large nothing is kept of it, and nothing more is added."""
     budget = MemoryBudget(AMPLE)
-    message = MessageBuffer(100, budget)
+    message = MessageBuffer(100, budget, "192.0.2.1")
     message.add(b"a" * 60)
     assert budget.used == 60
     message.add(b"a" * 60)
@@ -150,21 +150,36 @@ def test_a_message_that_is_too_large_holds_no_memory() -> None:
 
 
 def test_messages_share_a_budget() -> None:
-    """The message that would overdraw the budget is dropped, the others stay."""
+    """Who holds most makes room for the others, though he was there first."""
     budget = MemoryBudget(100)
-    first, second = MessageBuffer(AMPLE, budget), MessageBuffer(AMPLE, budget)
-    first.add(b"a" * 60)
-    second.add(b"b" * 60)
-    second.add(b"b" * 60)
-    assert (first.is_crowded_out, second.is_crowded_out) == (False, True)
-    assert (budget.used, second.take(), first.take()) == (60, b"", b"a" * 60)
+    first = MessageBuffer(AMPLE, budget, "192.0.2.1")
+    second = MessageBuffer(AMPLE, budget, "192.0.2.2")
+    first.add(b"a" * 70)
+    second.add(b"b" * 40)
+    assert (first.is_crowded_out, second.is_crowded_out) == (True, False)
+    assert (budget.used, first.take(), second.take()) == (40, b"", b"b" * 40)
     assert budget.used == 0
+
+
+def test_many_slow_senders_of_one_client_keep_nobody_out() -> None:
+    """A client that has taken all the room with many messages loses the newest, one by one."""
+    budget = MemoryBudget(100)
+    crowd = [MessageBuffer(AMPLE, budget, "192.0.2.1") for _ in range(10)]
+    for message in crowd:
+        message.add(b"a" * 10)
+    other = MessageBuffer(AMPLE, budget, "192.0.2.2")
+    for _ in range(3):
+        other.add(b"b" * 10)
+    assert [message.is_crowded_out for message in crowd] == [False] * 7 + [True] * 3
+    assert other.take() == b"b" * 30
+    crowd[9].add(b"more")
+    assert budget.used == 70
 
 
 def test_discarding_twice_gives_nothing_back_twice() -> None:
     """The budget is what is held, whatever the order of the ends of a message."""
     budget = MemoryBudget(100)
-    message = MessageBuffer(AMPLE, budget)
+    message = MessageBuffer(AMPLE, budget, "192.0.2.1")
     message.add(b"a" * 60)
     message.take()
     message.discard()

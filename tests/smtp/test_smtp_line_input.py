@@ -88,7 +88,7 @@ def test_a_reader_takes_its_part_and_no_more() -> None:
     source.add(b"BDAT\r\nabcNOOP\r\n")
     source.gather()
     assert source.take_line() == b"BDAT"
-    message = MessageBuffer(10, MemoryBudget(10))
+    message = MessageBuffer(10, MemoryBudget(10), "")
     assert source.feed(ChunkReader(3, message))
     assert message.take() == b"abc"
     assert source.take_line() == b"NOOP"

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
+from mailcheck.core.held_memory import largest_holder
+
 PIECE = 32_768
 """Bytes handed to a connection at a time, which stops us at 64 KiB that nobody has read; what
 is no longer than this goes out whole."""
@@ -75,7 +77,7 @@ class AnswerRoom:
         if of_client.size and size > self._of_client:
             return False
         while self._held.size and self._held.size_with(body) > self._in_all:
-            largest = max(self._clients.values(), key=lambda held: held.size)
+            largest = largest_holder(self._clients.values())
             if largest.size <= size:
                 return False
             next(iter(largest.endings.values()))()
