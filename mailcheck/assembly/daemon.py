@@ -239,7 +239,7 @@ class Assembly:
         mail: MailFactory,
         submission: MailFactory,
         site: BoundedSite,
-        certificates: Certificates,
+        certificate_expiry: Callable[[], float | None],
         log: LogWriter | None,
     ) -> list[Metric]:
         """List all that is measured; other daemons on the same store have their own."""
@@ -257,7 +257,7 @@ class Assembly:
             *check_metrics(self.checks, self.tests.runner),
             *store_metrics(self.engine, self._workers),
             *web_metrics(site.answers, self.clients.failed_access),
-            *daemon_metrics(self.conditions, certificates.expiry, log),
+            *daemon_metrics(self.conditions, certificate_expiry, log),
         ]
 
     def site(self) -> BoundedSite:
@@ -375,7 +375,7 @@ class Assembly:
         mail = self.mail_factory(tls_for, is_submission=False)
         submission = self.mail_factory(tls_for, is_submission=True)
         site = self.site()
-        metrics = MetricsSite(self.metrics(mail, submission, site, certificates, log))
+        metrics = MetricsSite(self.metrics(mail, submission, site, certificates.expiry, log))
         return Ports(
             self._listening("HTTP", config.web.listen, self._behind_proxies(site)),
             self._listening("mail", config.smtp.listen, mail, mail.drain),
