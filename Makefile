@@ -18,10 +18,10 @@ SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
 
-# What tests are run with: a virtual environment, and servers and clients of others.
-TEST_NEEDS := bash scripts/install-test-needs && bash scripts/install-mcp-clients
+# What tests are run with, got at the same time: packages, and servers and clients of others.
+INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test soak pictures lint types format clean
+.PHONY: run cluster test fast soak pictures test-needs mcp-clients lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -29,6 +29,7 @@ run: export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
 run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
 run: export MAILCHECK_ACCOUNTS_BOOTSTRAP ?= true
 run: $(VENV)/installed
+	@$(BIN)/python -m compileall -q mailcheck twisted
 	@exec $(BIN)/twistd --nodaemon --pidfile= mailcheck
 
 ## cluster: PostgreSQL, Redis, HAProxy and three daemons on this machine; says what to try
@@ -40,30 +41,43 @@ cluster: $(VENV)/installed
 	@bash scripts/install-cluster-needs
 	@exec $(BIN)/python scripts/run-cluster
 
-$(VENV)/installed: setup.cfg pyproject.toml
+$(VENV)/bin/pip:
 	@bash scripts/make-environment "$(PYTHON)" "$(VENV)"
+
+$(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install --quiet --editable .
 	@$(BIN)/twistd --help > /dev/null
 	@touch $@
 
 ## test: install what the tests need, then check the code and run everything
-test: $(VENV)/installed-test
-	@$(TEST_NEEDS)
-	$(MAKE) --no-print-directory lint types
+test:
+	@$(INSTALL) mcp-clients lint types
 	$(BIN)/coverage erase
 	$(PYTEST) --cov=mailcheck --cov-branch --cov-report= --ignore=tests/end_to_end
 	$(PYTEST) tests/end_to_end
 	$(BIN)/coverage report
 
 ## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load
-soak: $(VENV)/installed-test
-	@$(TEST_NEEDS)
+soak:
+	@$(INSTALL) mcp-clients $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m soak
 
 ## pictures: put a picture of each page, in three widths and two themes, into pictures/
-pictures: $(VENV)/installed-test
-	@$(TEST_NEEDS)
+pictures:
+	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m pictures
+
+## fast: what needs no daemon and is no attack, untraced: for another Python (VENV=, PYTHON=)
+fast:
+	@$(INSTALL) test-needs $(VENV)/installed-test
+	$(PYTEST) -m "not (end_to_end or attack or soak or pictures)"
+
+# Debian's packages come after the environment, which may need one of them too.
+test-needs: | $(VENV)/bin/pip
+	@bash scripts/install-test-needs
+
+mcp-clients: test-needs
+	@PYTHON=$(BIN)/python bash scripts/install-mcp-clients
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[test]'
