@@ -80,7 +80,8 @@ class MessageContent:
     ``text`` and ``html`` are empty where the mail has no such part.
     ``links`` are absolute http(s) URLs in order, without duplicates; ``codes``
     are one-time codes, best first. ``problems`` says in sentences what was
-    broken or exceeded a cap.
+    broken or exceeded a cap. ``searched`` is the text that searches look in, the
+    words of the HTML where there is no other; a store keeps it for searches alone.
     """
 
     header_list: tuple[tuple[str, str], ...]
@@ -92,6 +93,7 @@ class MessageContent:
     codes: tuple[str, ...]
     candidates: tuple[Candidate, ...] = field(repr=False)
     problems: tuple[str, ...]
+    searched: str = field(default="", repr=False, compare=False)
 
     @property
     def extracted(self) -> Extracted:

@@ -5,9 +5,6 @@ import json
 from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, MessageContent
 from mailcheck.core.folded_text import fold_text
 
-MAX_SEARCHED = 65_536
-"""Characters of text a search looks in: enough for a mail that people read."""
-
 CONTENT_COLUMNS = "text_key, attachment_count, links, codes, best_link, document"
 
 
@@ -27,9 +24,8 @@ def dump_content(content: MessageContent) -> tuple[str, int, str, str, str | Non
         ],
         "problems": content.problems,
     }
-    searched = content.text or content.html
     return (
-        fold_text(searched[:MAX_SEARCHED]),
+        fold_text(content.searched),
         len(content.attachments),
         json.dumps(content.links),
         json.dumps(content.codes),

@@ -128,6 +128,22 @@ def test_a_mail_of_html_alone_has_no_text() -> None:
     assert (content.text, content.html) == ("", "<p>é</p>")
 
 
+@pytest.mark.parametrize(
+    ("raw", "searched"),
+    [
+        (
+            b"Content-Type: text/html\r\n\r\n<style>x</style><p>Gr&uuml;&szlig;e <b>an</b> dich",
+            "Grüße an dich",
+        ),
+        (b"\r\nplain <b>as it is</b>\r\n", "plain <b>as it is</b>"),
+        (b"\r\n" + b"x" * 99_999, "x" * 65_536),
+    ],
+)
+def test_what_searches_look_in(raw: bytes, searched: str) -> None:
+    """The text of a mail, of one without text the words that its HTML shows; never too much."""
+    assert derive_content(raw).searched.strip() == searched
+
+
 def test_parts_of_a_mixed_mail_follow_each_other() -> None:
     """Text before and after an attachment is joined; the attachment is listed."""
     content = derive_content(

@@ -127,4 +127,5 @@ def content(text: str = "Hello", codes: Sequence[str] = (), **facts: object) -> 
         "candidates": (),
         "problems": (),
     }
+    known["searched"] = text
     return MessageContent(text=text, codes=tuple(codes), **{**known, **facts})  # type: ignore[arg-type]

@@ -167,6 +167,15 @@ def test_filters(house: House, query: str, expected: list[str]) -> None:
     assert listed(house, query)["total"] == len(expected)
 
 
+def test_a_search_of_html(house: House) -> None:
+    """A mail of HTML alone is found by the words that it shows, and not by its markup."""
+    head = b"Subject: x\r\nContent-Type: text/html\r\n\r\n"
+    house.receive(raw=head + b"<p>Ihr Best&auml;tigungs<b>code</b>&nbsp;ist <i>da</i></p>")
+    listed(house)  # derives the texts, as the background worker does
+    assert listed(house, "q=%22bestatigungscode+ist+da%22")["total"] == 1
+    assert listed(house, "q=auml")["total"] == 0
+
+
 def test_to_filters_a_whole_recipient(house: House) -> None:
     """``to`` leaves the messages of one recipient address."""
     house.receive(house.address("a"), house.address("ab"))

@@ -15,6 +15,7 @@ from mailcheck.checks.content.limits import (
     MAX_KEPT_CANDIDATES,
     MAX_LINK_TEXT,
     MAX_PROBLEMS,
+    MAX_SEARCHED,
 )
 from mailcheck.checks.content.links import collect_links, list_urls, score_links
 from mailcheck.checks.content.structure import Entity, Structure, scan_structure
@@ -53,6 +54,7 @@ def derive_content(raw_message: bytes) -> MessageContent:
         codes=tuple(accepted[:MAX_CODES]),
         candidates=(*code_candidates, *link_candidates, *_as_candidates(mail_addresses)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
+        searched=(text if text.strip() else page.text)[:MAX_SEARCHED],
     )
 
 

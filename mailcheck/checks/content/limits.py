@@ -61,3 +61,6 @@ MAX_CODES = 5
 
 MAX_PROBLEMS = 50
 """Sentences about what was broken; after these the mail is known to be broken."""
+
+MAX_SEARCHED = 65_536
+"""Characters of text that searches look in: enough for a mail that people read."""
