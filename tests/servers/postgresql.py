@@ -68,6 +68,15 @@ class PostgresqlServer:
             "--locale=C", "--no-instructions", f"--pgdata={self.data}",
         )  # fmt: skip
 
+    def copy_of(self, primary: "PostgresqlServer") -> None:
+        """Make a standby of a server that runs."""
+        self.folder.mkdir(exist_ok=True)
+        _give_away(self.folder)
+        run_as_owner(
+            "pg_basebackup", "--no-sync", "--checkpoint=fast", "--write-recovery-conf",
+            f"--pgdata={self.data}", f"--host={primary.folder}", "--username=mailcheck",
+        )  # fmt: skip
+
     def start(self) -> None:
         """Start the server and wait until it takes connections."""
         settings = {

@@ -1,0 +1,220 @@
+"""PostgreSQL that is stopped, loses an answer, is full, hangs, fails over under a real daemon."""
+
+import os
+import signal
+import smtplib
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.load import send
+from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.postgresql import PostgresqlServer, require_installed
+
+pytestmark = pytest.mark.end_to_end
+
+SENDERS = 4
+RECOVERY = 2.0  # seconds after the server's return
+PATIENCE = 30.0  # seconds
+POLL = 0.01  # seconds
+MEBIBYTE = 1024 * 1024
+LARGE = b"Subject: %d\r\nContent-Type: application/octet-stream\r\n\r\n" + b"x" * 200_000
+
+
+class Senders:
+    """Send mail after mail, and note what became of each."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._recipient = daemon.address()
+        self._is_over = threading.Event()
+        self.codes: list[tuple[float, int]] = []
+        self.acknowledged: set[str] = set()
+        self._threads = [threading.Thread(target=self._run, args=(n,)) for n in range(SENDERS)]
+
+    def __enter__(self) -> "Senders":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, name: int) -> None:
+        number = 0
+        with smtplib.SMTP(HOST, self._daemon.smtp_port, timeout=60) as client:
+            while not self._is_over.is_set():
+                number += 1
+                subject = f"{name}-{number}"
+                mail = f"Subject: {subject}\r\n\r\nHello\r\n".encode()
+                code = send(client, [self._recipient], mail)
+                self.codes.append((time.monotonic(), code))
+                if code == 250:
+                    self.acknowledged.add(subject)
+
+    def when(self, is_so: Callable[[int], bool], after: float = 0.0) -> float:
+        """Wait for an answer after a moment that is so; gives when it came."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            for moment, code in list(self.codes):
+                if moment > after and is_so(code):
+                    return moment
+            time.sleep(POLL)
+        raise AssertionError(f"no such answer among {self.codes[-9:]}")
+
+
+def stored(server: PostgresqlServer) -> list[str]:
+    """List the subjects that are stored."""
+    return [subject for (subject,) in server.run("SELECT subject FROM delivery", "mail")]
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresqlServer]:
+    """A server of the test's own, which writes to disk before it answers, with one database."""
+    require_installed()
+    with tempfile.TemporaryDirectory(prefix="mailcheck-own-pg-") as folder:
+        server = PostgresqlServer(Path(folder), settings={"max_wal_senders": 4})
+        server.initialise()
+        server.start()
+        server.make_database("mail")
+        yield server
+        if (server.data / "postmaster.pid").exists():
+            server.stop()
+
+
+def test_a_server_that_is_stopped_under_load(server: PostgresqlServer, tmp_path: Path) -> None:
+    """Meanwhile senders get 451; nothing acknowledged is lost; it recovers by itself in 2 s."""
+    with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
+        with Senders(daemon) as senders:
+            senders.when(lambda code: code == 250)
+            stopped_at = time.monotonic()
+            server.stop("immediate")
+            senders.when(lambda code: code == 451, stopped_at)
+            server.start()
+            back_at = time.monotonic()
+            assert senders.when(lambda code: code == 250, back_at) < back_at + RECOVERY
+        assert {code for _, code in senders.codes} <= {250, 451}
+        assert senders.acknowledged <= set(stored(server))
+        assert daemon.get("/inbox").json["total"] == len(stored(server))
+
+
+def test_an_answer_that_is_lost(server: PostgresqlServer, tmp_path: Path) -> None:
+    """A session that is ended between COMMIT and its answer: 451, since nobody knows; stored."""
+    with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
+        recipient, codes = daemon.address(), []
+
+        def send_one() -> None:
+            with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+                codes.append(send(client, [recipient], b"Subject: once\r\n\r\n"))
+
+        # COMMIT waits for a standby that is not there, after it has been written.
+        wait_for(server, "synchronous_standby_names = 'nobody'")
+        sender = threading.Thread(target=send_one)
+        sender.start()
+        waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        while not (found := server.run(waiting)):
+            time.sleep(POLL)
+        server.run(f"SELECT pg_terminate_backend({found[0][0]}, 5000)")
+        sender.join()
+        wait_for(server, "synchronous_standby_names = ''")
+        assert stored(server) == ["once"]
+        send_one()
+        assert codes == [451, 250]
+        assert stored(server) == ["once", "once"]
+
+
+def wait_for(server: PostgresqlServer, setting: str) -> None:
+    """Change a setting of a server that runs, and wait until it counts."""
+    name, _, value = setting.partition(" = ")
+    server.run(f"ALTER SYSTEM SET {setting}")
+    server.run("SELECT pg_reload_conf()")
+    while server.run(f"SHOW {name}") != [(value.strip("'"),)]:
+        time.sleep(POLL)
+
+
+@pytest.mark.soak
+def test_failover(server: PostgresqlServer, tmp_path: Path) -> None:
+    """With both hosts in its URL the daemon goes on with the standby, and nothing is lost."""
+    with tempfile.TemporaryDirectory(prefix="mailcheck-standby-pg-") as folder:
+        standby = PostgresqlServer(Path(folder))
+        standby.copy_of(server)
+        standby.start()
+        wait_for(server, "synchronous_standby_names = '*'")
+        hosts = f"host={server.folder},{standby.folder}"
+        url = f"postgresql:///mail?{hosts}&user=mailcheck&target_session_attrs=read-write"
+        with running_daemon(tmp_path, storage_url=url) as daemon:
+            with Senders(daemon) as senders:
+                senders.when(lambda code: code == 250)
+                server.stop("immediate")
+                standby.run("SELECT pg_promote()")
+                promoted_at = time.monotonic()
+                taken_at = senders.when(lambda code: code == 250, promoted_at)
+                assert taken_at < promoted_at + RECOVERY
+            assert {code for _, code in senders.codes} <= {250, 451}
+            assert senders.acknowledged <= set(stored(standby))
+        standby.stop()
+
+
+@pytest.fixture
+def small_disk(server: PostgresqlServer) -> Iterator[Path]:
+    """Move the database to a filesystem that holds little."""
+    folder = server.folder / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("nobody may mount a filesystem here")
+    try:
+        subprocess.run(["chown", "postgres:postgres", str(folder)], check=True)
+        server.run(f"CREATE TABLESPACE small LOCATION '{folder}'")
+        server.run("ALTER DATABASE mail SET TABLESPACE small")
+        yield folder
+    finally:
+        server.stop()
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.mark.soak
+def test_a_full_disk(server: PostgresqlServer, small_disk: Path, tmp_path: Path) -> None:
+    """A server whose disk is full means 452; nothing acknowledged is lost, and mail goes on."""
+    filler = small_disk / "filler"
+    with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
+        filler.write_bytes(bytes(8 * MEBIBYTE))
+        recipient, acknowledged = daemon.address(), 0
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            while (code := send(client, [recipient], LARGE % acknowledged)) == 250:
+                acknowledged += 1
+                assert acknowledged < 200, "the disk was never full"
+            assert code == 452
+            assert daemon.total() == acknowledged
+            filler.unlink()
+            assert send(client, [recipient], LARGE % 999) == 250
+        assert daemon.total() == acknowledged + 1
+
+
+@pytest.mark.soak
+def test_a_server_that_hangs(server: PostgresqlServer, tmp_path: Path) -> None:
+    """A server that stops to answer means 451 after some seconds, and mail goes on when it does."""
+    with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
+        recipient = daemon.address()
+        pids = [server.pid, *(pid for (pid,) in server.run("SELECT pid FROM pg_stat_activity"))]
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            assert send(client, [recipient], b"Subject: before\r\n\r\n") == 250
+            pids = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                began = time.monotonic()
+                assert send(client, [recipient], b"Subject: meanwhile\r\n\r\n") == 451
+                assert time.monotonic() < began + 20
+            finally:
+                for pid in pids:
+                    os.kill(pid, signal.SIGCONT)
+            assert send(client, [recipient], b"Subject: after\r\n\r\n") == 250
+        assert {"before", "after"} <= set(stored(server))
