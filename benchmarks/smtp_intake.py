@@ -70,9 +70,9 @@ class Server:
         return statistics.median(self.rates)
 
 
-def send(port: int, recipient: str, count: int) -> None:
+def send(port: int, recipient: str, count: int, sessions: int = SESSIONS) -> None:
     """Send the load; an error of one message is an error."""
-    load = ["-d", "-s", str(SESSIONS), "-l", str(SIZE), "-m", str(count)]
+    load = ["-d", "-s", str(sessions), "-l", str(SIZE), "-m", str(count)]
     path = ["-f", "load@example.com", "-t", recipient, f"inet:{HOST}:{port}"]
     subprocess.run([postfix_program("smtp-source"), *load, *path], check=True)
 

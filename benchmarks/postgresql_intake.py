@@ -1,0 +1,226 @@
+"""How fast mail comes in on PostgreSQL, beside SQLite: two real daemons in the same run.
+
+Run it with ``python -m benchmarks.postgresql_intake`` (needs Debian's packages
+postfix and postgresql). Both daemons get the same load by smtp-source, 5 KB
+messages on kept connections, first of few sessions, then of many. The server
+runs on this machine with its defaults: fsync and ``synchronous_commit`` are on.
+The rounds are interleaved, the median counts; after each round the number of
+stored messages is checked, and the daemon that does not run is stopped.
+
+CPU per mail is printed of the receiver (the daemon's main process), of its
+writer, and of all processes of the server.
+
+Then the store alone: mails come in by groups while an equal number expires.
+
+Targets: at least 0.8 x the rate on SQLite, also while mail expires.
+"""
+
+import argparse
+import os
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.filled_store import make_delivery
+from benchmarks.measuring import fsync_milliseconds
+from benchmarks.smtp_intake import send
+from mailcheck.core.accounts import Account, Quota
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.committing import Write, commit_group
+from mailcheck.storage.database import DatabaseEngine
+from mailcheck.storage.delivering import DeliverMails
+from mailcheck.storage.expiry_store import _expire
+from mailcheck.storage.postgresql import PostgresqlEngine
+from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.workers.direct import DirectWorker
+from tests.servers.daemon import Daemon, running_daemon
+from tests.servers.postgresql import PostgresqlServer
+
+SESSIONS = (10, 64)
+AT_LEAST = 0.8
+NO_LIMIT = 10**15
+TICKS = os.sysconf("SC_CLK_TCK")
+GROUP = 64
+SWEPT = 200
+
+
+def cpu_of(pids: list[int]) -> float:
+    """Give the seconds of CPU that processes, and their ended children, have used."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+def named(pids: list[int], name: str) -> list[int]:
+    """Choose the processes whose command line ends with a word."""
+    return [
+        pid
+        for pid in pids
+        if Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").endswith(name.encode())
+    ]
+
+
+def server_pids(server: PostgresqlServer) -> list[int]:
+    """Give the server's processes."""
+    first = server.pid
+    children = Path(f"/proc/{first}/task/{first}/children").read_text()
+    return [first, *map(int, children.split())]
+
+
+@dataclass
+class Measured:
+    """A daemon under load; figures are per round."""
+
+    name: str
+    daemon: Daemon
+    server: PostgresqlServer | None
+    expected: int = 0
+    rates: list[float] = field(default_factory=list)
+    cpu: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def take(self, sessions: int, count: int) -> None:
+        """Run one round; the daemon rests afterwards."""
+        os.killpg(self.daemon.process.pid, signal.SIGCONT)
+        before, began = self._used(), time.perf_counter()
+        send(self.daemon.smtp_port, self.daemon.address("load"), count, sessions)
+        self.rates.append(count / (time.perf_counter() - began))
+        used = [(now - then) / count * 1e6 for now, then in zip(self._used(), before, strict=True)]
+        self.cpu.append((used[0], used[1], used[2]))
+        self.expected += count
+        if self.daemon.total() != self.expected:
+            raise SystemExit(f"{self.daemon.total()} stored, {self.expected} acknowledged")
+        os.killpg(self.daemon.process.pid, signal.SIGSTOP)
+
+    def _used(self) -> tuple[float, float, float]:
+        main, *children = self.daemon.pids()
+        server = [] if self.server is None else server_pids(self.server)
+        return cpu_of([main]), cpu_of(named(children, "writer")), cpu_of(server)
+
+    def summary(self) -> str:
+        """Write the medians, and forget the rounds."""
+        receiver, writer, server = (statistics.median(one) for one in zip(*self.cpu, strict=True))
+        rate = statistics.median(self.rates)
+        self.rates, self.cpu = [], []
+        return (
+            f"{self.name:10} {rate:6.0f} mails/s   us of CPU per mail: "
+            f"receiver {receiver:4.0f}  writer {writer:4.0f}  server {server:4.0f}"
+        )
+
+
+@contextmanager
+def own_server(folder: Path) -> Iterator[PostgresqlServer]:
+    """Run a server with its defaults, but for where it lies."""
+    server = PostgresqlServer(folder)
+    server.initialise()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop("fast")
+
+
+def measure_intake(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:
+    """Run both daemons in turn."""
+    limits: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": NO_LIMIT}
+    url = server.make_database("intake")
+    with (
+        running_daemon(folder / "sqlite", **limits) as on_sqlite,
+        running_daemon(folder / "postgresql", storage_url=url, **limits) as on_postgresql,
+    ):
+        both = [
+            Measured("SQLite", on_sqlite, None),
+            Measured("PostgreSQL", on_postgresql, server),
+        ]
+        for one in both:
+            one.daemon.address()
+            os.killpg(one.daemon.process.pid, signal.SIGSTOP)
+        for sessions in SESSIONS:
+            for _ in range(rounds):
+                for one in both:
+                    one.take(sessions, count)
+            rates = [statistics.median(one.rates) for one in both]
+            print(f"{sessions} sessions:")
+            for one in both:
+                print("  " + one.summary())
+            print(f"  {rates[1] / rates[0]:.2f} x SQLite's rate (at least {AT_LEAST})", flush=True)
+        for one in both:
+            os.killpg(one.daemon.process.pid, signal.SIGCONT)
+
+
+def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:
+    """Store mails by groups while as many expire, on both engines in turn."""
+    worker = DirectWorker()
+    engines: dict[str, DatabaseEngine] = {
+        "SQLite": SqliteEngine(str(folder / "expiry.db"), worker, worker),
+        "PostgreSQL": PostgresqlEngine(server.make_database("expiry"), worker, worker),
+    }
+    account = Account(AccountId("ann"), "ann", "dev-ann", False, Instant(1), None, None)
+    runs: dict[tuple[str, bool], list[float]] = {}
+    for engine in engines.values():
+        engine.open()
+        SqlAccountStore(engine).add_account(account)
+    for number in range(rounds):
+        for name, engine in engines.items():
+            for expires in (False, True):
+                began = time.perf_counter()
+                store_and_sweep(engine, account, number * DAY * 3, count, expires=expires)
+                rate = count / (time.perf_counter() - began)
+                runs.setdefault((name, expires), []).append(rate)
+    print(f"the store alone, groups of {GROUP}:")
+    for (name, expires), rates in runs.items():
+        what = "while as many expire" if expires else "mails alone"
+        print(f"  {name:10} {what:22} {statistics.median(rates):6.0f} mails/s")
+    for expires in (False, True):
+        own, theirs = (statistics.median(runs[name, expires]) for name in ("PostgreSQL", "SQLite"))
+        print(f"  {own / theirs:.2f} x SQLite's rate {'with' if expires else 'without'} expiry")
+    for engine in engines.values():
+        engine.close()
+
+
+def store_and_sweep(
+    engine: DatabaseEngine, account: Account, began: int, count: int, *, expires: bool
+) -> None:
+    """Store ``count`` mails; where asked for sweep as many, those of the run before."""
+    deliver, connection = DeliverMails(Quota(NO_LIMIT, NO_LIMIT)), engine._writer
+    assert connection is not None
+    start = 1_800_000_000_000 + began + (DAY * 3 // 2 if expires else 0)
+    swept = stored = 0
+    while stored < count:
+        group = [
+            Write(deliver, make_delivery(account, f"t{stored + n}", Instant(start + stored + n)))
+            for n in range(GROUP)
+        ]
+        commit_group(connection, group)
+        stored += GROUP
+        if expires and stored - swept >= SWEPT:
+            (gone,) = commit_group(connection, [Write(_expire, (Instant(start), SWEPT))])
+            swept += SWEPT if gone else 0
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--messages", type=int, default=5_000, help="in each round")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        print(f"fsync of 4 KiB in {folder}: {fsync_milliseconds(folder):.2f} ms (median)")
+        with own_server(folder / "server") as server:
+            measure_intake(folder, server, options.rounds, options.messages)
+            measure_expiry(folder, server, options.rounds, options.messages)
+
+
+if __name__ == "__main__":
+    main()
