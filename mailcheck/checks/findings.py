@@ -59,11 +59,11 @@ def worst(findings: Iterable[Finding]) -> Finding | None:
     return min(findings, key=lambda finding: finding.severity.rank, default=None)
 
 
-def undetermined(mechanism: str, names: Iterable[str]) -> Finding:
+def undetermined(finding_id: str, names: Iterable[str]) -> Finding:
     """Say that questions about these names got no answer; never read as "there is none"."""
     listed = ", ".join(dict.fromkeys(names))
     return Finding(
-        f"{mechanism}.undetermined",
+        finding_id,
         Severity.UNDETERMINED,
         f"Could not be determined: the name servers gave no answer about {listed}.",
         "Try again in a minute; if it stays, the name servers of that domain"

@@ -6,6 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from mailcheck.checks.deliverability.charging import GRAVE, unknown
 from mailcheck.checks.deliverability.content_filter import (
     FilterOutcome,
+    FilterProblem,
     FilterRule,
     FilterUnavailable,
     FilterVerdict,
@@ -22,12 +23,21 @@ MAX_DESCRIBED = 3
 
 _KIND = re.compile(r"\A(?:[A-Z]{3,8}: )+", re.ASCII)
 
+_IDS = {
+    FilterProblem.OFF: "spamassassin.off",
+    FilterProblem.NOT_INSTALLED: "spamassassin.not-installed",
+    FilterProblem.UNREACHABLE: "spamassassin.unreachable",
+    FilterProblem.TIMEOUT: "spamassassin.timeout",
+    FilterProblem.BUSY: "spamassassin.busy",
+    FilterProblem.TOO_LARGE: "spamassassin.too-large",
+    FilterProblem.BROKEN_ANSWER: "spamassassin.broken-answer",
+}
+
 
 def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
     """Charge the points that no check of ours has charged already."""
     if isinstance(outcome, FilterUnavailable):
-        finding_id = f"spamassassin.{outcome.problem.value}"
-        return (unknown(Area.SPAMASSASSIN, finding_id, outcome.reason, outcome.fix),)
+        return (unknown(Area.SPAMASSASSIN, _IDS[outcome.problem], outcome.reason, outcome.fix),)
     tenths = cost_of_points(outcome.counted_points)
     if not tenths:
         return ()

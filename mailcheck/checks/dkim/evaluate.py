@@ -308,5 +308,5 @@ def _find(
     if presence is Presence.ABSENT:
         return [_say_absent(domain), *found]
     if silent:
-        return [undetermined("dkim", silent[:3]), *found]
+        return [undetermined("dkim.undetermined", silent[:3]), *found]
     return found or [_say_hidden(domain)]

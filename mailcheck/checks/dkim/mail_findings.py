@@ -14,6 +14,25 @@ _AGAIN = "Check the test again in a minute."
 
 _SIGNER = "your mail server, or the provider that sends for you,"
 
+_IDS = {
+    SignatureFault.MALFORMED: "dkim.malformed",
+    SignatureFault.KEY_UNDETERMINED: "dkim.key-undetermined",
+    SignatureFault.NO_KEY: "dkim.no-key",
+    SignatureFault.NO_KEY_RECORD: "dkim.no-key-record",
+    SignatureFault.SEVERAL_KEYS: "dkim.several-keys",
+    SignatureFault.KEY_REVOKED: "dkim.key-revoked",
+    SignatureFault.KEY_BROKEN: "dkim.key-broken",
+    SignatureFault.KEY_TOO_SHORT: "dkim.key-too-short",
+    SignatureFault.KEY_OF_OTHER_TYPE: "dkim.key-of-other-type",
+    SignatureFault.OTHER_IDENTITY: "dkim.other-identity",
+    SignatureFault.SHA1: "dkim.sha1",
+    SignatureFault.EXPIRED: "dkim.expired",
+    SignatureFault.FROM_THE_FUTURE: "dkim.from-the-future",
+    SignatureFault.BODY_CUT: "dkim.body-cut",
+    SignatureFault.BODY_CHANGED: "dkim.body-changed",
+    SignatureFault.HEADER_CHANGED: "dkim.header-changed",
+}
+
 _FIXES = {
     SignatureFault.MALFORMED: (
         f"Bring the software that signs up to date, or tell whoever runs it: {_SIGNER} writes a"
@@ -183,7 +202,7 @@ def _describe_fault(
     if signature.key is not None:
         name = signature.key_record_name or name
     fix = _FIXES[fault].replace("{name}", name).replace("{signer}", _SIGNER)
-    return Finding(f"dkim.{fault.value}", severity, signature.explanation, fix)
+    return Finding(_IDS[fault], severity, signature.explanation, fix)
 
 
 def _describe_passing(signature: SignatureOfMail) -> Iterator[Finding]:

@@ -212,7 +212,7 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
             yield _refused(authorization, place)
     silent = [a.record_name for a in verdict.authorizations if a.presence is Presence.UNDETERMINED]
     if silent:
-        yield undetermined("dmarc", silent)
+        yield undetermined("dmarc.undetermined", silent)
 
 
 def _refused(authorization: ReportAuthorization, place: str) -> Finding:
@@ -300,7 +300,7 @@ def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
     complaint = _explain_broken_texts(domain, broken)
     if step is None:
         if walk.silent_names and walk.steps[0].record is None:
-            silence = undetermined("dmarc", walk.silent_names)
+            silence = undetermined("dmarc.undetermined", walk.silent_names)
             return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
         return replace(verdict, findings=(complaint or _explain_absence(domain, answers),))
     assert step.record is not None

@@ -132,21 +132,35 @@ def describe_listings(listings: Sequence[Listing]) -> tuple[Finding, ...]:
 
 def _other_unknowns(listings: Sequence[Listing]) -> list[Finding]:
     sentences = {
-        UnknownReason.NO_ANSWER: "did not answer in time",
-        UnknownReason.SICK: "fail their self-test and are not believed until they recover",
-        UnknownReason.OVER_BUDGET: "have been asked as often today as their operators allow",
-        UnknownReason.STRANGE_CODE: "gave an answer that they do not document",
-        UnknownReason.NO_TARGET: "could not be asked, for the addresses of the domain's mail"
-        " servers could not be found out",
+        UnknownReason.NO_ANSWER: ("dnsbl.no-answer", "did not answer in time"),
+        UnknownReason.SICK: (
+            "dnsbl.sick",
+            "fail their self-test and are not believed until they recover",
+        ),
+        UnknownReason.OVER_BUDGET: (
+            "dnsbl.over-budget",
+            "have been asked as often today as their operators allow",
+        ),
+        UnknownReason.STRANGE_CODE: (
+            "dnsbl.strange-code",
+            "gave an answer that they do not document",
+        ),
+        UnknownReason.NO_TARGET: (
+            "dnsbl.no-target",
+            (
+                "could not be asked, for the addresses of the domain's mail servers could not be"
+                " found out"
+            ),
+        ),
     }
     return [
         Finding(
-            f"dnsbl.{reason.value}",
+            finding_id,
             Severity.UNDETERMINED,
             f"{names} {sentence}, so what they say is not known.",
             "Try again later.",
         )
-        for reason, sentence in sentences.items()
+        for reason, (finding_id, sentence) in sentences.items()
         if (names := _names(listings, reason))
     ]
 

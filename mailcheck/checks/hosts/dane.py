@@ -39,7 +39,7 @@ def evaluate_dnssec(domain: str, answers: Answers, *, is_validating: bool) -> Dn
     if not is_validating:
         return DnssecVerdict(domain, DnssecStatus.UNDETERMINED, (_no_validator(),))
     if not answer.status.is_determined:
-        silence = undetermined("dnssec", [domain])
+        silence = undetermined("dnssec.undetermined", [domain])
         return DnssecVerdict(domain, DnssecStatus.UNDETERMINED, (silence,))
     if answer.is_authenticated:
         return DnssecVerdict(domain, DnssecStatus.SIGNED, ())
@@ -142,7 +142,7 @@ def _find(mx: MxVerdict, hosts: tuple[HostTlsa, ...]) -> Iterator[Finding]:
     silent = [host.record_name for host in hosts if host.presence is Presence.UNDETERMINED]
     having = [host for host in hosts if host.presence is Presence.FOUND]
     if silent:
-        yield undetermined("dane", silent)
+        yield undetermined("dane.undetermined", silent)
     if hosts and not having and not silent:
         yield Finding(
             "dane.absent",

@@ -120,7 +120,7 @@ def _describe_name(
     verdict: HeloVerdict, host: HostAddresses, client_ip: IpAddress | None
 ) -> Finding | None:
     if host.presence is Presence.UNDETERMINED:
-        return undetermined("helo", [host.name])
+        return undetermined("helo.undetermined", [host.name])
     record = None
     if client_ip is not None:
         rdtype = "A" if client_ip.version == 4 else "AAAA"

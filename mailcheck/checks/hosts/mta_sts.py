@@ -154,7 +154,7 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
     """Judge the record at ``_mta-sts.<domain>``."""
     answer = look_up(answers, PREFIX + domain, "TXT")
     if not answer.status.is_determined:
-        silence = undetermined("mta-sts", [PREFIX + domain])
+        silence = undetermined("mta-sts.undetermined", [PREFIX + domain])
         return MtaStsRecord(domain, Presence.UNDETERMINED, "", (silence,))
     texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
     if not texts:
@@ -255,7 +255,7 @@ def _bad_id(domain: str) -> Finding:
 def _not_fetched(domain: str, outcome: FetchOutcome) -> Finding:
     url = policy_url(domain)
     if outcome is FetchOutcome.SILENT:
-        return undetermined("mta-sts", [url])
+        return undetermined("mta-sts.undetermined", [url])
     problems = {
         FetchOutcome.BAD_CERTIFICATE: "the certificate of its web server is not valid",
         FetchOutcome.REDIRECTED: "its web server redirects, which senders do not follow",

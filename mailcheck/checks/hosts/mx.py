@@ -175,7 +175,7 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
         case HostProblem.ALIAS:
             return _alias(domain, host)
         case _:
-            return undetermined("mx", [host.exchange])
+            return undetermined("mx.undetermined", [host.exchange])
 
 
 def _dead(host: MailHost, severity: Severity) -> Finding:
@@ -300,7 +300,7 @@ def _find(
     has_null: bool,
 ) -> list[Finding]:
     if not status.is_determined:
-        return [undetermined("mx", [domain])]
+        return [undetermined("mx.undetermined", [domain])]
     if has_null:
         return [_say_null_mx_among_others(domain, hosts[0]) if hosts else _say_null_mx(domain)]
     if not hosts:
@@ -315,7 +315,7 @@ def _judge_absence(domain: str, status: DnsStatus, own: HostAddresses) -> Findin
     if own.presence is Presence.FOUND:
         return _say_implicit_mx(domain)
     if own.presence is Presence.UNDETERMINED:
-        return undetermined("mx", [domain])
+        return undetermined("mx.undetermined", [domain])
     if status is DnsStatus.NXDOMAIN:
         return _say_no_such_domain(domain)
     return _say_no_mx(domain)

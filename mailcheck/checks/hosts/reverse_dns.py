@@ -69,11 +69,11 @@ def evaluate_reverse_dns(
 def _find(verdict: ReverseDnsVerdict, host_name: str, silent: list[str]) -> Iterator[Finding]:
     address = verdict.address
     if verdict.presence is Presence.UNDETERMINED:
-        yield undetermined("rdns", [reverse_name(address)])
+        yield undetermined("rdns.undetermined", [reverse_name(address)])
     elif verdict.presence is Presence.ABSENT:
         yield _absent(address, host_name)
     elif verdict.is_confirmed is None:
-        yield undetermined("rdns", silent)
+        yield undetermined("rdns.undetermined", silent)
     elif not verdict.is_confirmed:
         yield _unconfirmed(address, verdict.ptr_names[0])
     elif verdict.is_generic:

@@ -37,7 +37,7 @@ def evaluate_tls_rpt(domain: str, answers: Answers) -> TlsRptVerdict:
     """Judge the record at ``_smtp._tls.<domain>``."""
     answer = look_up(answers, PREFIX + domain, "TXT")
     if not answer.status.is_determined:
-        silence = undetermined("tls-rpt", [PREFIX + domain])
+        silence = undetermined("tls-rpt.undetermined", [PREFIX + domain])
         return TlsRptVerdict(domain, Presence.UNDETERMINED, "", (), (silence,))
     texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
     if len(texts) != 1:

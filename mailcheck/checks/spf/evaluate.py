@@ -116,7 +116,7 @@ def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Fin
     if not is_own:
         yield from _branch(node, domain, proposed)
     if node.silent_names:
-        yield undetermined("spf", node.silent_names)
+        yield undetermined("spf.undetermined", node.silent_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
             yield _term(problem, place, domain, proposed if is_own else None)
@@ -143,15 +143,25 @@ def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Fin
 def _branch(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=domain)
     meanings = {
-        NodeProblem.ABSENT: f"{node.domain}, which has no SPF record, {broken}.",
-        NodeProblem.LOOP: f"{node.domain}, which leads back to itself, {broken}.",
-        NodeProblem.SEVERAL: f"{node.domain}, which has more than one SPF record, {broken}.",
+        NodeProblem.ABSENT: (
+            "spf.include-absent",
+            f"{node.domain}, which has no SPF record, {broken}.",
+        ),
+        NodeProblem.LOOP: (
+            "spf.include-loop",
+            f"{node.domain}, which leads back to itself, {broken}.",
+        ),
+        NodeProblem.SEVERAL: (
+            "spf.include-several",
+            f"{node.domain}, which has more than one SPF record, {broken}.",
+        ),
     }
     if node.problem in meanings:
+        finding_id, meaning = meanings[node.problem]
         yield Finding(
-            f"spf.include-{node.problem.value}",
+            finding_id,
             Severity.ERROR,
-            f'"{node.term}" leads to {meanings[node.problem]}',
+            f'"{node.term}" leads to {meaning}',
             f'Remove "{node.term}", or ask the owner of {node.domain} to mend the record there.',
             proposed if f" {node.term}" not in proposed.value else None,
         )
@@ -307,7 +317,9 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     """Judge who may send for ``domain`` (RFC 7208), with lookup and void counts."""
     answer = look_up(answers, domain, "TXT")
     if not answer.status.is_determined:
-        return _without_record(domain, Presence.UNDETERMINED, undetermined("spf", [domain]))
+        return _without_record(
+            domain, Presence.UNDETERMINED, undetermined("spf.undetermined", [domain])
+        )
     texts = txt_values(answer)
     records = tuple(text for text in texts if is_spf_record(text))
     if not records:

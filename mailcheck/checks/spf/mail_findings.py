@@ -16,6 +16,20 @@ _ALLOW = (
     " record. If not, the mail was forwarded or somebody else sent it: leave the record as it is."
 )
 
+_IDS = {
+    AuthResult.FAIL: "spf.result-fail",
+    AuthResult.SOFTFAIL: "spf.result-softfail",
+    AuthResult.NEUTRAL: "spf.result-neutral",
+    AuthResult.NONE: "spf.result-none",
+    AuthResult.PERMERROR: "spf.result-permerror",
+}
+
+_HELO_IDS = {
+    AuthResult.FAIL: "spf.helo-fail",
+    AuthResult.SOFTFAIL: "spf.helo-softfail",
+    AuthResult.PERMERROR: "spf.helo-permerror",
+}
+
 _MEANINGS = {
     AuthResult.FAIL: (
         "The SPF record of {domain} says that {ip} may not send for it; receivers may refuse such"
@@ -52,7 +66,7 @@ def describe_spf_of_mail(
     if identity.result is AuthResult.PASS:
         return None
     if identity.result is AuthResult.TEMPERROR:
-        return undetermined("spf", identity.silent_names or (identity.domain,))
+        return undetermined("spf.undetermined", identity.silent_names or (identity.domain,))
     name = read_mail_domain(identity.domain)
     if identity.result is AuthResult.NONE and (name is None or is_local_name(name)):
         return _without_name(verdict)
@@ -66,7 +80,7 @@ def describe_spf_of_mail(
         meaning = f"{meaning} {identity.explanation}"
     value = propose_for_address(identity, verdict.client_ip, domain_verdict)
     return Finding(
-        f"spf.result-{identity.result.value}",
+        _IDS[identity.result],
         Severity.WARNING if identity.result is AuthResult.NEUTRAL else Severity.ERROR,
         meaning,
         _ALLOW.format(ip=verdict.client_ip),
@@ -77,15 +91,14 @@ def describe_spf_of_mail(
 def describe_spf_of_helo(verdict: SpfOfMail) -> Finding | None:
     """Say that the domain of the HELO name does not let the client use it; it costs nothing."""
     identity = verdict.helo
-    is_refused = identity.result in (AuthResult.FAIL, AuthResult.SOFTFAIL, AuthResult.PERMERROR)
-    if not is_refused or verdict.is_by_helo:
+    if identity.result not in _HELO_IDS or verdict.is_by_helo:
         return None
     record = None
     if identity.result is not AuthResult.PERMERROR:
         value = propose_for_address(identity, verdict.client_ip)
         record = RecordToPublish(identity.domain, "TXT", value)
     return Finding(
-        f"spf.helo-{identity.result.value}",
+        _HELO_IDS[identity.result],
         Severity.NOTE,
         f"SPF of the HELO name {identity.domain} says {identity.result.value}; a few receivers look"
         f" at it. {identity.explanation}",
