@@ -1,10 +1,10 @@
 """Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from twisted.application.service import Service
 from twisted.internet.interfaces import IProtocolFactory
@@ -41,8 +41,7 @@ MINUTE = 60.0
 CERTIFICATE = "certificate"
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """What a daemon is started with.
 
     ``output`` gets the first steps; without a ``log`` somebody else writes it.

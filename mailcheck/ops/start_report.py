@@ -1,7 +1,7 @@
 """The first lines of a daemon's log: what listens where, who may send, what is missing."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
@@ -14,8 +14,7 @@ Where = Callable[[], Sequence[str]]
 """Gives the addresses that one purpose listens on, once it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doors:
+class Doors(NamedTuple):
     """Where the daemon is reached, and who may send."""
 
     mail: Where
