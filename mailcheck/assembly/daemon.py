@@ -1,5 +1,6 @@
 """Builds the daemon from a configuration: the only file that knows every class."""
 
+import gc
 from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -61,6 +62,7 @@ from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
 from mailcheck.daemon.presence import PresenceService
 from mailcheck.daemon.retention import INTERVAL, Retention
+from mailcheck.daemon.settled_heap import SettledHeap
 from mailcheck.daemon.store_service import StoreService
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.accounts.count_requests import RequestMeter
@@ -334,6 +336,7 @@ class Assembly:
             *self.tests.services(),
             *ports,
             ParkedWaits(self.feeds, self.tests.feeds),
+            SettledHeap(self._reactor, gc),
             *self._ops(ports, certificates, surroundings),
         ):
             service.setServiceParent(tree)
