@@ -102,9 +102,11 @@ def test_limits_count_over_all_daemons(daemons: list[Daemon]) -> None:
 def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str) -> None:
     """It refuses to start, and says what to do."""
     options = options_of(postgresql_database, None)
-    with running_daemon(tmp_path / "one", **options):
-        with pytest.raises(DaemonFailed, match=r"without \[cluster\] redis one serves it"):
-            Daemon(tmp_path / "two", **options).start()
+    with (
+        running_daemon(tmp_path / "one", **options),
+        pytest.raises(DaemonFailed, match=r"without \[cluster\] redis one serves it"),
+    ):
+        Daemon(tmp_path / "two", **options).start()
 
 
 def test_processes(tmp_path: Path, postgresql_database: str, redis: RedisServer) -> None:
