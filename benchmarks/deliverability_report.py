@@ -34,7 +34,7 @@ from twisted.internet.threads import deferToThread
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
 from mailcheck.assembly.daemon import Assembly, daemon_workers
 from mailcheck.assembly.ops import Surroundings
-from mailcheck.config import load_config
+from mailcheck.config.reading import load_config
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId
 from tests.end_to_end.test_domain_checks import zone as zone_of_lists

@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.checks.content.derive import derive_content
-from mailcheck.config_options import Config, StorageOptions
+from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
 from mailcheck.core.identifiers import (
     DeliveryId,

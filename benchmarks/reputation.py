@@ -38,7 +38,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.lookups import Presence
-from mailcheck.config_options import Config, DnsOptions
+from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from mailcheck.operations.domains.probe_hosts import OutboundPort

@@ -14,7 +14,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
 from mailcheck.assembly.daemon import Assembly, Workers
-from mailcheck.config_options import Config, StorageOptions
+from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.identifiers import DeliveryId

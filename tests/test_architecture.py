@@ -4,7 +4,7 @@ import ast
 import configparser
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -250,8 +250,87 @@ def test_the_tests_keep_their_rules(rule: Rule, sources_of_tests: list[Source]) 
 def test_every_room_has_its_place() -> None:
     """Every folder of the package is a room whose place is known, or one of the outermost."""
     rooms = {path.parent.name for path in (ROOT / "mailcheck").glob("*/__init__.py")}
-    assert rooms <= {*MAY_IMPORT, "assembly", *OUTERMOST}
+    assert rooms <= {*MAY_IMPORT, "config", "assembly", *OUTERMOST}
     assert {*EFFECTS, "core", "checks", "operations", "wire"} <= rooms
+
+
+def import_each_other(sources: list[Source]) -> list[str]:
+    """List the packages beside each other that need each other, with one import on the way back.
+
+    Two packages are compared where their names part; the modules that lie in a
+    package itself stand beside the packages in it.
+    """
+    packages = {source.path.with_suffix("").parts: source.path.parent.parts for source in sources}
+    needs: dict[str, dict[str, str]] = {}
+    for source in sources:
+        for _, name in source.imports():
+            parts = tuple(name.split("."))
+            imported = next(
+                (packages[known] for known in (parts, parts[:-1]) if known in packages), None
+            )
+            if imported is None:
+                continue
+            one, other = beside(source.path.parent.parts, imported)
+            if one != other:
+                needs.setdefault(one, {}).setdefault(other, f"{source.path} imports {name}")
+    return [
+        f"{one} needs {other} and is needed by it: {example}"
+        for one, needed in sorted(needs.items())
+        for other, example in sorted(needed.items())
+        if one in reachable(needs, other)
+    ]
+
+
+def beside(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, str]:
+    """Name two packages down to where they part."""
+    same = next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    return ".".join(one[: same + 1]), ".".join(other[: same + 1])
+
+
+def reachable(needs: Mapping[str, Iterable[str]], start: str) -> set[str]:
+    """Find all that something needs, and what that needs."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = set(needs.get(waiting.pop(), ())) - found
+        found |= new
+        waiting.extend(new)
+    return found
+
+
+def test_no_packages_need_each_other(house_sources: list[Source]) -> None:
+    """Packages beside each other form no circle: one can be read, tested and loaded first."""
+    assert import_each_other(house_sources) == []
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        {"web/api/a": "web.mcp.b", "web/mcp/b": "web.api.a"},
+        {"web/api/a": "web.mcp.b", "web/mcp/b": "web.site.c", "web/site/c": "web.api.d"}
+        | {"web/api/d": "core.e", "core/e": "json"},
+        {"checks/a": "checks.spf.b", "checks/spf/b": "checks.c", "checks/c": "json"},
+        {"config/a": "web.api.b", "web/api/b": "config.a"},
+    ],
+)
+def test_circles_of_packages_are_found(imports: dict[str, str]) -> None:
+    """Two packages or several, beside each other or one in the other, by whatever modules."""
+    assert import_each_other([made(path, name) for path, name in imports.items()])
+
+
+def test_what_is_no_circle() -> None:
+    """Modules of one package may need each other, and packages what lies beside and above."""
+    imports = {"web/api/a": "web.api.b", "web/api/b": "web.api.a", "web/mcp/c": "web.api.a"}
+    above = {"checks/spf/d": "checks.e", "checks/e": "core.f", "core/f": "json"}
+    assert import_each_other([made(path, name) for path, name in (imports | above).items()]) == []
+
+
+def made(path: str, name: str) -> Source:
+    """Make a module that imports something from another."""
+    return Source(PurePosixPath(f"mailcheck/{path}.py"), f"from mailcheck.{name} import something")
 
 
 def test_every_package_is_installed() -> None:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.config import ConfigError, load_config, variable_name
-from mailcheck.config_example import render_example
-from mailcheck.config_options import Config
+from mailcheck.config.example import render_example
+from mailcheck.config.options import Config
+from mailcheck.config.reading import ConfigError, load_config, variable_name
 
 EXAMPLE = Path(__file__).parent.parent / "etc" / "mailcheck.toml"
 

@@ -10,9 +10,9 @@ from twisted.internet.defer import Deferred, DeferredList
 
 from mailcheck.checks.dnsbl.catalogue import Catalogue
 from mailcheck.checks.dnsbl.loading import BadCatalogue, packaged_catalogue_text, parse_catalogue
-from mailcheck.config import ConfigError
-from mailcheck.config_options import BlocklistOptions, Config
-from mailcheck.config_rules import parse_pairs
+from mailcheck.config.options import BlocklistOptions, Config
+from mailcheck.config.reading import ConfigError
+from mailcheck.config.rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import instant_of
 from mailcheck.daemon.periodic import PeriodicService

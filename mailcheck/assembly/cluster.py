@@ -13,8 +13,8 @@ from twisted.internet.interfaces import IStreamClientEndpoint
 
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
-from mailcheck.config import ConfigError
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
+from mailcheck.config.reading import ConfigError
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.ports import HeldPlaces, RateCounters, WakeUps
 from mailcheck.probes.trust import NoAuthorities, find_trust_roots

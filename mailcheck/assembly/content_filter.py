@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from twisted.application.service import IService
 
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.ordered_services import OrderedServices
 from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd

@@ -43,7 +43,7 @@ from mailcheck.assembly.storage import daemon_presence, database_engine, is_shar
 from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.assembly.workers import daemon_workers as daemon_workers
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import ExpectedFailure
@@ -74,13 +74,14 @@ from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.hand_over import HandOver
 from mailcheck.operations.inbox.load_message import MessageLoader
 from mailcheck.operations.inbox.mail_bytes import MailBytes
-from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.read_inbox import ReadInbox
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
-from mailcheck.operations.inbox.wait_slots import WaitSlots
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import Now
+from mailcheck.operations.wait_slots import WaitSlots
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
 from mailcheck.ops.metrics_site import MetricsSite
@@ -92,7 +93,6 @@ from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.web.api.admission import Gate
-from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
 from mailcheck.web.site.client_addresses import ClientAddresses

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from mailcheck.assembly.deployment import mail_server, submission_server
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.accounts.attempts import Attempts
@@ -19,12 +19,12 @@ from mailcheck.operations.accounts.own_keys import OwnKeys
 from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
 from mailcheck.operations.accounts.sign_in import SignIn
+from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.journals import AccessJournal
 from mailcheck.operations.ports import Now, Worker
 from mailcheck.storage.engine import Engine
 from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.session_store import SqlSessionStore
-from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, Places
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages

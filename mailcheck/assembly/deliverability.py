@@ -7,7 +7,7 @@ from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster
 from mailcheck.assembly.deployment import own_domains, public_url
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.daemon.analysis_service import AnalysisService
@@ -24,8 +24,8 @@ from mailcheck.operations.deliverability.run_test_checks import RENEWAL, RunTest
 from mailcheck.operations.deliverability.score_message import ScoreMessage
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
-from mailcheck.operations.inbox.mail_traffic import MailTraffic
-from mailcheck.operations.inbox.wait_slots import WaitSlots
+from mailcheck.operations.mail_traffic import MailTraffic
+from mailcheck.operations.wait_slots import WaitSlots
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.engine import Engine
 

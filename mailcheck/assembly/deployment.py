@@ -6,9 +6,9 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mailcheck.config import ConfigError
-from mailcheck.config_access import daemon_url
-from mailcheck.config_options import Config
+from mailcheck.config.access import daemon_url
+from mailcheck.config.options import Config
+from mailcheck.config.reading import ConfigError
 from mailcheck.core.instants import Instant
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.daemon.file_limit import half_of_files

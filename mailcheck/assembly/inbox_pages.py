@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR
 from mailcheck.core.listen_addresses import parse_listen_address
 from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.ports import Now, Worker
-from mailcheck.web.api.inbox_routes import InboxOperations
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
 from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxPages

@@ -12,8 +12,8 @@ from twisted.logger import Logger
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deployment import naming, own_certificate, self_signed_policy
-from mailcheck.config import ConfigError
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
+from mailcheck.config.reading import ConfigError
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import Instant
 from mailcheck.daemon.listening import ListeningService

@@ -9,8 +9,8 @@ from twisted.logger import Logger
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.config import ConfigError
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
+from mailcheck.config.reading import ConfigError
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher

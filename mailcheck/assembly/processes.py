@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailcheck.assembly.ops import Certificates
-from mailcheck.config import variable_name
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
+from mailcheck.config.reading import variable_name
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import instant_of
 from mailcheck.core.listen_addresses import ListenAddress, parse_listen_address

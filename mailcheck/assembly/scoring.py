@@ -7,7 +7,7 @@ from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.content_filter import FilterAssembly, assemble_filter
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import is_local_client

@@ -10,16 +10,17 @@ from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.scoring import ScoringAssembly
 from mailcheck.assembly.workers import Workers
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.deliverability.preflight import Preflight
+from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.ports import Now
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
 from mailcheck.web.api.description import ApiDescription
-from mailcheck.web.api.inbox_routes import InboxOperations, InboxRoutes
+from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.dashboard.api_reference.pages import ApiPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page

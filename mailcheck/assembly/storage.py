@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mailcheck.assembly.deployment import naming
 from mailcheck.assembly.workers import Workers
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.presence import Presence
 from mailcheck.storage.database import DatabaseEngine

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from mailcheck.assembly.dashboard import check_budget
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.skins import Rooms
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.operations.accounts.count_requests import RequestMeter
 from mailcheck.operations.ports import Now
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
 
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import argparse
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE
-from mailcheck.config_example import render_example
+from mailcheck.config.example import render_example
 
 
 def add_config_commands(parser: argparse.ArgumentParser) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
-from mailcheck.config import ConfigError
-from mailcheck.config_access import daemon_url
+from mailcheck.config.access import daemon_url
+from mailcheck.config.reading import ConfigError
 from mailcheck.core.identifiers import KEY_FILE
 
 

@@ -32,7 +32,7 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
 
 def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
     from mailcheck.cli.commands import Command, Console
-    from mailcheck.config import ConfigError, load_config
+    from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.errors import ExpectedFailure
 
     command: Command = options.command

@@ -9,7 +9,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.daemon import Assembly, Workers
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.workers.direct import DirectWorker
 
 Result = TypeVar("Result")

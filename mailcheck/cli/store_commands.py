@@ -5,7 +5,7 @@ import time
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
-from mailcheck.config import ConfigError
+from mailcheck.config.reading import ConfigError
 
 PROGRESS_EVERY = 2.0
 """Seconds between two lines on how far it is."""

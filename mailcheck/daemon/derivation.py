@@ -16,7 +16,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant, instant_of
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import ContentStore
 
 REST_SHARE = 3.0

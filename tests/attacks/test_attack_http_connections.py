@@ -14,7 +14,7 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 
 from mailcheck.assembly.deployment import connection_limits
-from mailcheck.config_options import Config, WebOptions
+from mailcheck.config.options import Config, WebOptions
 from mailcheck.web.site.connection import IDLE_TIMEOUT
 from mailcheck.web.site.connections import JUST_NOW
 from mailcheck.web.site.turned_away import AT_ONCE, PATIENCE

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.checks import quality
-from mailcheck.checks.deliverability.report import ChargedFinding
+from mailcheck.checks.charges import ChargedFinding
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers

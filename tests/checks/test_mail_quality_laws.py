@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mailcheck.config import load_config
+from mailcheck.config.reading import load_config
 from tests.cli.command_line import Mailcheck
 from tests.house import House, run
 

@@ -11,7 +11,7 @@ import pytest
 
 from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.store_access import with_store
-from mailcheck.config import load_config
+from mailcheck.config.reading import load_config
 from tests.cli.command_line import Mailcheck
 
 LINK = re.compile(r"http://127\.0\.0\.1:8080/sign-up\?invitation=([a-z2-7]{32})\n")

@@ -9,7 +9,7 @@ import pytest
 
 from mailcheck.assembly.checks import load_catalogue
 from mailcheck.cli.main import main
-from mailcheck.config_options import BlocklistOptions
+from mailcheck.config.options import BlocklistOptions
 from tests.cli.command_line import Mailcheck, run_command
 
 

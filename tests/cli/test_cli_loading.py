@@ -37,7 +37,7 @@ def test_who_talks_to_a_daemon_loads_none(command: str) -> None:
     """Commands that talk to a daemon import no Twisted, no check and no store."""
     loaded = loaded_by(command, "--url", "http://127.0.0.1:1", "--key-file", "none")
     assert "mailcheck.cli.inbox_commands" in loaded
-    assert "mailcheck.config" in loaded
+    assert "mailcheck.config.reading" in loaded
     assert "twisted" not in loaded
     rooms = ("assembly", "checks", "storage", "web", "smtp", "daemon")
     assert not {name for name in loaded if name.startswith(tuple(f"mailcheck.{r}" for r in rooms))}

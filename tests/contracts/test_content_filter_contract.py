@@ -21,7 +21,7 @@ from mailcheck.checks.deliverability.content_filter import (
 )
 from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
-from mailcheck.config_options import Config, SpamassassinOptions
+from mailcheck.config.options import Config, SpamassassinOptions
 from mailcheck.core.instants import instant_of
 from mailcheck.daemon.spamd_process import KEEPER
 from mailcheck.daemon.spamd_service import IDLE_SECONDS

@@ -12,7 +12,7 @@ from mailcheck.core.instants import Instant
 from mailcheck.core.search import parse_search
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.inbox.mail_traffic import QUIET, MailTraffic
+from mailcheck.operations.mail_traffic import QUIET, MailTraffic
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run

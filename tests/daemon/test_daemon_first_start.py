@@ -10,7 +10,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import LogEvent
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import AccountsOptions
+from mailcheck.config.options import AccountsOptions
 from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.daemon.first_start import (
     ACCOUNT_NAME,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import InboxOptions
+from mailcheck.config.options import InboxOptions
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.messages import Refusal

@@ -6,7 +6,7 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import (
     AccountNameTaken,

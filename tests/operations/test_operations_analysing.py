@@ -27,7 +27,7 @@ from mailcheck.operations.deliverability.run_test_checks import (
     RENEWAL,
     RunTestChecks,
 )
-from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, mail, result_of, run

@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import Config, InboxOptions, StorageOptions
+from mailcheck.config.options import Config, InboxOptions, StorageOptions
 from mailcheck.core.addresses import Mailbox, parse_mailbox
 from mailcheck.core.errors import (
     ExpectedFailure,

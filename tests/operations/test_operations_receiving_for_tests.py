@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from twisted.internet.defer import Deferred
 
-from mailcheck.config_options import InboxOptions
+from mailcheck.config.options import InboxOptions
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import State, local_part_of
 from mailcheck.core.errors import (

@@ -8,13 +8,13 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.task import Clock
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.content_filter import (
     FilterProblem,
     FilterRule,
     FilterVerdict,
     unavailable,
 )
-from mailcheck.checks.deliverability.report import Area
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.wire.deliverability.report import store_report

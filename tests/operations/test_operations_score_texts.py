@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.charges import Area, CheckStatus
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
-from mailcheck.checks.deliverability.report import Area, CheckStatus
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dns_answers import DnsStatus

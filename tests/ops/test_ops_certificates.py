@@ -11,8 +11,8 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
 from mailcheck.assembly.ops import Certificates
-from mailcheck.config import ConfigError
-from mailcheck.config_options import Config, SmtpOptions
+from mailcheck.config.options import Config, SmtpOptions
+from mailcheck.config.reading import ConfigError
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import Instant
 from mailcheck.daemon.periodic import PeriodicService

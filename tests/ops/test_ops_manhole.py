@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.assembly.ops import manhole
-from mailcheck.config import ConfigError, load_config
+from mailcheck.config.reading import ConfigError, load_config
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 
 pytestmark = pytest.mark.end_to_end

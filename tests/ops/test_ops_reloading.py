@@ -11,8 +11,8 @@ from twisted.logger import LogEvent, LogLevel, capturedLogs, formatEvent
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.assembly.ops import Certificates, OpsAssembly, Surroundings
-from mailcheck.config import load_config
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
+from mailcheck.config.reading import load_config
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import SignInFailed
 from mailcheck.core.instants import Instant

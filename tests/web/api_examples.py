@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.config_options import InboxOptions, WebOptions
+from mailcheck.config.options import InboxOptions, WebOptions
 from mailcheck.wire.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory, mail

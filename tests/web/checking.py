@@ -11,7 +11,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.lookups import Presence
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from tests.fakes.memory_zone import MemoryZone

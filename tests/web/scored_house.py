@@ -8,7 +8,7 @@ scored.house.get(f"/test/{test_id}").json["score"]   # 10.0
 
 from typing import Any
 
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail

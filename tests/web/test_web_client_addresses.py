@@ -2,7 +2,7 @@
 
 import pytest
 
-from mailcheck.config_options import WebOptions
+from mailcheck.config.options import WebOptions
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp
 

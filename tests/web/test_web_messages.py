@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.config_options import InboxOptions
+from mailcheck.config.options import InboxOptions
 from tests.house import House, config_in_memory, mail
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.config_options import BlocklistOptions
+from mailcheck.config.options import BlocklistOptions
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.filters import MessageFilter

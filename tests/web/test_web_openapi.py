@@ -13,7 +13,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from twisted.internet.defer import Deferred
 
 from mailcheck.assembly.skins import Rooms, Skins
-from mailcheck.config_options import WebOptions
+from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import MAX_KEPT, ApiDescription

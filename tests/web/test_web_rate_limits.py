@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from tests.house import Answer, House, config_in_memory
 from tests.web.raw_http import RawHttp
 

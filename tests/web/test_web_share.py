@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import WebOptions
+from mailcheck.config.options import WebOptions
 from mailcheck.core.identifiers import MessageId
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, run

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.config_options import BlocklistOptions, DnsOptions
+from mailcheck.config.options import BlocklistOptions, DnsOptions
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory
 from tests.web.checking import GOOD, checking_house, zone_with

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.charging import cap, unknown
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.deliverability.weights import MAX_LISTINGS, cost_of_listing
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
 from mailcheck.checks.findings import ELSEWHERE

@@ -3,6 +3,7 @@
 import re
 from decimal import ROUND_HALF_UP, Decimal
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.charging import GRAVE, unknown
 from mailcheck.checks.deliverability.content_filter import (
     FilterOutcome,
@@ -11,7 +12,6 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterUnavailable,
     FilterVerdict,
 )
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.deliverability.weights import FILTER_FACTOR, FILTER_MAX_POINTS
 from mailcheck.checks.findings import Finding, Severity
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.charging import charge_known, remark
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.dkim.mail_findings import (
     describe_invalid,
     describe_signature,

@@ -1,8 +1,8 @@
 """What DMARC costs, and a mail that nothing vouches for."""
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.charging import charge, charge_known, remark
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail

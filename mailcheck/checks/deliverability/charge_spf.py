@@ -1,8 +1,8 @@
 """What SPF, the name of the sending address and its HELO cost: all that vouches for the host."""
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.charging import charge_known, remark, unknown
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import ELSEWHERE
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict

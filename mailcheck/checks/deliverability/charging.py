@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.weights import COSTS
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 

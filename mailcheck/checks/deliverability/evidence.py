@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from mailcheck.checks.arc.reading import ArcOfMail
+from mailcheck.checks.charges import ChargedFinding
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.checks.deliverability.content_filter import FilterOutcome
-from mailcheck.checks.deliverability.report import ChargedFinding
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict

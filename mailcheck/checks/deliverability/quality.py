@@ -4,8 +4,8 @@ from collections.abc import Set
 from dataclasses import dataclass, replace
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.charges import ChargedFinding
 from mailcheck.checks.deliverability.evidence import MailEvidence
-from mailcheck.checks.deliverability.report import ChargedFinding
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mailcheck.checks.arc.verify import describe_arc
+from mailcheck.checks.charges import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability import summaries as say
 from mailcheck.checks.deliverability.charge_blocklists import charge_blocklists
 from mailcheck.checks.deliverability.charge_content_filter import charge_content_filter
@@ -17,7 +18,6 @@ from mailcheck.checks.deliverability.charge_dmarc import charge_authentication, 
 from mailcheck.checks.deliverability.charge_spf import charge_host, charge_spf
 from mailcheck.checks.deliverability.charging import remark, total
 from mailcheck.checks.deliverability.evidence import MailEvidence
-from mailcheck.checks.deliverability.report import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.quality.facts import MailFacts

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.charges import Area, ChargedFinding, CheckStatus
 from mailcheck.checks.deliverability.charging import GRAVE, total
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
-from mailcheck.checks.deliverability.report import Area, ChargedFinding, CheckStatus
 from mailcheck.checks.deliverability.weights import COSTS
 from mailcheck.checks.dkim.mail_findings import find_telling
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.charges import Area
 
 SCORING_VERSION = "1"
 """Changes with every change of a number or rule here, so that scores can be compared."""

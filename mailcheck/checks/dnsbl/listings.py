@@ -6,7 +6,9 @@ from enum import Enum
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.scoring.weights import STOPS_DELIVERY
+
+STOPS_DELIVERY = 8
+"""Weight from which on one listing stops delivery at large receivers."""
 
 
 class ListingStatus(Enum):

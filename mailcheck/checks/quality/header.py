@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from email.utils import parsedate_tz
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
 from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.mail_domains import is_local_name
 from mailcheck.checks.quality.facts import (
     Author,

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.html_tree import Element, HtmlTree, Words
 from mailcheck.checks.content.phrases import make_plain
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.quality.facts import HtmlFacts
 from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
 

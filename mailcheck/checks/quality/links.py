@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.links import Link
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.urls import is_web_url
 from mailcheck.checks.content.visible_text import Anchor
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.quality.facts import LinkFacts, MailFacts
 from mailcheck.checks.quality.hosts import (
     decode_host,

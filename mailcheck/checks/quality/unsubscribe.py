@@ -3,7 +3,7 @@
 from collections.abc import Set
 from enum import Enum
 
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.quality.facts import MailFacts, UnsubscribeFacts
 from mailcheck.checks.quality.weights import charge

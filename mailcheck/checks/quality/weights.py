@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.findings import Finding
 
 TENTHS: Mapping[str, int] = MappingProxyType(

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.decoding import flatten_controls
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.quality.weights import charge
 

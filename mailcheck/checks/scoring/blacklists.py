@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, count
+from mailcheck.checks.dnsbl.listings import STOPS_DELIVERY, Listing, ListingStatus, count
 from mailcheck.checks.scoring.outcomes import FactorName, Status
 from mailcheck.checks.scoring.weights import (
     BLACKLISTS_PASS_FROM,
@@ -12,7 +12,6 @@ from mailcheck.checks.scoring.weights import (
     MAXIMA,
     SHARED_LISTING_COST,
     STOPPED_IMPACT,
-    STOPS_DELIVERY,
     Award,
     undetermined_award,
 )

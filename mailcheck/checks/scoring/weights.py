@@ -114,9 +114,6 @@ AGE_FROM_DAYS = (
 )
 """The first line whose days are reached."""
 
-STOPS_DELIVERY = 8
-"""Weight from which on one listing stops delivery at large receivers."""
-
 STOPPED_IMPACT = -20
 """Blacklists' points then: an otherwise perfect domain gets 60, a C. The score stays at 0 or
 above, whatever else there is."""

@@ -22,7 +22,7 @@ from mailcheck.operations.deliverability.ports import (
     DeliverabilityStore,
     Lease,
 )
-from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import WakeUps
 
 AT_ONCE = 8

@@ -8,11 +8,11 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dnsbl.mail_addresses import choose_sending_host
 from mailcheck.checks.hosts.mx import evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.hosts.starttls import StarttlsVerdict
-from mailcheck.checks.mail_addresses import choose_sending_host
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.score import Score, compute_score
 from mailcheck.checks.spf.evaluate import evaluate_spf

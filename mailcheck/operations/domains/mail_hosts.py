@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from mailcheck.checks.dmarc.tree_walk import walk_tree
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.evaluate import Target
+from mailcheck.checks.dnsbl.mail_addresses import choose_listed_addresses
 from mailcheck.checks.hosts.mx import HostProblem, MxVerdict, evaluate_mx
 from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
-from mailcheck.checks.mail_addresses import choose_listed_addresses
 from mailcheck.core.network_addresses import IpAddress
 
 

@@ -36,7 +36,7 @@ from mailcheck.core.subaddresses import INBOX_PREFIX, split_subaddress
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.inbox.hand_over import HandOver
-from mailcheck.operations.inbox.mail_traffic import MailTraffic
+from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
 from mailcheck.operations.recent import Recent
 

@@ -3,9 +3,7 @@
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
-from mailcheck.web.api import described_tests as described
-from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.ranges import (
+from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
     DEFAULT_WAIT,
     LARGEST_PAGE,
@@ -13,6 +11,8 @@ from mailcheck.web.api.ranges import (
     LONGEST_WAIT,
     SHORTEST_WAIT,
 )
+from mailcheck.web.api import described_tests as described
+from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.deliverability.preflight_bodies import parse_preflight

@@ -11,7 +11,7 @@ from twisted.web.server import Request
 
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
-from mailcheck.web.dashboard.compression import VARY, accepts_gzip
+from mailcheck.web.site.compression import VARY, accepts_gzip
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.request_headers import header_values
 from mailcheck.wire.json_values import JsonObject, dump_json

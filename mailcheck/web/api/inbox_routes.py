@@ -1,6 +1,5 @@
 """The routes of the developer inbox (SPEC.md section 4, DECISIONS.md section 4)."""
 
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from mailcheck.checks.deliverability.authentication import Authentication
@@ -8,19 +7,18 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.subaddresses import MAX_TAG, explain_bad_tag
-from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
-from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.operations.inbox.read_inbox import ReadInbox
-from mailcheck.operations.inbox.share_message import ShareMessage
-from mailcheck.operations.inbox.wait_for_message import TimedOut, WaitForMessage
+from mailcheck.operations.inbox.offered import InboxOperations
+from mailcheck.operations.inbox.wait_for_message import TimedOut
+from mailcheck.operations.ranges import (
+    DEFAULT_PAGE,
+    DEFAULT_WAIT,
+    LARGEST_PAGE,
+    LAST_PAGE,
+    LONGEST_WAIT,
+    SHORTEST_WAIT,
+)
 from mailcheck.web.api import described_inbox as described
 from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.ranges import DEFAULT_PAGE as DEFAULT_PAGE
-from mailcheck.web.api.ranges import DEFAULT_WAIT as DEFAULT_WAIT
-from mailcheck.web.api.ranges import LARGEST_PAGE as LARGEST_PAGE
-from mailcheck.web.api.ranges import LAST_PAGE as LAST_PAGE
-from mailcheck.web.api.ranges import LONGEST_WAIT as LONGEST_WAIT
-from mailcheck.web.api.ranges import SHORTEST_WAIT as SHORTEST_WAIT
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.inbox.messages import render_message
@@ -37,17 +35,6 @@ from mailcheck.wire.inbox.overview import (
 from mailcheck.wire.urls import PublicUrls
 
 _RenderedFor = tuple[PublicUrls, Authentication | None]
-
-
-@dataclass(frozen=True, slots=True)
-class InboxOperations:
-    """What the routes are skins of."""
-
-    read: ReadInbox
-    wait: WaitForMessage
-    delete: DeleteMessages
-    share: ShareMessage
-    authenticate: AuthenticateMessage
 
 
 class InboxRoutes:

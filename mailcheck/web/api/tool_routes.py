@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -14,10 +15,9 @@ from mailcheck.operations.domains.compute_reputation import ComputeReputation, R
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.list_budgets import ListBudgets
 from mailcheck.operations.domains.zone_health import ZoneHealthCheck
+from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.web.api import described_tools as described
 from mailcheck.web.api.calls import Call, Route
-from mailcheck.web.api.ranges import MAX_ADDRESSES as MAX_ADDRESSES
-from mailcheck.web.api.ranges import MAX_SELECTORS as MAX_SELECTORS
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.domains.blocklists import (
     render_blocklist_check,

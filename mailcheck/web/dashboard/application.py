@@ -12,13 +12,12 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.web.dashboard.accounts.sign_in_pages import own_path
 from mailcheck.web.dashboard.admission import Admission, read_parameters
-from mailcheck.web.dashboard.compression import compress
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Stream, Visit
+from mailcheck.web.dashboard.visits import Page, Stream, Visit, own_path
 from mailcheck.web.site.answering import reply_to_crash, reply_to_wrong_path
+from mailcheck.web.site.compression import compress
 from mailcheck.web.site.errors import reply_to_failure
 from mailcheck.web.site.replies import COMMON_HEADERS, Reply, error_reply, write_reply
 from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from mailcheck.web.dashboard.compression import VARY, accepts_gzip
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.compression import VARY, accepts_gzip
 from mailcheck.web.site.replies import Reply, error_reply
 
 MEDIA_TYPES = {

@@ -1,5 +1,6 @@
 """A request as the pages see it, and the table of pages."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -12,6 +13,9 @@ from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
+
+_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
+"""A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +74,8 @@ class Page:
     handle: Callable[[Visit], Awaitable[Reply | Stream]]
     is_open: bool = False
     is_same_for_all: bool = False
+
+
+def own_path(path: str | None) -> str:
+    """Give a path that leads nowhere but to this site; the overview where it would not."""
+    return path if path and _OWN_PATH.fullmatch(path) else "/"

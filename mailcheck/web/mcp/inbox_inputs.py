@@ -1,7 +1,7 @@
 """JSON Schemas of what the inbox's tools take; the limits are those of REST."""
 
 from mailcheck.core.subaddresses import MAX_TAG
-from mailcheck.web.api.inbox_routes import (
+from mailcheck.operations.ranges import (
     DEFAULT_WAIT,
     LARGEST_PAGE,
     LAST_PAGE,

@@ -4,15 +4,15 @@ from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.inbox.authenticate_message import DEADLINE
+from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import TimedOut
 from mailcheck.operations.ports import Now
-from mailcheck.web.api.inbox_routes import (
+from mailcheck.operations.ranges import (
     DEFAULT_WAIT,
     LARGEST_PAGE,
     LAST_PAGE,
     LONGEST_WAIT,
     SHORTEST_WAIT,
-    InboxOperations,
 )
 from mailcheck.web.mcp import inbox_inputs, tool_texts
 from mailcheck.web.mcp.message_views import MessageViews

@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
+from mailcheck.checks.charges import Area, CheckStatus
 from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
-from mailcheck.checks.deliverability.report import Area, CheckStatus
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dnsbl.listings import ListingStatus, count

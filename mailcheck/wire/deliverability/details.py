@@ -5,7 +5,7 @@ from typing import Annotated
 
 from mailcheck.checks.arc import reading as arc_verdicts
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.quality import facts as found

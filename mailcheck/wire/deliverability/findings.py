@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated
 
-from mailcheck.checks.deliverability.report import Area, ChargedFinding
+from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.findings import Severity
 from mailcheck.wire.domains.findings import DnsRecord, render_record
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, said

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
-from mailcheck.checks.deliverability.report import Area
+from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.weights import SCORING_VERSION
 from mailcheck.core.deliverability_tests import StoredReport

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mailcheck.config_options import AccountsOptions
+from mailcheck.config.options import AccountsOptions
 from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
 

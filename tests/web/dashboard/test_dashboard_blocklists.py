@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import zone_with
 from tests.web.dashboard.browser import Browser

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.messages import NULL_REVERSE_PATH

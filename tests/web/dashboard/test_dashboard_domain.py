@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD, zone_with
 from tests.web.dashboard.browser import Browser

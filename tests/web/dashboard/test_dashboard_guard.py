@@ -8,7 +8,7 @@ import pytest
 from twisted.logger import LogEvent
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import WebOptions
+from mailcheck.config.options import WebOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.web.site.request_bodies import MAX_BODY
 from mailcheck.workers.direct import DirectWorker

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail

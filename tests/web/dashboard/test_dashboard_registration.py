@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mailcheck.assembly.daemon import Workers
-from mailcheck.config_options import WebOptions
+from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS
 from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME

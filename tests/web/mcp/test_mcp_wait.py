@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mailcheck.config_options import LimitsOptions
+from mailcheck.config.options import LimitsOptions
 from tests.house import House, config_in_memory, mail
 from tests.web.mcp.agent import EVENTS, HANDSHAKE, JSON, STATELESS, Agent, failure_of, judge_output
 

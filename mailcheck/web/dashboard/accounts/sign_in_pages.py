@@ -1,19 +1,14 @@
 """Signing in, out and up."""
 
-import re
-
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.register import Register, Registration
 from mailcheck.operations.accounts.sign_in import SignedIn, SignIn
 from mailcheck.web.dashboard.cookies import SESSION, SESSION_AGE, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.visits import Page, Visit, own_path
 from mailcheck.web.site.errors import reply_to_failure
 from mailcheck.web.site.replies import Reply
-
-_OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
-"""A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""
 
 
 class SignInPages:
@@ -116,8 +111,3 @@ def session_headers(visit: Visit, signed_in: SignedIn) -> dict[str, str]:
     """Give the header that hands a browser its session."""
     cookie = write_cookie(SESSION, signed_in.secret, is_secure=visit.is_secure, max_age=SESSION_AGE)
     return {"Set-Cookie": cookie}
-
-
-def own_path(path: str | None) -> str:
-    """Give a path that leads nowhere but to this site; the overview where it would not."""
-    return path if path and _OWN_PATH.fullmatch(path) else "/"

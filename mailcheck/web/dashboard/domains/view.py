@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from urllib.parse import urlencode
 
+from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.domain_names import parse_domain, parse_host_address, parse_selector
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
-from mailcheck.web.api.tool_routes import MAX_ADDRESSES, MAX_SELECTORS
+from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.wire.parameters import Query
 
 SEPARATORS = re.compile(r"[\s,;]+")

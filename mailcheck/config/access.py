@@ -1,6 +1,6 @@
 """How people and programs reach a daemon, as its configuration says."""
 
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.listen_addresses import ListenAddress, parse_listen_address
 
 

@@ -10,6 +10,3 @@ LAST_PAGE = 1_000_000
 
 MAX_SELECTORS = 10
 """DKIM selectors a caller may name; each is a question."""
-
-MAX_ADDRESSES = 4
-"""Sending addresses a caller may name; each costs twenty questions to lists."""

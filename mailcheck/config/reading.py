@@ -12,8 +12,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from mailcheck.config_options import Config, OptionField
-from mailcheck.config_rules import find_problem
+from mailcheck.config.options import Config, OptionField
+from mailcheck.config.rules import find_problem
 
 ENVIRONMENT_PREFIX = "MAILCHECK_"
 FILE_SUFFIX = "_file"

@@ -5,8 +5,8 @@ from dataclasses import fields
 from textwrap import wrap
 from typing import Any
 
-from mailcheck.config import FILE_SUFFIX, variable_name
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
+from mailcheck.config.reading import FILE_SUFFIX, variable_name
 
 _HEAD = """\
 # The configuration of mailcheck. Every option stands here at its default;

@@ -15,7 +15,8 @@ from mailcheck.core.domain_names import is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
 
 MAX_ADDRESSES = 4
-"""Addresses of one domain that lists are asked about: each costs twenty questions."""
+"""Addresses of one domain that lists are asked about, and that a caller may name: each costs
+twenty questions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import chain
 from urllib.parse import urlsplit
 
 from mailcheck.cluster.redis_address import parse_redis_address
-from mailcheck.config_options import Config
+from mailcheck.config.options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
 from mailcheck.core.listen_addresses import parse_listen_address
