@@ -38,6 +38,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.lookups import Presence
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
@@ -157,7 +158,7 @@ async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> N
     for _ in range(ROUNDS + 1):
         hosts = DelayedHosts(reactor)
         resolvers = open_resolvers(config, reactor, os.urandom)
-        checks = ChecksAssembly(config, reactor, os.urandom, resolvers, hosts)
+        checks = ChecksAssembly(config, reactor, os.urandom, resolvers, hosts, LocalRateCounters())
         began, used = time.perf_counter(), time.process_time()
         found: Reputation = await checks.reputation.compute(QUERY)
         times.append((time.perf_counter() - began) * 1e3)
@@ -189,7 +190,7 @@ async def _timed(checks: ChecksAssembly) -> float:
 async def _crowd(reactor: Any, config: Config) -> None:
     hosts = DelayedHosts(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
-    checks = ChecksAssembly(config, reactor, os.urandom, resolvers, hosts)
+    checks = ChecksAssembly(config, reactor, os.urandom, resolvers, hosts, LocalRateCounters())
     began = time.perf_counter()
     computing = [Deferred.fromCoroutine(checks.reputation.compute(QUERY)) for _ in range(CROWD)]
     await gatherResults(computing)

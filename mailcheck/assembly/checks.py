@@ -35,6 +35,7 @@ from mailcheck.operations.domains.probe_hosts import (
     StarttlsProber,
 )
 from mailcheck.operations.domains.zone_health import INTERVAL, ZoneHealthCheck
+from mailcheck.operations.ports import RateCounters
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.mcp.domain_tools import AgentDomainTools
@@ -133,7 +134,9 @@ class ChecksAssembly:
         random_bytes: RandomBytes,
         resolvers: Resolvers,
         outside: Outside,
+        counters: RateCounters,
     ) -> None:
+        """``counters`` know how often each list was asked today."""
         self._config = config
         self._reactor = reactor
         self.resolvers = resolvers
@@ -143,14 +146,16 @@ class ChecksAssembly:
         self.catalogue = load_catalogue(
             config.blocklists, allow_special_use=config.dns.allow_special_use
         )
-        self._build_blocklists(random_bytes)
+        self._build_blocklists(random_bytes, counters)
         self.mx = CheckMx(resolvers.plain, reactor, allow_private=self._allow_private)
         self.selectors = LearnedSelectors()
         self._build_wholes(outside)
 
-    def _build_blocklists(self, random_bytes: RandomBytes) -> None:
+    def _build_blocklists(self, random_bytes: RandomBytes, counters: RateCounters) -> None:
         options, resolvers = self._config.blocklists, self.resolvers
-        self.budgets = ListBudgets(_as_numbers(parse_pairs(options.daily_budgets)), self._now)
+        self.budgets = ListBudgets(
+            _as_numbers(parse_pairs(options.daily_budgets)), counters, self._now
+        )
         self.health = ZoneHealthCheck(
             self.catalogue.blocklists,
             resolvers.fresh_lists,

@@ -144,7 +144,9 @@ class Assembly:
         self._build_receiver()
         resolvers = open_resolvers(config, reactor, random_bytes)
         outside = Probes(config, reactor, resolvers.plain)
-        self.checks = ChecksAssembly(config, reactor, random_bytes, resolvers, outside)
+        self.checks = ChecksAssembly(
+            config, reactor, random_bytes, resolvers, outside, self.cluster.counters
+        )
 
     def _build_storage(self) -> None:
         inbox = self.config.inbox

@@ -30,6 +30,7 @@ from mailcheck.cli.check_verdicts import (
 )
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_USAGE
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -134,7 +135,9 @@ def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> 
         outside = Probes(console.config, reactor, resolvers.plain)
         try:
             outside.open()
-            checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, outside)
+            checks = ChecksAssembly(
+                console.config, reactor, os.urandom, resolvers, outside, LocalRateCounters()
+            )
             allowed = console.config.dns.allow_special_use, console.config.network.allow_private
             results.append(await check(options, checks, *allowed))
         except Exception as problem:

@@ -22,6 +22,7 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_records
 from mailcheck.cli.score_texts import Shape, describe_report
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import instant_of
 from mailcheck.wire.deliverability.report import render_report
@@ -117,7 +118,9 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
         progress = Progress(reactor, console.errors)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
         outside = Probes(console.config, reactor, resolvers.plain)
-        checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, outside)
+        checks = ChecksAssembly(
+            console.config, reactor, os.urandom, resolvers, outside, LocalRateCounters()
+        )
         # Whether there was TLS is not known of a file: said, or not judged.
         settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
         scoring = ScoringAssembly(

@@ -12,6 +12,7 @@ from mailcheck.assembly.checks import ChecksAssembly, Resolvers
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session, TlsFacts
@@ -97,7 +98,9 @@ def scorer(
     clock = clock or Clock()
     resolvers = Resolvers(zone, zone, zone)
     config = config_in_memory()
-    checks = ChecksAssembly(config, clock, counted_bytes(), resolvers, KnownHosts())
+    checks = ChecksAssembly(
+        config, clock, counted_bytes(), resolvers, KnownHosts(), LocalRateCounters()
+    )
     return ScoreMail(
         zone,
         BlocklistsOfMail(checks.catalogue, checks.lists),

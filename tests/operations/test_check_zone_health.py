@@ -12,6 +12,7 @@ from mailcheck.checks.dnsbl.evaluate import target_address
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.ask_blocklists import AskBlocklists
@@ -37,7 +38,9 @@ class Bench:
         self.zone = zone
         self.clock = Clock()
         self.list = psbl()
-        self.budgets = ListBudgets(budgets or {}, lambda: instant_of(self.clock.seconds()))
+        self.budgets = ListBudgets(
+            budgets or {}, LocalRateCounters(), lambda: instant_of(self.clock.seconds())
+        )
         now = lambda: instant_of(self.clock.seconds())  # noqa: E731
         self.health = ZoneHealthCheck(
             [self.list], zone, self.budgets, self.clock, now, counted_bytes()
@@ -127,7 +130,7 @@ def test_self_tests_count_against_the_budget() -> None:
     """The questions of a self-test are counted with the others, until midnight UTC."""
     bench = Bench(living(), {PSBL: 4})
     bench.statuses()
-    assert bench.budgets.asked_today(bench.list) == 3
+    assert run(bench.budgets.asked_today([bench.list])) == {bench.list.zone: 3}
     assert bench.ask() == (ListingStatus.CLEAN, None)
     assert bench.ask() == (ListingStatus.UNKNOWN, UnknownReason.OVER_BUDGET)
     bench.clock.advance(DAY / 1000)
@@ -149,10 +152,10 @@ def test_a_self_test_of_a_silent_zone_ends() -> None:
 
 def test_zero_is_no_limit() -> None:
     """A budget of 0 lifts the catalogue's limit."""
-    budgets = ListBudgets({"zen.spamhaus.org": 0}, lambda: Instant(0))
+    budgets = ListBudgets({"zen.spamhaus.org": 0}, LocalRateCounters(), lambda: Instant(0))
     lists = parse_catalogue(packaged_catalogue_text()).blocklists
     zen = next(one for one in lists if one.zone == "zen.spamhaus.org")
-    assert ListBudgets({}, lambda: Instant(0)).limit_of(zen) == 300_000
+    assert ListBudgets({}, LocalRateCounters(), lambda: Instant(0)).limit_of(zen) == 300_000
     assert budgets.limit_of(zen) is None
 
 

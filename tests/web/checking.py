@@ -11,6 +11,7 @@ from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.lookups import Presence
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.config.options import Config
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.domains.probe_hosts import OutboundPort
@@ -107,6 +108,7 @@ def checking_house(
         counted_bytes(),
         Resolvers(zone, zone, zone),
         hosts,
+        LocalRateCounters(),
     )
     house.site = house.assembly.site()
     house.stub = StubTreq(house.site.resource)

@@ -59,10 +59,14 @@ class AskBlocklists:
         :param hear: is told each row before all of them are given, in the order of answers.
         """
         await self._health.when_known()
+        affordable = await self._affordable(blocklists, targets)
         ends_at = self._clock.seconds() + self.deadline
 
         async def ask_and_tell(blocklist: Blocklist) -> Listing:
-            listing = await self._ask_one(blocklist, targets, ends_at)
+            if blocklist in affordable:
+                listing = await self._ask_one(blocklist, targets, ends_at)
+            else:
+                listing = unknown_listing(blocklist, UnknownReason.OVER_BUDGET)
             self.answers.add(listing.status.value)
             hear(listing)
             return listing
@@ -72,8 +76,6 @@ class AskBlocklists:
     async def _ask_one(
         self, blocklist: Blocklist, targets: Sequence[Target], ends_at: float
     ) -> Listing:
-        if not self._can_afford(blocklist, targets):
-            return unknown_listing(blocklist, UnknownReason.OVER_BUDGET)
         sick_kinds = self._health.sick_kinds(blocklist)
         lookups = _TimedLookups(self._resolver, self._clock)
         listing = await ask_until_known(
@@ -84,9 +86,14 @@ class AskBlocklists:
         )
         return replace(listing, seconds=lookups.slowest)
 
-    def _can_afford(self, blocklist: Blocklist, targets: Sequence[Target]) -> bool:
-        questions = len(_names(blocklist, targets))
-        return not blocklist.is_enabled or self._budgets.take(blocklist, questions)
+    async def _affordable(
+        self, blocklists: Sequence[Blocklist], targets: Sequence[Target]
+    ) -> list[Blocklist]:
+        """Count the questions to all lists at once; those that are switched off get none."""
+        enabled = [one for one in blocklists if one.is_enabled]
+        taken = await self._budgets.take([(one, len(_names(one, targets))) for one in enabled])
+        refused = [one for one, is_taken in zip(enabled, taken, strict=True) if not is_taken]
+        return [one for one in blocklists if one not in refused]
 
 
 def _names(blocklist: Blocklist, targets: Sequence[Target]) -> list[str]:

@@ -1,46 +1,48 @@
 """How often a blocklist may still be asked today: operators allow so many free questions a day."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
-from mailcheck.core.instants import DAY
-from mailcheck.operations.ports import Now
+from mailcheck.core.rate_limits import DAY_WINDOW
+from mailcheck.operations.ports import Hit, Now, RateCounters
+
+UNLIMITED = 1 << 53
+"""More than a day has time for."""
 
 
 class ListBudgets:
-    """Counts the questions of this process to each zone, from midnight to midnight UTC.
+    """Counts the questions to each zone, of all daemons, from midnight to midnight UTC.
 
     :param overrides: budgets by zone in place of those of the catalogue; 0 is no limit.
     """
 
-    def __init__(self, overrides: Mapping[str, int], now: Now) -> None:
+    def __init__(self, overrides: Mapping[str, int], counters: RateCounters, now: Now) -> None:
         self._overrides = overrides
+        self._counters = counters
         self._now = now
-        self._day = 0
-        self._asked: Counter[str] = Counter()
 
-    def take(self, blocklist: Blocklist, questions: int) -> bool:
-        """Count questions that are about to be asked; false when they are too many for today."""
-        self._turn_day()
-        budget = self.limit_of(blocklist)
-        if budget is not None and self._asked[blocklist.zone] + questions > budget:
-            return False
-        self._asked[blocklist.zone] += questions
-        return True
+    async def take(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[bool]:
+        """Count questions that are about to be asked; false for a list with too many for today."""
+        counts = await self._hit(wanted)
+        return [count <= self._limit(one) for count, (one, _) in zip(counts, wanted, strict=True)]
 
     def limit_of(self, blocklist: Blocklist) -> int | None:
         """Give the questions a day that a zone may get; nothing where there is no limit."""
         budget = self._overrides.get(blocklist.zone, blocklist.daily_budget)
         return budget or None
 
-    def asked_today(self, blocklist: Blocklist) -> int:
-        """Give the questions that were counted since midnight."""
-        self._turn_day()
-        return self._asked[blocklist.zone]
+    async def asked_today(self, blocklists: Sequence[Blocklist]) -> dict[str, int]:
+        """Give the questions that were counted since midnight, by zone."""
+        counts = await self._hit([(one, 0) for one in blocklists])
+        return {one.zone: count for count, one in zip(counts, blocklists, strict=True)}
 
-    def _turn_day(self) -> None:
-        today = self._now() // DAY
-        if today != self._day:
-            self._day = today
-            self._asked.clear()
+    def _limit(self, blocklist: Blocklist) -> int:
+        return self.limit_of(blocklist) or UNLIMITED
+
+    async def _hit(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[int]:
+        today = DAY_WINDOW.index(self._now())
+        hits = [
+            Hit(f"list {one.zone}", ((DAY_WINDOW, today, self._limit(one)),), questions)
+            for one, questions in wanted
+        ]
+        return [count for (count,) in await self._counters.hit(*hits)]

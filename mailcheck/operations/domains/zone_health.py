@@ -78,12 +78,11 @@ class ZoneHealthCheck:
                 self._waiting.remove(waiter)
 
     async def _test_all(self) -> None:
-        tested = [
-            blocklist
-            for blocklist in self._blocklists
-            if blocklist.is_enabled
-            and self._budgets.take(blocklist, QUESTIONS_PER_KIND * len(blocklist.query_zones))
-        ]
+        enabled = [one for one in self._blocklists if one.is_enabled]
+        taken = await self._budgets.take(
+            [(one, QUESTIONS_PER_KIND * len(one.query_zones)) for one in enabled]
+        )
+        tested = [one for one, is_taken in zip(enabled, taken, strict=True) if is_taken]
         nonce = int.from_bytes(self._random_bytes(NONCE_OCTETS), "big")
         budget = QuestionBudget.starting_now(self._clock)
         budget.questions_left = QUESTIONS_PER_KIND * len(TargetKind) * len(tested)

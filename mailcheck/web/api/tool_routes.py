@@ -86,7 +86,9 @@ class ToolRoutes:
     async def blacklists(self, _: Call) -> Reply:
         """GET /tools/blacklists."""
         tools = self._tools
-        return json_reply(render_catalogue(tools.blocklists.catalogue, tools.health, tools.budgets))
+        catalogue, budgets = tools.blocklists.catalogue, tools.budgets
+        asked_today = await budgets.asked_today(catalogue.blocklists)
+        return json_reply(render_catalogue(catalogue, tools.health, budgets, asked_today))
 
     async def reputation(self, call: Call) -> Reply:
         """GET /tools/reputation."""

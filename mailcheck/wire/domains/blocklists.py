@@ -1,6 +1,6 @@
 """Blocklist checks and the catalogue as JSON (SPEC.md 2.2, DECISIONS.md section 2)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from mailcheck.checks.dnsbl import listings as verdicts
@@ -147,13 +147,19 @@ def render_listing(listing: verdicts.Listing) -> Listing:
 
 
 def render_catalogue(
-    catalogue: Catalogue, health: ZoneHealthCheck, budgets: ListBudgets
+    catalogue: Catalogue,
+    health: ZoneHealthCheck,
+    budgets: ListBudgets,
+    asked_today: Mapping[str, int],
 ) -> Blacklists:
-    """Give all lists with their health; never their keys."""
+    """Give all lists with their health, and questions of today by zone; never their keys."""
     tested_at = health.tested_at
     return Blacklists(
         tuple(
-            _render_entry(one, catalogue, health.of(one), budgets) for one in catalogue.blocklists
+            _render_entry(
+                one, catalogue, health.of(one), budgets.limit_of(one), asked_today[one.zone]
+            )
+            for one in catalogue.blocklists
         ),
         None if tested_at is None else format_instant(tested_at),
     )
@@ -163,7 +169,8 @@ def _render_entry(
     blocklist: Blocklist,
     catalogue: Catalogue,
     health: Iterable[ZoneHealth],
-    budgets: ListBudgets,
+    daily_budget: int | None,
+    asked_today: int,
 ) -> CatalogueEntry:
     profiles: dict[Profile, Iterable[Blocklist]] = {
         "ip": catalogue.address_profile,
@@ -180,8 +187,8 @@ def _render_entry(
         delist_url=blocklist.delist_url or None,
         access=blocklist.access or None,
         profiles=tuple(name for name, lists in profiles.items() if blocklist in lists),
-        daily_budget=budgets.limit_of(blocklist),
-        asked_today=budgets.asked_today(blocklist),
+        daily_budget=daily_budget,
+        asked_today=asked_today,
         health=_worst_of(tests, is_enabled=blocklist.is_enabled),
         tests=tests,
     )
