@@ -63,13 +63,13 @@ class BatchWorker:
         """Nothing to stop."""
 
 
-def fill(database: str, count: int, tag_of: Callable[[int], str], began: float) -> None:
-    """Store ``count`` messages, with their content, in the first account's inbox.
+def fill(url: str, count: int, tag_of: Callable[[int], str], began: float) -> None:
+    """Store ``count`` messages, with their content, in the first account's inbox at a URL.
 
     The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and came
     ``n`` milliseconds after ``began`` (seconds since the epoch).
     """
-    config = replace(Config(), storage=StorageOptions(url=f"sqlite:{database}"))
+    config = replace(Config(), storage=StorageOptions(url=url))
     worker, clock = BatchWorker(), Clock()
     assembly = Assembly(config, clock, Workers(worker, DirectWorker(), DirectWorker()), os.urandom)
     assembly.engine.open()

@@ -1,6 +1,7 @@
 """Whether lists and waits get slower with what is stored: 1,000 messages beside 200,000.
 
-Run it with ``python benchmarks/list_and_wait_scaling.py``. Two real daemons,
+Run it with ``python benchmarks/list_and_wait_scaling.py``, with ``--postgresql``
+for stores on a real PostgreSQL (Debian's package postgresql). Two real daemons,
 one with few messages in its inbox and one with many, get the same requests in
 turn on kept connections. Medians count; the ratio is what the larger store
 costs more. A tenth of the messages has one tag, the others have hundreds of
@@ -23,7 +24,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from typing import Any
 from benchmarks.filled_store import NO_LIMIT, RAW, fill
 from benchmarks.waiting_clients import Connection
 from tests.servers.daemon import API, HOST, Daemon, running_daemon
+from tests.servers.postgresql import PostgresqlServer, own_server
 
 FEW, MANY = 1_000, 200_000
 BUSY_TAG, BUSY_SHARE = "busy", 10
@@ -87,18 +89,23 @@ IN_VAIN = f"/inbox/wait?tag=none&timeout={LONG_WAIT:g}"
 
 
 @contextmanager
-def filled(folder: Path, count: int) -> Iterator[Store]:
+def filled(folder: Path, count: int, server: PostgresqlServer | None) -> Iterator[Store]:
     """Make an account, fill its inbox, and run a daemon on it as long as the context lasts."""
-    options = {"inbox_max_messages": NO_LIMIT, "inbox_max_bytes": NO_LIMIT}
-    with running_daemon(folder, **options) as daemon:
+    options: dict[str, Any] = {"inbox_max_messages": NO_LIMIT, "inbox_max_bytes": NO_LIMIT}
+    url = f"sqlite:{folder / 'mailcheck.db'}"
+    if server is not None:
+        url = server.make_database(f"with_{count}")
+    with running_daemon(folder, storage_url=url, **options) as daemon:
         daemon.stop()
-        yield fill_and_start(daemon, folder, count)
+        yield fill_and_start(daemon, url, count)
+        if server is not None:
+            daemon.stop()
 
 
-def fill_and_start(daemon: Daemon, folder: Path, count: int) -> Store:
+def fill_and_start(daemon: Daemon, url: str, count: int) -> Store:
     """Fill the inbox of a daemon that was stopped, and start it."""
     began = time.time() - count / 1000 - 1
-    fill(str(folder / "var" / "mailcheck.db"), count, tag_of, began)
+    fill(url, count, tag_of, began)
     os.sync()  # the disk shall not be busy with the filling when reading is measured
     daemon.start()
     # The same place in both: twenty messages before the end.
@@ -188,13 +195,18 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=FEW)
     parser.add_argument("--many", type=int, default=MANY)
     parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--postgresql", action="store_true", help="not on SQLite")
     options = parser.parse_args()
     counts = (options.few, options.many)
-    with (
-        tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as folder,
-        filled(Path(folder) / "few", counts[0]) as few,
-        filled(Path(folder) / "many", counts[1]) as many,
-    ):
+    with ExitStack() as running:
+        folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="mailcheck-bench-")))
+        folder.chmod(0o755)
+        server = None
+        if options.postgresql:
+            server = running.enter_context(own_server(folder / "server"))
+        few, many = (
+            running.enter_context(filled(folder / str(count), count, server)) for count in counts
+        )
         print(f"{'':46} {counts[0]:12,} {counts[1]:12,}    (messages stored)")
         measure([few, many], options.repeats)
     show_plain(counts)

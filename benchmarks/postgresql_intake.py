@@ -21,8 +21,6 @@ import signal
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +40,7 @@ from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon
-from tests.servers.postgresql import PostgresqlServer
+from tests.servers.postgresql import PostgresqlServer, own_server
 
 SESSIONS = (10, 64)
 AT_LEAST = 0.8
@@ -115,18 +113,6 @@ class Measured:
             f"{self.name:10} {rate:6.0f} mails/s   us of CPU per mail: "
             f"receiver {receiver:4.0f}  writer {writer:4.0f}  server {server:4.0f}"
         )
-
-
-@contextmanager
-def own_server(folder: Path) -> Iterator[PostgresqlServer]:
-    """Run a server with its defaults, but for where it lies."""
-    server = PostgresqlServer(folder)
-    server.initialise()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop("fast")
 
 
 def measure_intake(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:

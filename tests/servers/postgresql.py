@@ -166,6 +166,18 @@ def _give_away(folder: Path) -> None:
 
 
 @contextlib.contextmanager
+def own_server(folder: Path) -> Iterator[PostgresqlServer]:
+    """Run a server with its defaults, but for where it lies."""
+    server = PostgresqlServer(folder)
+    server.initialise()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop("fast")
+
+
+@contextlib.contextmanager
 def shared_server(run_folder: Path) -> Iterator[PostgresqlServer]:
     """Give the server of the test run that has this folder; start it if nobody has."""
     users = (run_folder / "postgresql.users").open("w")
