@@ -13,6 +13,7 @@ from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
+from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.identifiers import (
     DeliveryId,
     MessageId,
@@ -21,7 +22,6 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session
-from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.workers.direct import DirectWorker

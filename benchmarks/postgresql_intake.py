@@ -31,12 +31,12 @@ from benchmarks.smtp_intake import send
 from mailcheck.core.accounts import Account, Quota
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.committing import Write, commit_group
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.expiry_store import _expire
 from mailcheck.storage.postgresql import PostgresqlEngine
+from mailcheck.storage.removing import _expire
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.servers.daemon import Daemon, running_daemon

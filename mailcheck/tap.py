@@ -42,7 +42,7 @@ def _build(options: Options) -> IService:
     from mailcheck.assembly.ops import Surroundings, log_writer
     from mailcheck.assembly.processes import inherited_ports, parent_of_processes
     from mailcheck.config.reading import ConfigError, load_config
-    from mailcheck.core.random_pool import RandomPool
+    from mailcheck.core.identifiers import RandomPool
     from mailcheck.daemon.file_limit import raise_file_limit
     from mailcheck.daemon.listening import CannotStart
 

@@ -16,10 +16,9 @@ from mailcheck.assembly.checks import Resolvers
 from mailcheck.assembly.daemon import Assembly, Workers
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account
-from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Session
-from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.storage.sqlite_writer import SqliteWriter
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.memory_zone import MemoryZone

@@ -4,6 +4,7 @@ import ast
 import configparser
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -30,6 +31,10 @@ OUTERMOST = ("tap", "cli")
 
 MAX_FUNCTION = 40
 """Lines that fit on a screen."""
+
+MAX_MODULES = 24
+"""Modules that lie in one package: about as many names as are read at a glance (ARCHITECTURE.md
+rule 1 says about 20). What holds more is two rooms, or has one topic cut into slices."""
 
 FORBIDDEN_NAMES = {"util", "utils", "helper", "helpers", "common", "misc", "manager", "base"}
 
@@ -252,6 +257,20 @@ def test_every_room_has_its_place() -> None:
     rooms = {path.parent.name for path in (ROOT / "mailcheck").glob("*/__init__.py")}
     assert rooms <= {*MAY_IMPORT, "config", "assembly", *OUTERMOST}
     assert {*EFFECTS, "core", "checks", "operations", "wire"} <= rooms
+
+
+def too_full(sources: list[Source]) -> list[str]:
+    """List the packages that hold more modules than one room should."""
+    held = Counter(source.path.parent for source in sources if source.path.stem != "__init__")
+    return [f"{folder} holds {n} modules" for folder, n in held.items() if n > MAX_MODULES]
+
+
+def test_no_room_is_too_full(house_sources: list[Source]) -> None:
+    """No package holds more modules than a newcomer reads at a glance; one more is noticed."""
+    assert too_full(house_sources) == []
+    crowd = [made(f"web/m{number}", "core.a") for number in range(MAX_MODULES + 1)]
+    assert too_full(crowd) == [f"mailcheck/web holds {MAX_MODULES + 1} modules"]
+    assert too_full(crowd[1:]) == []
 
 
 def import_each_other(sources: list[Source]) -> list[str]:

@@ -50,7 +50,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR, instant_of
 from mailcheck.core.instruments import Metric
-from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.first_start import FirstStart, Shown
@@ -88,10 +88,10 @@ from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
 from mailcheck.smtp.factory import MailFactory
 from mailcheck.smtp.settings import TlsPolicy
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
-from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.storage.removing import SqlExpiryStore
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint

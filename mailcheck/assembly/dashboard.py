@@ -22,9 +22,9 @@ from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.journals import AccessJournal
 from mailcheck.operations.ports import Now, Worker
+from mailcheck.storage.accounts.password_store import SqlPasswordStore
+from mailcheck.storage.accounts.session_store import SqlSessionStore
 from mailcheck.storage.engine import Engine
-from mailcheck.storage.password_store import SqlPasswordStore
-from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, Places
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages

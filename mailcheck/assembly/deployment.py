@@ -10,14 +10,14 @@ from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.instants import Instant
-from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.file_limit import half_of_files
 from mailcheck.daemon.listening import real_address
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import WatchedCertificate, ensure_self_signed
-from mailcheck.smtp.limits import Limits
 from mailcheck.smtp.settings import (
     AuthWithoutTls,
+    Limits,
     SmtpSettings,
     TlsPolicy,
     offer_to_public,

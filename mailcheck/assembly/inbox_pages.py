@@ -5,7 +5,7 @@ from collections.abc import Callable
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR
-from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail

@@ -8,7 +8,7 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import variable_name
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import instant_of
-from mailcheck.core.listen_addresses import ListenAddress, parse_listen_address
+from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 from mailcheck.daemon.ordered_services import DaemonServices
 from mailcheck.daemon.processes import Processes
 from mailcheck.ops.log import LogWriter

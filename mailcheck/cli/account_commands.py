@@ -10,8 +10,8 @@ from mailcheck.cli.dashboard_commands import add_dashboard_commands
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.store_access import with_store
 from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.subaddresses import join_subaddress
 
 MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
 """The largest numbers that every database keeps in their columns."""

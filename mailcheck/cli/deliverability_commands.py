@@ -13,7 +13,7 @@ from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judg
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.cli.waiting_line import WaitingLine
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
-from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_listen_address
 
 POLL = 10
 """Seconds of one request while the mail is awaited: as often the display tells what has changed."""

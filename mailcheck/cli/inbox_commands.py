@@ -10,7 +10,7 @@ from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.clients.mailcheck_client import Mail, MailcheckError
 from mailcheck.config.reading import ConfigError
-from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_listen_address
 
 SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"

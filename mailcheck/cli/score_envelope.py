@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mailcheck.checks.deliverability.own_trace import OwnTrace, read_own_trace
+from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter

@@ -1,7 +1,7 @@
 """How people and programs reach a daemon, as its configuration says."""
 
 from mailcheck.config.options import Config
-from mailcheck.core.listen_addresses import ListenAddress, parse_listen_address
+from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
 
 
 def daemon_url(config: Config, listens: ListenAddress | None = None) -> str:

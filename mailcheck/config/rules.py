@@ -9,8 +9,7 @@ from mailcheck.cluster.redis_address import parse_redis_address
 from mailcheck.config.options import Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
-from mailcheck.core.listen_addresses import parse_listen_address
-from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
 

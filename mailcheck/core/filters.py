@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.folded_text import fold_text
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
 from mailcheck.core.search import Search
-from mailcheck.core.subaddresses import fold_tag
 
 
 @dataclass(frozen=True, slots=True)

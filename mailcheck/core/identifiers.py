@@ -79,3 +79,23 @@ def new_password(random_bytes: RandomBytes) -> str:
 def digest_secret(secret: str) -> bytes:
     """Hash a secret of full entropy for storage; SHA-256 is enough since it can't be guessed."""
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+DRAW = 4_096
+"""Bytes asked of the system at a time."""
+
+
+class RandomPool:
+    """Hands out bytes of a source of secrets, each once. For one thread."""
+
+    def __init__(self, source: RandomBytes) -> None:
+        self._source = source
+        self._bytes = b""
+        self._used = 0
+
+    def __call__(self, length: int) -> bytes:
+        """Give ``length`` bytes that nobody has got before."""
+        if length > len(self._bytes) - self._used:
+            self._bytes, self._used = self._source(max(DRAW, length)), 0
+        start, self._used = self._used, self._used + length
+        return self._bytes[start : self._used]

@@ -10,9 +10,9 @@ from datetime import date
 from enum import Enum
 from typing import NamedTuple
 
+from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, Instant, parse_instant
-from mailcheck.core.subaddresses import UNTAGGED
 
 PARAMETER = "q"
 """What a search is called wherever it is asked for, and so where it is complained of."""

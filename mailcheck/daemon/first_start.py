@@ -12,9 +12,9 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Account
+from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import KEY_FILE, RandomBytes, new_password
-from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.accounts.sign_in import SignIn
 

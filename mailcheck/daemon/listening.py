@@ -20,7 +20,7 @@ from twisted.internet.interfaces import (
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.listen_addresses import ListenAddress
+from mailcheck.core.network_addresses import ListenAddress
 
 
 def real_address(address: ListenAddress) -> ListenAddress:

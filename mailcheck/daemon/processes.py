@@ -16,7 +16,7 @@ from twisted.internet.protocol import Factory, ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.listen_addresses import ListenAddress
+from mailcheck.core.network_addresses import ListenAddress
 from mailcheck.daemon.listening import cannot_listen
 
 SHORTEST_PAUSE = 1.0

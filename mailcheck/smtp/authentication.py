@@ -11,9 +11,9 @@ from mailcheck.core.errors import InvalidCredentials
 from mailcheck.core.identifiers import AccountId
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.limits import MAX_AUTH_LINE
 from mailcheck.smtp.line_input import CRLF
 from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.settings import MAX_AUTH_LINE
 
 _CANCEL = b"*"
 _EMPTY = b"="  # an initial response that is there and empty, RFC 4954 4

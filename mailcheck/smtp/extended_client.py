@@ -11,9 +11,9 @@ from dataclasses import replace
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import SpokenFor
-from mailcheck.smtp.client_addresses import is_in_networks
 from mailcheck.smtp.commands import CommandError
 from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.settings import is_in_networks
 
 XCLIENT_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "LOGIN")
 XFORWARD_ATTRIBUTES = ("NAME", "ADDR", "PORT", "PROTO", "HELO", "IDENT", "SOURCE")

@@ -18,14 +18,13 @@ from zope.interface import implementer
 
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import Client
-from mailcheck.smtp.client_addresses import client_ip_of, is_in_networks
 from mailcheck.smtp.commands import CommandError
 from mailcheck.smtp.data import MemoryBudget
 from mailcheck.smtp.ports import MailJournal, MailReceiver
 from mailcheck.smtp.proxy_header import ProxyHeaderReader
 from mailcheck.smtp.receive_path import ReceivePath
 from mailcheck.smtp.replies import FailureTable, reply_to_failure
-from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.settings import SmtpSettings, client_ip_of, is_in_networks
 from mailcheck.smtp.transaction import Transaction
 
 

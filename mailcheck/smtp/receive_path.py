@@ -7,22 +7,157 @@ Deferred is pending, and what is not a command goes to a `Reader` until that
 has its part.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from twisted.internet.abstract import FileDescriptor
 from twisted.internet.defer import Deferred
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import (
+    IDelayedCall,
+    IOpenSSLContextFactory,
+    IReactorTime,
+    ITCPTransport,
+)
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
+from mailcheck.core.messages import TlsFacts
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.limits import MAX_HELD_INPUT, Limits
 from mailcheck.smtp.line_input import BareLineEnding, LineInput, LineTooLong, Reader
+from mailcheck.smtp.settings import MAX_HELD_INPUT, Limits
 from mailcheck.smtp.transcript import Transcript
-from mailcheck.smtp.watchdog import Watchdog
-from mailcheck.smtp.wire import Wire
+
+
+class Watchdog:
+    """Calls ``on_silence`` once, when `pat` has not been called for some seconds.
+
+    A pat only notes the time: the timer looks when it goes off whether it was
+    patted, and goes on.
+    """
+
+    __slots__ = ("_call", "_clock", "_due", "_on_silence", "_seconds")
+
+    def __init__(self, clock: IReactorTime, on_silence: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_silence = on_silence
+        self._seconds = 0.0
+        self._due = 0.0
+        self._call: IDelayedCall | None = None
+
+    def watch(self, seconds: float) -> None:
+        """Start to watch, or watch with another patience."""
+        self.stop()
+        self._seconds = seconds
+        self._due = self._clock.seconds() + seconds
+        self._call = self._clock.callLater(seconds, self._look)
+
+    def pat(self, deadline: float = math.inf) -> None:
+        """Note that something happened; it must be over by the deadline nevertheless."""
+        self._due = min(self._clock.seconds() + self._seconds, deadline)
+
+    def stop(self) -> None:
+        """Watch no more."""
+        if self._call is not None:
+            self._call.cancel()
+            self._call = None
+
+    def _look(self) -> None:
+        left = self._due - self._clock.seconds()
+        if left > 0:
+            self._call = self._clock.callLater(left, self._look)
+        else:
+            self._call = None
+            self._on_silence()
+
+
+class Wire:
+    """Sends the replies to pipelined commands together, at once where the socket takes them.
+
+    A reply through the transport's own buffer waits for the reactor to report
+    the socket as writable: one more round and two system calls. As long as
+    all that was written was taken at once there is nothing it could overtake.
+    """
+
+    __slots__ = ("_is_bare_socket", "_is_direct", "_is_paused", "_lines", "_transport")
+
+    def __init__(self, transport: Any) -> None:
+        """Use a transport that is an ITLSTransport and an IPushProducer at once."""
+        self._transport = transport
+        if ITCPTransport.providedBy(transport):
+            # Else a reply that follows another one waits until the client has
+            # acknowledged that, which it may put off for 40 ms.
+            transport.setTcpNoDelay(True)
+        self._is_bare_socket = isinstance(transport, FileDescriptor)
+        self._is_direct = self._is_bare_socket
+        self._is_paused = False
+        self._lines: list[bytes] = []
+
+    def add(self, line: bytes) -> None:
+        """Keep a reply for the next `flush`."""
+        self._lines.append(line)
+
+    def flush(self) -> None:
+        """Send the replies that were kept."""
+        if not self._lines:
+            return
+        data = b"".join(self._lines)
+        self._lines.clear()
+        if self._is_direct:
+            sent = self._transport.writeSomeData(data)
+            if sent == len(data):
+                return
+            # The rest, and all that follows it, goes through the buffer.
+            self._is_direct = False
+            data = data[sent:] if isinstance(sent, int) else data
+        self._transport.write(data)
+
+    def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
+        """Encrypt from here on."""
+        self.flush()
+        self._is_direct = self._is_bare_socket = False
+        self._transport.startTLS(certificate)
+
+    def tls_facts(self) -> TlsFacts:
+        """Give what TLS has negotiated."""
+        handle = self._transport.getHandle()
+        return TlsFacts(handle.get_protocol_version_name(), handle.get_cipher_name())
+
+    def pause(self) -> None:
+        """Read no more from the client."""
+        if not self._is_paused:
+            self._is_paused = True
+            self._transport.pauseProducing()
+
+    def resume(self) -> None:
+        """Read from the client again."""
+        if self._is_paused:
+            self._is_paused = False
+            self._transport.resumeProducing()
+
+    def hang_up(self) -> None:
+        """Close the connection after the replies."""
+        self.flush()
+        self._transport.loseConnection()
+
+    def hang_up_gently(self) -> None:
+        """Close our side and leave the other to the client.
+
+        A socket that is closed with input unread resets the connection, and
+        the last reply would be lost to a client that is still sending.
+        """
+        self.flush()
+        if self._is_bare_socket:
+            self._transport.loseWriteConnection()
+        else:
+            self._transport.loseConnection()
+
+    def cut(self) -> None:
+        """End the connection at once."""
+        self._transport.abortConnection()
+
 
 T = TypeVar("T")
 

@@ -1,15 +1,161 @@
-"""Every command by its verb, and what obeys it."""
+"""What a client may say: EHLO, STARTTLS, MAIL and RCPT, and every command by its verb."""
 
 from collections.abc import Mapping
 
-from mailcheck.smtp.authentication import auth
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.python.failure import Failure
+
+from mailcheck.core.addresses import Mailbox
+from mailcheck.core.errors import RecipientUnknown
+from mailcheck.core.messages import Recipient
+from mailcheck.smtp import replies
+from mailcheck.smtp.authentication import MECHANISMS, auth, may_authenticate
+from mailcheck.smtp.commands import CommandError, parse_helo, parse_mail, parse_rcpt
 from mailcheck.smtp.content import bdat, data
-from mailcheck.smtp.envelope import mail, rcpt
-from mailcheck.smtp.extended_client import xclient, xforward
-from mailcheck.smtp.greeting import ehlo, helo
-from mailcheck.smtp.housekeeping import help_, http, noop, not_implemented, quit_, rset, vrfy
-from mailcheck.smtp.protocol import Verb
-from mailcheck.smtp.starttls import starttls
+from mailcheck.smtp.extended_client import (
+    XCLIENT_ATTRIBUTES,
+    XFORWARD_ATTRIBUTES,
+    may_speak_for_others,
+    xclient,
+    xforward,
+)
+from mailcheck.smtp.housekeeping import (
+    help_,
+    http,
+    noop,
+    not_implemented,
+    quit_,
+    rset,
+    vrfy,
+    want_no_argument,
+)
+from mailcheck.smtp.protocol import MailProtocol, Verb
+from mailcheck.smtp.replies import reply_lines
+from mailcheck.smtp.transaction import Transaction
+
+
+def ehlo(connection: MailProtocol, argument: bytes) -> None:
+    """Start, or start again, with the extensions (RFC 5321 4.1.1.1)."""
+    connection.client.greet(parse_helo(argument), is_extended=True)
+    connection.end_transaction()
+    connection.reply(reply_lines(250, [connection.settings.host_name, *_offers(connection)]))
+
+
+def helo(connection: MailProtocol, argument: bytes) -> None:
+    """Start, or start again, without them."""
+    connection.client.greet(parse_helo(argument), is_extended=False)
+    connection.end_transaction()
+    connection.reply(reply_lines(250, [connection.settings.host_name]))
+
+
+def _offers(connection: MailProtocol) -> list[str]:
+    settings = connection.settings
+    client = connection.client
+    offers = [
+        f"SIZE {connection.limits.message_size}",
+        "8BITMIME",
+        "SMTPUTF8",
+        "PIPELINING",
+        "CHUNKING",
+        "ENHANCEDSTATUSCODES",
+        "HELP",
+    ]
+    if client.tls is None and settings.tls_for(client.claimed_ip) is not None:
+        offers.append("STARTTLS")
+    if settings.is_submission and may_authenticate(connection):
+        offers.append(f"AUTH {' '.join(MECHANISMS)}")
+    if may_speak_for_others(connection):
+        offers.append(f"XCLIENT {' '.join(XCLIENT_ATTRIBUTES)}")
+        offers.append(f"XFORWARD {' '.join(XFORWARD_ATTRIBUTES)}")
+    return offers
+
+
+def mail(connection: MailProtocol, argument: bytes) -> None:
+    """Begin a mail (RFC 5321 4.1.1.2)."""
+    client = connection.client
+    if not client.helo_name:
+        raise CommandError(replies.SAY_HELLO_FIRST)
+    if connection.transaction is not None:
+        raise CommandError(replies.MAIL_IS_OPEN)
+    if connection.settings.is_submission and client.account_id is None:
+        raise CommandError(replies.AUTH_REQUIRED)
+    command = parse_mail(argument, has_auth=connection.settings.is_submission)
+    if command.size > connection.limits.message_size:
+        raise CommandError(replies.MESSAGE_TOO_LARGE)
+    connection.transaction = Transaction(
+        client.session(), command.envelope_sender, is_utf8=command.is_utf8
+    )
+    connection.transcript.begin_mail()
+    connection.reply(replies.SENDER_OK)
+
+
+def rcpt(connection: MailProtocol, argument: bytes) -> None:
+    """Ask whether a recipient has an inbox here (RFC 5321 4.1.1.3)."""
+    transaction = connection.transaction
+    if transaction is None:
+        raise CommandError(replies.MAIL_FIRST)
+    if transaction.has_chunks:
+        raise CommandError(replies.BDAT_IS_OPEN)
+    mailbox = parse_rcpt(argument, is_utf8=transaction.is_utf8)
+    if transaction.has(mailbox):
+        connection.reply(replies.RECIPIENT_OK)
+        return
+    if transaction.recipient_count >= connection.limits.recipients:
+        connection.reply(replies.TOO_MANY_RECIPIENTS)
+        return
+    answer = maybeDeferred(
+        connection.receiver.accept_recipient,
+        transaction.session,
+        transaction.envelope_sender,
+        mailbox,
+    )
+    connection.wait_for(
+        answer,
+        lambda recipient: _accept(connection, transaction, mailbox, recipient),
+        lambda failure: _refuse(connection, failure),
+    )
+
+
+def _accept(
+    connection: MailProtocol, transaction: Transaction, mailbox: Mailbox, recipient: Recipient
+) -> None:
+    transaction.add(mailbox, recipient)
+    connection.reply(replies.RECIPIENT_OK)
+
+
+def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
+    """Reply to a refused recipient; those who guess addresses wait longer and longer."""
+    line = connection.explain(failure)
+    if not isinstance(failure.value, RecipientUnknown):
+        connection.reply(line)
+        return None
+    connection.unknown_recipients += 1
+    excess = connection.unknown_recipients - connection.limits.free_unknown_recipients
+    if excess <= 0:
+        connection.reply(line)
+        return None
+    return connection.reply_after(min(2.0 ** (excess - 1), connection.limits.longest_delay), line)
+
+
+def starttls(connection: MailProtocol, argument: bytes) -> None:
+    """Encrypt the connection.
+
+    Input behind the command came in clear. It is not from whom the client
+    will have talked to once TLS is on (CVE-2011-0411): it is dropped.
+    """
+    client = connection.client
+    if client.tls is not None:
+        raise CommandError(replies.TLS_IS_ON)
+    certificate = connection.settings.tls_for(client.claimed_ip)
+    if certificate is None:
+        raise CommandError(replies.NOT_IMPLEMENTED)
+    want_no_argument(argument)
+    if connection.has_more_input:
+        connection.drop_input()
+        raise CommandError(replies.INPUT_BEFORE_TLS)
+    connection.reply(replies.READY_FOR_TLS)
+    connection.start_tls(certificate)
+
 
 VERBS: Mapping[bytes, Verb] = {
     b"AUTH": auth,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Delivery
-from mailcheck.core.subaddresses import fold_tag
 from mailcheck.storage.deliverability_mails import AddressedTests, Judged, Numbered
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.inbox_rows import read_locked_inboxes

@@ -6,13 +6,13 @@ that every database compares the same characters, whatever its collation.
 
 from dataclasses import replace
 
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import ATTACHMENT, CODE, READ, UNREAD, Field, Term
-from mailcheck.core.subaddresses import fold_tag
 from mailcheck.storage.engine import Value
 
 # The first part bounds the range of positions to read, the second decides: positions

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mailcheck.core.accounts import Quota
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import Extracted
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import TagCount
-from mailcheck.core.subaddresses import fold_tag
 from mailcheck.operations.ports import InboxOverview, MessagePage
-from mailcheck.storage.content_rows import load_list
+from mailcheck.storage.content_store import load_list
 from mailcheck.storage.engine import Row, Transaction, Value
 from mailcheck.storage.filter_sql import filter_sql, is_counted_by_tag, looks_into_mails
 from mailcheck.storage.inbox_rows import (

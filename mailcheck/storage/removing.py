@@ -1,10 +1,13 @@
 """Taking messages out: counters, tags and bytes that nobody shares any more go with them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+from twisted.internet.defer import Deferred
 
 from mailcheck.core.identifiers import AccountId
-from mailcheck.storage.engine import Row, Transaction
+from mailcheck.core.instants import Instant
+from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in
 from mailcheck.storage.inbox_rows import lock_inboxes
 
 _REMOVE = """
@@ -83,3 +86,44 @@ def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
         query = f"SELECT id FROM delivery WHERE id IN ({marks}) ORDER BY id"
         transaction.locked_rows(query, ids, "delivery")
         transaction.execute_over(_DROP_UNSHARED, [(one,) for one in ids])
+
+
+class SqlExpiryStore:
+    """Fills the port `ExpiryStore` on any engine."""
+
+    def __init__(self, engine: Engine, give_back_space: Callable[[], Deferred[None]]) -> None:
+        self._engine = engine
+        self.give_back_space = give_back_space
+
+    def expire(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete at most ``limit`` messages that have expired; gives how many."""
+        return self._engine.write(_expire, (now, limit))
+
+    def forget_refusals(self, before: Instant) -> Deferred[int]:
+        """Delete refusals older than a moment."""
+        return self._engine.write(_forget_refusals, before)
+
+
+SWEEPING = 0x6D61_696D
+"""The work of forgetting: of several daemons one does it at a time."""
+
+
+def _expired(transaction: Transaction, item: tuple[Instant, int]) -> list[Row]:
+    return transaction.rows(
+        "SELECT id, account_id FROM message WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",
+        item,
+    )
+
+
+@for_each_in(lambda transaction, item: {row[1] for row in _expired(transaction, item)})
+def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    return remove_messages(transaction, _expired(transaction, item))
+
+
+@for_each
+def _forget_refusals(transaction: Transaction, before: Instant) -> int:
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    return transaction.execute("DELETE FROM refusal WHERE refused_at < ?", (before,))

@@ -4,13 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from urllib.parse import unquote_to_bytes
 
-from mailcheck.core.addresses import parse_mailbox
+from mailcheck.core.addresses import explain_bad_tag, parse_mailbox
 from mailcheck.core.cursors import Position, parse_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.core.search import Search, parse_search
-from mailcheck.core.subaddresses import explain_bad_tag
 
 MAX_SHOWN = 80
 """Characters of a bad value that an error repeats."""

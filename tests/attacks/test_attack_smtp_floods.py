@@ -6,8 +6,7 @@ from itertools import pairwise
 import pytest
 
 from mailcheck.smtp.factory import MailFactory
-from mailcheck.smtp.limits import Limits
-from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.settings import Limits, SmtpSettings
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
 from tests.smtp.talk import House, Talk

@@ -24,10 +24,10 @@ from mailcheck.checks.deliverability.filter_report import (
     MAX_RULES,
     ReportUnreadable,
     read_verdict,
+    why_not_counted,
 )
 from mailcheck.checks.deliverability.filtered_mail import fit_for_filter
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
-from mailcheck.checks.deliverability.uncounted_rules import why_not_counted
 from mailcheck.core.instants import instant_of
 
 RULE_FILES = Path("/usr/share/spamassassin")

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.charges import Area, ChargedFinding, CheckStatus
-from mailcheck.checks.deliverability.charge_content_filter import cost_of_points
-from mailcheck.checks.deliverability.charging import cap
+from mailcheck.checks.deliverability.charging import cap, cost_of_points
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
 from mailcheck.checks.deliverability.score import MailScore, score_mail
 from mailcheck.checks.deliverability.weights import COSTS, LISTING_TIERS, cost_of_listing

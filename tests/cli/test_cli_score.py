@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
-from mailcheck.checks.deliverability.own_trace import OwnTrace, read_own_trace
+from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.cli.check_texts import Painter

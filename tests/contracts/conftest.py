@@ -20,15 +20,15 @@ from mailcheck.operations.ports import (
     ExpiryStore,
     MessageStore,
 )
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
+from mailcheck.storage.accounts.password_store import SqlPasswordStore
+from mailcheck.storage.accounts.session_store import SqlSessionStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
-from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.session_store import SqlSessionStore
+from mailcheck.storage.removing import SqlExpiryStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.storage.sqlite_writer import writer_at
 from mailcheck.workers.direct import DirectWorker

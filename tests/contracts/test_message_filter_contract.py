@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.core.accounts import Quota
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.folded_text import fold_text
@@ -13,9 +14,8 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, MessageSummary
 from mailcheck.core.search import Field, Search, Term
-from mailcheck.core.subaddresses import fold_tag
 from mailcheck.operations.ports import AccountStore, ContentStore, DeliveryStore, MessageStore
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine

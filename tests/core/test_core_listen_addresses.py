@@ -4,7 +4,7 @@ import pytest
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.testing import MemoryReactorClock
 
-from mailcheck.core.listen_addresses import BACKLOG, ListenAddress, parse_listen_address
+from mailcheck.core.network_addresses import BACKLOG, ListenAddress, parse_listen_address
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.random_pool import DRAW, RandomPool
+from mailcheck.core.identifiers import DRAW, RandomPool
 
 
 class NumberedSource:

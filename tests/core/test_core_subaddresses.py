@@ -6,14 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.addresses import MAX_LOCAL_PART, parse_mailbox
-from mailcheck.core.subaddresses import (
+from mailcheck.core.addresses import (
+    MAX_LOCAL_PART,
     MAX_TAG,
     UNTAGGED,
     explain_bad_tag,
     fold_tag,
     join_subaddress,
     new_mailbox_name,
+    parse_mailbox,
     split_subaddress,
 )
 

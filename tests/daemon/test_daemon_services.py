@@ -14,7 +14,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.logger import LogEvent, capturedLogs, formatEvent
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.listen_addresses import parse_listen_address
+from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.file_limit import raise_file_limit
 from mailcheck.daemon.listening import CannotStart, ListeningService
 from mailcheck.daemon.ordered_services import OrderedServices

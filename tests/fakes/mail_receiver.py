@@ -6,11 +6,10 @@ from typing import TypeVar
 
 from twisted.internet.defer import Deferred
 
-from mailcheck.core.addresses import Mailbox
+from mailcheck.core.addresses import Mailbox, split_subaddress
 from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
-from mailcheck.core.subaddresses import split_subaddress
 from mailcheck.ops.journal import MailJournal, Pace
 
 T = TypeVar("T")

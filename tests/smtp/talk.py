@@ -11,9 +11,8 @@ from twisted.python.failure import Failure
 
 from mailcheck.ops.journal import MailJournal, Pace
 from mailcheck.smtp.factory import MailFactory
-from mailcheck.smtp.limits import Limits
 from mailcheck.smtp.protocol import MailProtocol
-from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.settings import Limits, SmtpSettings
 from tests.fakes.mail_receiver import FakeMailReceiver
 
 HOST_NAME = "mx.inbox.example"

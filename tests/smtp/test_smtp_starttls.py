@@ -10,8 +10,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.smtp.certificates import ensure_self_signed
 from mailcheck.smtp.factory import MailFactory
-from mailcheck.smtp.limits import Limits
-from mailcheck.smtp.settings import AuthWithoutTls, SmtpSettings, offer_to_all
+from mailcheck.smtp.settings import AuthWithoutTls, Limits, SmtpSettings, offer_to_all
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import LoopbackClient, served
 

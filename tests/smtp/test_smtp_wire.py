@@ -4,7 +4,7 @@ from twisted.internet.abstract import FileDescriptor
 from twisted.internet.main import CONNECTION_LOST
 from twisted.internet.testing import MemoryReactor
 
-from mailcheck.smtp.wire import Wire
+from mailcheck.smtp.receive_path import Wire
 
 
 class NarrowSocket(FileDescriptor):

@@ -17,9 +17,9 @@ from mailcheck.core.accounts import Quota
 from mailcheck.core.identifiers import DeliveryId, MessageId, new_time_ordered_id
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
-from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
+from mailcheck.storage.removing import SqlExpiryStore
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.storage.deliveries import delivery, recipient

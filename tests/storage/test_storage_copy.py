@@ -12,14 +12,14 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.operations.ports import MessagePage
 from mailcheck.storage import store_copy
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
+from mailcheck.storage.accounts.password_store import SqlPasswordStore
+from mailcheck.storage.accounts.session_store import SqlSessionStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.mail_store import SqlMailStore
-from mailcheck.storage.password_store import SqlPasswordStore
 from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.session_store import SqlSessionStore
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.storage.store_copy import (
     CopyDiffers,

@@ -14,11 +14,11 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Session
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.engine import Transaction
-from mailcheck.storage.expiry_store import SqlExpiryStore
 from mailcheck.storage.mail_store import SqlMailStore
+from mailcheck.storage.removing import SqlExpiryStore
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of

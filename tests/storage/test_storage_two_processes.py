@@ -10,7 +10,7 @@ from mailcheck.core.accounts import Quota
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
-from mailcheck.storage.account_store import SqlAccountStore
+from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.workers.direct import DirectWorker

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mailcheck.core.addresses import explain_bad_tag
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.search import Field, Search, Term
-from mailcheck.core.subaddresses import explain_bad_tag
 from mailcheck.wire.parameters import MAX_SHOWN, MAX_TEXT, Query, parse_query
 
 NAMES = ["tag", "to", "from", "subject", "q", "since", "after", "timeout", "limit", "unique"]

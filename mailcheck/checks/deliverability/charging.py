@@ -1,11 +1,44 @@
-"""Making findings that carry their price."""
+"""What is found in a mail with its price: SPF, DKIM, DMARC, blocklists, the content filter."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 
+from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.charges import Area, ChargedFinding
-from mailcheck.checks.deliverability.weights import COSTS
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.deliverability.content_filter import (
+    FilterOutcome,
+    FilterProblem,
+    FilterRule,
+    FilterUnavailable,
+    FilterVerdict,
+)
+from mailcheck.checks.deliverability.weights import (
+    COSTS,
+    FILTER_FACTOR,
+    FILTER_MAX_POINTS,
+    MAX_LISTINGS,
+    cost_of_listing,
+)
+from mailcheck.checks.dkim.mail_findings import (
+    describe_invalid,
+    describe_signature,
+    describe_signatures,
+    describe_unaligned,
+    describe_undetermined,
+    find_telling,
+)
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
+from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
+from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity
+from mailcheck.checks.hosts.helo import HeloVerdict
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.spf.mail import SpfOfMail
+from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
+from mailcheck.checks.spf.tree import SpfVerdict
 
 GRAVE = 10
 """Tenths from which on a finding is an error."""
@@ -52,3 +85,231 @@ def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, .
         left -= tenths
         capped.append(replace(one, tenths=tenths))
     return tuple(capped)
+
+
+def charge_spf(spf: SpfOfMail, record: SpfVerdict | None) -> tuple[ChargedFinding, ...]:
+    """Charge the result of the MAIL FROM identity (RFC 7208 2.4); that of HELO costs nothing.
+
+    :param record: what is known of the domain's record, where that was looked at.
+    """
+    identity = spf.mail_from
+    if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
+        # DNS is not to blame: nobody could tell.
+        meaning = f"SPF could not be determined. {identity.explanation}"
+        return (unknown(Area.SPF, "spf.undetermined", meaning, ELSEWHERE),)
+    of_sender, of_helo = describe_spf_of_mail(spf, record), describe_spf_of_helo(spf)
+    return (
+        *(() if of_sender is None else (charge_known(Area.SPF, of_sender),)),
+        *(() if of_helo is None else (remark(Area.SPF, of_helo),)),
+    )
+
+
+def charge_host(
+    reverse_dns: ReverseDnsVerdict | None, helo: HeloVerdict | None
+) -> tuple[ChargedFinding, ...]:
+    """Charge the name of the sending address and the name in HELO."""
+    found = [verdict.findings for verdict in (reverse_dns, helo) if verdict is not None]
+    return tuple(charge_known(Area.SPF, finding) for findings in found for finding in findings)
+
+
+WEAK = "dkim.weak-key"
+
+
+def charge_dkim(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[ChargedFinding, ...]:
+    """Charge the best of what the signatures have to offer: one good one is enough.
+
+    What else there is to say about them follows, at no cost.
+    """
+    charged = tuple(_find(dkim, dmarc))
+    ids = {finding.id for finding in charged}
+    told = _findings_of_telling(dkim, dmarc) if "dkim.invalid" in ids else ()
+    rest = (
+        finding
+        for finding in describe_signatures(dkim)
+        if finding.id not in ids
+        and finding not in told
+        and finding.severity is not Severity.UNDETERMINED
+    )
+    return (
+        *(charge_known(Area.DKIM, finding) for finding in charged),
+        *(remark(Area.DKIM, finding) for finding in rest),
+    )
+
+
+def _find(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
+    if dkim.passing:
+        yield from _find_of_passing(dkim, dmarc)
+    elif not dkim.is_determined:
+        yield describe_undetermined(dkim, dmarc.author_domain)
+    elif dkim.signatures:
+        yield describe_invalid(dkim, dmarc.author_domain)
+    else:
+        yield from describe_signatures(dkim)
+
+
+def _find_of_passing(dkim: DkimOfMail, dmarc: DmarcOfMail) -> Iterator[Finding]:
+    """Judge signatures that verify: whose they are, and how strong their keys."""
+    best, author = dkim.passing, dmarc.author_domain
+    # Without an author there is nobody whose signature it could be, which DMARC charges.
+    if author is not None and dmarc.is_dkim_aligned is None:
+        yield describe_undetermined(dkim, author)
+    elif author is not None and dmarc.is_dkim_aligned:
+        best = tuple(s for s in best if s.header.index in dmarc.aligned_signatures) or best
+    elif author is not None:
+        yield describe_unaligned(dkim, author)
+    if all(one.is_weak for one in best):
+        found = describe_signature(best[0], has_passing=True)
+        yield from (finding for finding in found if finding.id == WEAK)
+
+
+def _findings_of_telling(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[Finding, ...]:
+    """Give what `describe_invalid` has said already."""
+    telling = find_telling(dkim, dmarc.author_domain)
+    return () if telling is None else tuple(describe_signature(telling, has_passing=False))
+
+
+_STRICTER = ("dmarc.policy-none", "dmarc.testing")
+"""Findings that advise a stricter policy."""
+
+
+def charge_dmarc(
+    dmarc: DmarcOfMail, spf: SpfOfMail, dkim: DkimOfMail
+) -> tuple[ChargedFinding, ...]:
+    """Charge the result for the author domain (RFC 9989).
+
+    What there is to say about a record that applies follows, at no cost; while
+    own mail fails, nobody is told to ask for more.
+    """
+    finding = describe_dmarc_of_mail(dmarc, spf, dkim)
+    charged = () if finding is None else (charge_known(Area.DMARC, finding),)
+    if dmarc.verdict is None or dmarc.result not in (AuthResult.PASS, AuthResult.FAIL):
+        return charged
+    left_out = _STRICTER if dmarc.result is AuthResult.FAIL else ()
+    known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
+    return (*charged, *(remark(Area.DMARC, one) for one in known if one.id not in left_out))
+
+
+def charge_authentication(spf: SpfOfMail, dkim: DkimOfMail) -> tuple[ChargedFinding, ...]:
+    """Charge a mail for which neither passes, where both are known."""
+    is_known = spf.mail_from.result.is_determined and dkim.is_determined
+    if not is_known or spf.has_pass or dkim.passing:
+        return ()
+    return (
+        charge(
+            "authentication.nothing-passes",
+            "Neither SPF nor DKIM passes, so nothing shows that the mail comes from where it says;"
+            " Gmail refuses such mail.",
+            "Make SPF or DKIM pass: one of the two ends this, both are better.",
+        ),
+    )
+
+
+_ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
+
+
+def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]:
+    """Charge every listing, the worst first, up to the cap; lists that are silent cost nothing."""
+    asked = [row for row in listings if row.unknown_reason is not UnknownReason.NO_TARGET]
+    listed = sorted((r for r in asked if r.is_listed), key=lambda row: row.weight, reverse=True)
+    findings = describe_listings(asked)
+    costs = [cost_of_listing(row.weight) for row in listed]
+    costs += [0] * (len(findings) - len(listed))
+    charged = cap(
+        (
+            ChargedFinding(Area.BLACKLIST, finding, cost)
+            for finding, cost in zip(findings, costs, strict=True)
+        ),
+        MAX_LISTINGS,
+    )
+    if len(asked) < len(listings):
+        return (*charged, _without_address())
+    return charged if are_listings_known(listings) else (*charged, _too_few_answers())
+
+
+def _without_address() -> ChargedFinding:
+    return unknown(
+        Area.BLACKLIST,
+        "blacklist.no-address",
+        "The mail came from an address that is not reachable from the Internet, so no blocklist"
+        " was asked about it.",
+        ELSEWHERE,
+    )
+
+
+def _too_few_answers() -> ChargedFinding:
+    return unknown(
+        Area.BLACKLIST,
+        "blacklist.undetermined",
+        "Too few blocklists gave an answer to say that the mail is on none.",
+        "Check the test again later; GET /tools/blacklists shows which lists don't answer the"
+        " resolver of this service.",
+    )
+
+
+def are_listings_known(listings: Sequence[Listing]) -> bool:
+    """Tell whether the lists that answered hold at least half of the weight of all."""
+    asked = [row for row in listings if row.status in (*_ANSWERED, ListingStatus.UNKNOWN)]
+    known = [row for row in asked if row.status in _ANSWERED]
+    weight = sum(row.blocklist.weight for row in known)
+    return bool(known) and 2 * weight >= sum(row.blocklist.weight for row in asked)
+
+
+MAX_NAMED = 5
+"""Rules that are named in a sentence."""
+
+MAX_DESCRIBED = 3
+"""Rules whose descriptions are repeated."""
+
+_KIND = re.compile(r"\A(?:[A-Z]{3,8}: )+", re.ASCII)
+
+_IDS = {
+    FilterProblem.OFF: "spamassassin.off",
+    FilterProblem.NOT_INSTALLED: "spamassassin.not-installed",
+    FilterProblem.UNREACHABLE: "spamassassin.unreachable",
+    FilterProblem.TIMEOUT: "spamassassin.timeout",
+    FilterProblem.BUSY: "spamassassin.busy",
+    FilterProblem.TOO_LARGE: "spamassassin.too-large",
+    FilterProblem.BROKEN_ANSWER: "spamassassin.broken-answer",
+}
+
+
+def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
+    """Charge the points that no check of ours has charged already."""
+    if isinstance(outcome, FilterUnavailable):
+        return (unknown(Area.SPAMASSASSIN, _IDS[outcome.problem], outcome.reason, outcome.fix),)
+    tenths = cost_of_points(outcome.counted_points)
+    if not tenths:
+        return ()
+    severity = Severity.ERROR if tenths >= GRAVE else Severity.WARNING
+    finding = Finding(
+        "spamassassin.points",
+        severity,
+        f"{outcome.engine} gives the content {outcome.counted_points:.1f} points (mail is spam at"
+        f" {outcome.threshold:.1f}): {_rules(outcome)}.",
+        f"Change what they found: {_descriptions(outcome)}.",
+    )
+    return (ChargedFinding(Area.SPAMASSASSIN, finding, tenths),)
+
+
+def cost_of_points(points: float) -> int:
+    """Give the tenths for a filter's points, halves rounded up."""
+    counted = Decimal(str(min(max(points, 0.0), FILTER_MAX_POINTS)))
+    return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
+
+
+def _against(verdict: FilterVerdict) -> list[FilterRule]:
+    found = (rule for rule in verdict.rules if rule.counts and rule.points > 0)
+    return sorted(found, key=lambda rule: -rule.points)
+
+
+def _descriptions(verdict: FilterVerdict) -> str:
+    """Give what the heaviest rules say of themselves, without the kind of text they look at."""
+    texts = [_KIND.sub("", rule.description) or rule.name for rule in _against(verdict)]
+    return "; ".join(text.rstrip(".") for text in texts[:MAX_DESCRIBED])
+
+
+def _rules(verdict: FilterVerdict) -> str:
+    names = [f"{rule.name} ({rule.points:.1f})" for rule in _against(verdict)]
+    if len(names) > MAX_NAMED:
+        names = [*names[:MAX_NAMED], f"and {len(names) - MAX_NAMED} more"]
+    return ", ".join(names)

@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from mailcheck.checks.arc.verify import describe_arc
 from mailcheck.checks.charges import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability import summaries as say
-from mailcheck.checks.deliverability.charge_blocklists import charge_blocklists
-from mailcheck.checks.deliverability.charge_content_filter import charge_content_filter
-from mailcheck.checks.deliverability.charge_dkim import charge_dkim
-from mailcheck.checks.deliverability.charge_dmarc import charge_authentication, charge_dmarc
-from mailcheck.checks.deliverability.charge_spf import charge_host, charge_spf
-from mailcheck.checks.deliverability.charging import remark, total
+from mailcheck.checks.deliverability.charging import (
+    charge_authentication,
+    charge_blocklists,
+    charge_content_filter,
+    charge_dkim,
+    charge_dmarc,
+    charge_host,
+    charge_spf,
+    remark,
+    total,
+)
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
 from mailcheck.checks.findings import RecordToPublish

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.addresses import new_mailbox_name
 from mailcheck.core.errors import AccountNameTaken, AccountNotFound, InvalidParameter, KeyNotFound
 from mailcheck.core.identifiers import (
     API_KEY_PREFIX,
@@ -15,7 +16,6 @@ from mailcheck.core.identifiers import (
     new_api_key,
     new_short_id,
 )
-from mailcheck.core.subaddresses import new_mailbox_name
 from mailcheck.operations.ports import AccountStore, Now
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4

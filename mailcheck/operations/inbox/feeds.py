@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import ExpectedFailure, ShuttingDown
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.subaddresses import fold_tag
 from mailcheck.operations.ports import MessageRow, MessageStore, Now
 
 LOOK_SIZE = 200

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import InboxState
-from mailcheck.core.addresses import Mailbox
+from mailcheck.core.addresses import INBOX_PREFIX, Mailbox, split_subaddress
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
@@ -32,7 +32,6 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
-from mailcheck.core.subaddresses import INBOX_PREFIX, split_subaddress
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.inbox.hand_over import HandOver

@@ -5,11 +5,10 @@ from email.policy import SMTP
 from email.utils import formatdate
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.addresses import Mailbox, parse_mailbox
+from mailcheck.core.addresses import Mailbox, join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import Envelope, Session
-from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.ports import Now
 

@@ -1,10 +1,9 @@
 """The parameters of the routes, described by the limits that they are read with."""
 
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
-from mailcheck.core.addresses import DOT_ATOM_PATTERN
+from mailcheck.core.addresses import DOT_ATOM_PATTERN, MAX_TAG
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.search import EXAMPLES
-from mailcheck.core.subaddresses import MAX_TAG
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
     DEFAULT_WAIT,

@@ -3,10 +3,10 @@
 from weakref import WeakKeyDictionary
 
 from mailcheck.checks.deliverability.authentication import Authentication
+from mailcheck.core.addresses import MAX_TAG, explain_bad_tag
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.subaddresses import MAX_TAG, explain_bad_tag
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import TimedOut
 from mailcheck.operations.ranges import (

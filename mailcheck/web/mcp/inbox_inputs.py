@@ -1,6 +1,6 @@
 """JSON Schemas of what the inbox's tools take; the limits are those of REST."""
 
-from mailcheck.core.subaddresses import MAX_TAG
+from mailcheck.core.addresses import MAX_TAG
 from mailcheck.operations.ranges import (
     DEFAULT_WAIT,
     LARGEST_PAGE,

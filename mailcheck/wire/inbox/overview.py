@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from mailcheck.core import messages
 from mailcheck.core.accounts import InboxState
+from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.cursors import Position, format_cursor
 from mailcheck.core.instants import HOUR, format_instant
-from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.inbox.wait_for_message import TimedOut as WaitInVain
 from mailcheck.operations.ports import InboxOverview

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.subaddresses import join_subaddress
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS, Invitations
 from mailcheck.operations.accounts.own_keys import OwnKeys
 from mailcheck.operations.accounts.register import Register, Registration

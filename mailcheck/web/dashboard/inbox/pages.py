@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import HOUR
 from mailcheck.core.search import EXAMPLES
 from mailcheck.core.search import PARAMETER as SEARCH_PARAMETER
-from mailcheck.core.subaddresses import explain_bad_tag, join_subaddress
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
 from mailcheck.operations.inbox.read_inbox import MessageList, ReadInbox
 from mailcheck.operations.inbox.send_sample import SendSample

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant
-from mailcheck.core.subaddresses import fold_tag
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.ports import InboxOverview
 from mailcheck.wire.parameters import Query

@@ -7,7 +7,7 @@ from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.accounts.dashboard_ports import KeptPassword
-from mailcheck.storage.account_rows import (
+from mailcheck.storage.accounts.account_store import (
     ACCOUNT_COLUMNS,
     ACCOUNT_TABLES,
     ACCOUNTS,

@@ -5,7 +5,7 @@ from twisted.internet.defer import Deferred
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.accounts.dashboard_ports import SessionRow
-from mailcheck.storage.account_rows import ACCOUNT_COLUMNS, ACCOUNT_TABLES, account_of
+from mailcheck.storage.accounts.account_store import ACCOUNT_COLUMNS, ACCOUNT_TABLES, account_of
 from mailcheck.storage.engine import Engine, Transaction, for_each
 
 

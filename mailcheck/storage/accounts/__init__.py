@@ -1,0 +1,1 @@
+"""Accounts, keys, passwords, invitations and sessions as rows."""
