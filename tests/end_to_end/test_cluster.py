@@ -1,8 +1,10 @@
 """Several daemons on one PostgreSQL and one Redis, driven by clients that know nothing of that."""
 
 import contextlib
+import hashlib
 import json
 import os
+import shutil
 import signal
 import smtplib
 import subprocess
@@ -232,6 +234,10 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     finally:
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(60) == 0, (tmp_path / "log").read_text()
+        # As root PostgreSQL keeps its data in its own user's home, which no test folder is.
+        digest = hashlib.sha256(str((tmp_path / "var" / "cluster").resolve()).encode()).hexdigest()
+        name = f"mailcheck-cluster-{digest[:8]}"
+        shutil.rmtree(Path("/var/lib/postgresql") / name, ignore_errors=True)
 
 
 @pytest.mark.parametrize(
