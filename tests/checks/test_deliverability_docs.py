@@ -1,10 +1,17 @@
 """The published deductions are those that are charged."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
-from mailcheck.checks.deliverability.weights import COSTS, LISTING_TIERS, MAX_LISTINGS
-from mailcheck.checks.quality.weights import MAX_TENTHS, TENTHS
+from mailcheck.checks.weights import (
+    LISTING_TIERS,
+    MAX_LISTINGS,
+    MAX_MAKING,
+    OF_MAKING,
+    OF_SENDER,
+    Cost,
+)
 
 TEXT = Path(__file__).parents[2].joinpath("docs", "deliverability-tests.md").read_text("utf-8")
 
@@ -17,12 +24,17 @@ def rows(name: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
+def rows_of(costs: Mapping[str, Cost]) -> list[list[str]]:
+    """Give the cells that say what findings cost."""
+    return [
+        [f"`{finding_id}`", f"{cost.tenths / 10:.1f}", cost.when, cost.reason]
+        for finding_id, cost in costs.items()
+    ]
+
+
 def test_costs() -> None:
     """Every finding that is charged stands in the table with its points and its reason."""
-    assert rows("costs") == [
-        [f"`{finding_id}`", f"{cost.tenths / 10:.1f}", cost.when, cost.reason]
-        for finding_id, cost in COSTS.items()
-    ]
+    assert rows("costs") == rows_of(OF_SENDER)
 
 
 def test_listings() -> None:
@@ -36,7 +48,5 @@ def test_listings() -> None:
 
 def test_format() -> None:
     """So does everything about the making of a mail, and its cap."""
-    assert rows("format") == [
-        [f"`{finding_id}`", f"{tenths / 10:.1f}"] for finding_id, tenths in TENTHS.items()
-    ]
-    assert f"{MAX_TENTHS / 10:.1f} at most for all together" in TEXT
+    assert rows("format") == rows_of(OF_MAKING)
+    assert f"{MAX_MAKING / 10:.1f} at most for all together" in TEXT

@@ -8,13 +8,19 @@ from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.charges import Area, ChargedFinding, CheckStatus
-from mailcheck.checks.deliverability.charging import cap, cost_of_points
+from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
 from mailcheck.checks.deliverability.score import MailScore, score_mail
-from mailcheck.checks.deliverability.weights import COSTS, LISTING_TIERS, cost_of_listing
 from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, unknown_listing
+from mailcheck.checks.dnsbl.listings import (
+    STOPS_DELIVERY,
+    Listing,
+    ListingStatus,
+    UnknownReason,
+    unknown_listing,
+)
 from mailcheck.checks.findings import Finding, Severity, undetermined
+from mailcheck.checks.weights import COSTS, LISTING_TIERS, cost_of_listing, cost_of_points
 from tests.checks.mail_evidence import (
     LISTS,
     dkim,
@@ -218,10 +224,10 @@ def test_more_points_never_help(points: float, more: float) -> None:
 
 
 def test_tiers_fall() -> None:
-    """A heavier list never costs less."""
+    """A heavier list never costs less; the first tier is of those that stop delivery."""
     costs = [cost_of_listing(weight) for weight in range(11)]
     assert costs == sorted(costs)
-    assert [tier.weight for tier in LISTING_TIERS] == [8, 5, 3, 1, 0]
+    assert [tier.weight for tier in LISTING_TIERS] == [STOPS_DELIVERY, 5, 3, 1, 0]
 
 
 ORDERED: dict[str, list[Any]] = {
@@ -276,11 +282,13 @@ def test_the_laws(choices: dict[str, int], worse: str) -> None:
 
 @given(st.lists(st.integers(0, 40)), st.integers(0, 60))
 def test_capping(costs: list[int], most: int) -> None:
-    """A cap takes nothing from what fits, and lets no more than itself through."""
+    """A cap takes nothing from what fits and comes first, and lets no more than itself through."""
     finding = Finding("x", Severity.WARNING, "m", "f")
     capped = cap([ChargedFinding(Area.LINKS, finding, cost) for cost in costs], most)
-    assert sum(one.tenths for one in capped) == min(most, sum(costs))
-    assert all(one.tenths <= cost for one, cost in zip(capped, costs, strict=True))
+    assert [sum(one.tenths for one in capped[:end]) for end in range(len(costs) + 1)] == [
+        min(most, sum(costs[:end])) for end in range(len(costs) + 1)
+    ]
+    assert cap(capped, most) == capped
 
 
 def test_every_cost_has_a_reason() -> None:

@@ -21,7 +21,7 @@ from mailcheck.checks.quality.unsubscribe import (
     find_one_click,
     judge_unsubscribe,
 )
-from mailcheck.checks.quality.weights import TENTHS
+from mailcheck.checks.weights import OF_MAKING, charge_known
 from mailcheck.core.instants import DAY, HOUR, Instant, parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.made_mails import HTML, TEXT, WORDS, make_html_mail, make_mail, make_parts
@@ -165,14 +165,14 @@ def test_each_fault_of_a_mail_is_named(identifier: str) -> None:
     assert found[0].finding.meaning.endswith(".")
     assert found[0].finding.fix.endswith(".")
     assert found[0].area.value == identifier.partition(".")[0]
-    assert found[0].tenths == TENTHS.get(identifier, 0)
+    assert found[0] == charge_known(found[0].area, found[0].finding)
 
 
 @pytest.mark.parametrize("identifier", OTHERS)
 def test_each_other_fault_is_named(identifier: str) -> None:
     """What the session or the signatures lead to has its finding and its charge."""
     found = {one.finding.id: one for one in OTHERS[identifier]()}
-    assert found[identifier].tenths == TENTHS.get(identifier, 0)
+    assert found[identifier] == charge_known(found[identifier].area, found[identifier].finding)
     assert found[identifier].finding.fix
 
 
@@ -181,12 +181,12 @@ def test_every_finding_is_tested() -> None:
     written: set[str] = set()
     pattern = re.compile(r"(?:headers|content|links|unsubscribe|transport)\.[a-z0-9-]+")
     paths = Path(quality.__path__[0]).glob("*.py")
-    for path in (path for path in paths if path.name != "weights.py"):
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 written |= {node.value} if pattern.fullmatch(node.value) else set()
     assert written == FAULTY.keys() | OTHERS.keys()
-    assert TENTHS.keys() <= written
+    assert OF_MAKING.keys() <= written
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,22 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.charges import Area, ChargedFinding
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.charges import ChargedFinding
+from mailcheck.checks.deliverability.charging import cap, total
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.transport import judge_transport
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
-from mailcheck.checks.quality.weights import MAX_TENTHS, TENTHS, cap_format
+from mailcheck.checks.weights import MAX_MAKING, OF_MAKING
 from mailcheck.core.instants import parse_instant
 from mailcheck.core.messages import TlsFacts
 from tests.fakes.made_mails import HTML, make_mail
 
 NOW = parse_instant("2026-11-21T10:00:05Z")
 TLS = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384")
+TENTHS = {identifier: cost.tenths for identifier, cost in OF_MAKING.items()}
 FAULTS = sorted(TENTHS)
 
 
@@ -44,11 +45,6 @@ def judge_with(faults: frozenset[str]) -> tuple[ChargedFinding, ...]:
     )
 
 
-def total(findings: tuple[ChargedFinding, ...]) -> int:
-    """Sum up what findings cost."""
-    return sum(finding.tenths for finding in findings)
-
-
 def test_the_points_are_those_that_are_published() -> None:
     """Three tenths each, five for one-click, fifteen for all."""
     assert TENTHS == {
@@ -58,7 +54,7 @@ def test_the_points_are_those_that_are_published() -> None:
         "transport.no-tls": 3,
         "unsubscribe.no-one-click": 5,
     }
-    assert MAX_TENTHS == 15
+    assert MAX_MAKING == 15
 
 
 @given(st.frozensets(st.sampled_from(FAULTS)))
@@ -67,35 +63,14 @@ def test_each_fault_costs_its_points_and_all_at_most_the_cap(faults: frozenset[s
     found = judge_with(faults)
     assert {one.finding.id for one in found if one.tenths} == faults
     assert total(found) == sum(TENTHS[fault] for fault in faults)
-    assert total(cap_format(found)) == min(total(found), MAX_TENTHS)
+    assert total(cap(found, MAX_MAKING)) == min(total(found), MAX_MAKING)
 
 
 @given(st.frozensets(st.sampled_from(FAULTS)), st.sampled_from(FAULTS))
 def test_one_more_fault_never_costs_less(faults: frozenset[str], fault: str) -> None:
     """Whatever else is wrong."""
-    before = cap_format(judge_with(faults))
-    assert total(cap_format(judge_with(faults | {fault}))) >= total(before)
-
-
-def _charged(identifier: str, tenths: int) -> ChargedFinding:
-    finding = Finding(identifier, Severity.WARNING, "It is so.", "Change it.")
-    return ChargedFinding(Area.CONTENT, finding, tenths)
-
-
-@given(st.lists(st.sampled_from([*FAULTS, "spf.fail", "content.form"])))
-def test_the_cap_lowers_the_last_and_leaves_the_rest(identifiers: list[str]) -> None:
-    """Findings keep order and number; others keep their points; earlier ones are charged first."""
-    findings = tuple(_charged(name, TENTHS.get(name, 7)) for name in identifiers)
-    capped = cap_format(findings)
-    assert [one.finding for one in capped] == [one.finding for one in findings]
-    ours = [pair for pair in zip(findings, capped, strict=True) if pair[0].finding.id in TENTHS]
-    assert sum(after.tenths for _, after in ours) <= MAX_TENTHS
-    assert all(0 <= after.tenths <= before.tenths for before, after in ours)
-    lowered = [after.tenths < before.tenths for before, after in ours]
-    assert lowered == sorted(lowered)
-    others = [pair for pair in zip(findings, capped, strict=True) if pair[0] not in dict(ours)]
-    assert all(before == after for before, after in others)
-    assert cap_format(capped) == capped
+    before = cap(judge_with(faults), MAX_MAKING)
+    assert total(cap(judge_with(faults | {fault}), MAX_MAKING)) >= total(before)
 
 
 @given(st.binary(max_size=600))
@@ -108,5 +83,5 @@ def test_any_mail_costs_at_most_the_cap(raw: bytes) -> None:
         *judge_links(facts),
         *judge_unsubscribe(facts, frozenset()),
     )
-    assert 0 <= total(cap_format(found)) <= MAX_TENTHS
+    assert 0 <= total(cap(found, MAX_MAKING)) <= MAX_MAKING
     assert len({one.finding.id for one in found}) >= len(found) - len(facts.authors)

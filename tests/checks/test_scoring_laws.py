@@ -13,6 +13,7 @@ from mailcheck.checks.dnsbl.listings import (
     unknown_listing,
 )
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.scoring.awards import AWARDS, MAXIMA, STOPPED_IMPACT, Award
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
@@ -27,7 +28,6 @@ from mailcheck.checks.scoring.outcomes import (
     Status,
 )
 from mailcheck.checks.scoring.score import Judgement, Score, grade_of, score_judgements
-from mailcheck.checks.scoring.weights import AWARDS, MAXIMA, STOPPED_IMPACT, Award
 
 OUTCOMES: dict[FactorName, list[Outcome]] = {
     FactorName.SPF: list(SpfOutcome),

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from decimal import ROUND_HALF_UP, Decimal
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.charges import Area, ChargedFinding
@@ -13,13 +12,6 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterRule,
     FilterUnavailable,
     FilterVerdict,
-)
-from mailcheck.checks.deliverability.weights import (
-    COSTS,
-    FILTER_FACTOR,
-    FILTER_MAX_POINTS,
-    MAX_LISTINGS,
-    cost_of_listing,
 )
 from mailcheck.checks.dkim.mail_findings import (
     describe_invalid,
@@ -39,9 +31,15 @@ from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
 from mailcheck.checks.spf.tree import SpfVerdict
-
-GRAVE = 10
-"""Tenths from which on a finding is an error."""
+from mailcheck.checks.weights import (
+    COSTS,
+    GRAVE,
+    MAX_LISTINGS,
+    charge_known,
+    charge_measured,
+    cost_of_listing,
+    cost_of_points,
+)
 
 
 def charge(
@@ -50,20 +48,12 @@ def charge(
     """Make a finding that is in the table of costs."""
     cost = COSTS[finding_id]
     severity = Severity.ERROR if cost.tenths >= GRAVE else Severity.WARNING
-    return ChargedFinding(
-        cost.area, Finding(finding_id, severity, meaning, fix, record), cost.tenths
-    )
-
-
-def charge_known(area: Area, finding: Finding) -> ChargedFinding:
-    """Put its price on a finding that another check has made; nothing if it has none."""
-    cost = COSTS.get(finding.id)
-    return ChargedFinding(area, finding, cost.tenths if cost is not None else 0)
+    return charge_known(cost.area, Finding(finding_id, severity, meaning, fix, record))
 
 
 def remark(area: Area, finding: Finding) -> ChargedFinding:
     """Make a finding that costs nothing here, whatever it means elsewhere."""
-    return ChargedFinding(area, finding, 0)
+    return ChargedFinding(area, finding)
 
 
 def unknown(area: Area, finding_id: str, meaning: str, fix: str) -> ChargedFinding:
@@ -216,7 +206,7 @@ def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]
     costs += [0] * (len(findings) - len(listed))
     charged = cap(
         (
-            ChargedFinding(Area.BLACKLIST, finding, cost)
+            charge_measured(Area.BLACKLIST, finding, cost)
             for finding, cost in zip(findings, costs, strict=True)
         ),
         MAX_LISTINGS,
@@ -288,13 +278,7 @@ def charge_content_filter(outcome: FilterOutcome) -> tuple[ChargedFinding, ...]:
         f" {outcome.threshold:.1f}): {_rules(outcome)}.",
         f"Change what they found: {_descriptions(outcome)}.",
     )
-    return (ChargedFinding(Area.SPAMASSASSIN, finding, tenths),)
-
-
-def cost_of_points(points: float) -> int:
-    """Give the tenths for a filter's points, halves rounded up."""
-    counted = Decimal(str(min(max(points, 0.0), FILTER_MAX_POINTS)))
-    return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
+    return (charge_measured(Area.SPAMASSASSIN, finding, tenths),)
 
 
 def _against(verdict: FilterVerdict) -> list[FilterRule]:

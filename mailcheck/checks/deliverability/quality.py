@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.charges import ChargedFinding
+from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
@@ -18,7 +19,7 @@ from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.receivers import Checklist, judge_by_receivers, start_evidence
 from mailcheck.checks.quality.transport import is_smtputf8, judge_transport
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
-from mailcheck.checks.quality.weights import cap_format
+from mailcheck.checks.weights import MAX_MAKING
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 
@@ -68,7 +69,7 @@ def judge_quality(
     """Judge the making of a mail, within the cap for it."""
     mail = handover.mail
     is_utf8 = is_smtputf8(mail.transcript)
-    return cap_format(
+    return cap(
         (
             *judge_transport(
                 mail.session.tls,
@@ -80,7 +81,8 @@ def judge_quality(
             *judge_content(facts),
             *judge_links(facts),
             *judge_unsubscribe(facts, signed_fields(dkim)),
-        )
+        ),
+        MAX_MAKING,
     )
 
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.charges import Area, ChargedFinding, CheckStatus
-from mailcheck.checks.deliverability.charging import GRAVE, total
+from mailcheck.checks.deliverability.charging import total
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
-from mailcheck.checks.deliverability.weights import COSTS
 from mailcheck.checks.dkim.mail_findings import find_telling
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.spf.mail import SpfOfMail
+from mailcheck.checks.weights import COSTS, GRAVE
 
 UNKNOWN = "unknown"
 """The result of blocklists and content filter where they could not be determined."""

@@ -6,8 +6,8 @@ from enum import Enum
 from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.quality.facts import MailFacts, UnsubscribeFacts
-from mailcheck.checks.quality.weights import charge
 from mailcheck.checks.quality.wording import note, quote, warning
+from mailcheck.checks.weights import charge_known
 
 ONE_CLICK = "List-Unsubscribe=One-Click"
 """What List-Unsubscribe-Post must say, exactly (RFC 8058 3.1)."""
@@ -121,7 +121,7 @@ def judge_unsubscribe(
 
 
 def _undetermined() -> ChargedFinding:
-    return charge(
+    return charge_known(
         _UNSUBSCRIBE,
         Finding(
             "unsubscribe.undetermined",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.quality.weights import charge
+from mailcheck.checks.weights import charge_known
 
 MAX_QUOTE = 80
 """Characters shown of anything that stood in the mail."""
@@ -34,14 +34,14 @@ def count_of(number: int, noun: str) -> str:
 
 def error(area: Area, identifier: str, meaning: str, fix: str) -> ChargedFinding:
     """Say what makes receivers refuse the mail."""
-    return charge(area, Finding(identifier, Severity.ERROR, meaning, fix))
+    return charge_known(area, Finding(identifier, Severity.ERROR, meaning, fix))
 
 
 def warning(area: Area, identifier: str, meaning: str, fix: str) -> ChargedFinding:
     """Say what harms with some receivers or readers."""
-    return charge(area, Finding(identifier, Severity.WARNING, meaning, fix))
+    return charge_known(area, Finding(identifier, Severity.WARNING, meaning, fix))
 
 
 def note(area: Area, identifier: str, meaning: str, fix: str) -> ChargedFinding:
     """Say what is good to know."""
-    return charge(area, Finding(identifier, Severity.NOTE, meaning, fix))
+    return charge_known(area, Finding(identifier, Severity.NOTE, meaning, fix))

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mailcheck.checks.dnsbl.listings import STOPS_DELIVERY, Listing, ListingStatus, count
-from mailcheck.checks.scoring.outcomes import FactorName, Status
-from mailcheck.checks.scoring.weights import (
+from mailcheck.checks.scoring.awards import (
     BLACKLISTS_PASS_FROM,
     BLACKLISTS_WARN_FROM,
     LISTING_COSTS,
@@ -15,6 +14,7 @@ from mailcheck.checks.scoring.weights import (
     Award,
     undetermined_award,
 )
+from mailcheck.checks.scoring.outcomes import FactorName, Status
 
 _ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
 _ASKED = (*_ANSWERED, ListingStatus.UNKNOWN)

@@ -6,13 +6,13 @@ from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import StarttlsGrade, StarttlsVerdict
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.scoring.authentication import PARKED
+from mailcheck.checks.scoring.awards import AGE_FROM_DAYS
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
     MxOutcome,
     ReverseDnsOutcome,
     StarttlsOutcome,
 )
-from mailcheck.checks.scoring.weights import AGE_FROM_DAYS
 
 NO_MAIL = "Not needed: the domain declares that it receives no mail."
 

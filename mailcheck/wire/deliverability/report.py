@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar
 
 from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
-from mailcheck.checks.deliverability.weights import SCORING_VERSION
+from mailcheck.checks.weights import SCORING_VERSION
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
 from mailcheck.wire.deliverability.checks import Checks, render_checks

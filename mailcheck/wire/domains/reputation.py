@@ -7,9 +7,9 @@ from mailcheck.checks.findings import Severity
 from mailcheck.checks.hosts.starttls import StarttlsGrade
 from mailcheck.checks.lookups import Presence
 from mailcheck.checks.scoring import score as scoring
+from mailcheck.checks.scoring.awards import GRADES, MAXIMA, SCORING_VERSION
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcomes import FactorName, Status
-from mailcheck.checks.scoring.weights import GRADES, MAXIMA, SCORING_VERSION
 from mailcheck.core.instants import format_instant
 from mailcheck.operations.domains import compute_reputation
 from mailcheck.wire.domains.findings import DomainFinding, render_finding

@@ -1,20 +1,28 @@
-"""The points. Nothing else decides what a finding about a mail costs.
+"""What costs points: every price of a finding about a mail stands here, and nowhere else.
 
 In tenths of a point, off a perfect 100. Reasons are the published rules of
 Google, Yahoo and Microsoft (2024-2026) and the scores of the common content
 filters: all three providers want SPF or DKIM of every sender and DMARC of
 large ones, refuse mail that has none of them, and a single major blocklist
 stops delivery. ``docs/deliverability-tests.md`` publishes these tables.
+
+The points of a domain's reputation (``GET /tools/reputation``) are others:
+those stand in ``checks/scoring/awards.py``.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 
-from mailcheck.checks.charges import Area
+from mailcheck.checks.charges import Area, ChargedFinding
+from mailcheck.checks.findings import Finding
 
 SCORING_VERSION = "1"
 """Changes with every change of a number or rule here, so that scores can be compared."""
+
+GRAVE = 10
+"""Tenths from which on a finding is an error and its check fails: as much as no SPF record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +35,7 @@ class Cost:
     reason: str
 
 
-COSTS: Mapping[str, Cost] = MappingProxyType(
+OF_SENDER: Mapping[str, Cost] = MappingProxyType(
     {
         "spf.result-neutral": Cost(
             Area.SPF, 5, "SPF says neutral", "the domain says nothing about the sending host"
@@ -109,7 +117,51 @@ COSTS: Mapping[str, Cost] = MappingProxyType(
         ),
     }
 )
-"""By the id of the finding. What is not here costs nothing."""
+"""Of the sending host, the signatures and the author."""
+
+OF_MAKING: Mapping[str, Cost] = MappingProxyType(
+    {
+        "headers.date-missing": Cost(
+            Area.HEADERS,
+            3,
+            "no Date",
+            "RFC 5322 3.6 requires it, and filters mark mail without one",
+        ),
+        "headers.message-id-missing": Cost(
+            Area.HEADERS,
+            3,
+            "no Message-ID",
+            "RFC 5322 3.6.4 asks for one; filters take mail without one for the work of a script",
+        ),
+        "content.html-only": Cost(
+            Area.CONTENT,
+            3,
+            "HTML without a text part beside it",
+            "readers without HTML and many filters expect one (RFC 2046 5.1.4)",
+        ),
+        "transport.no-tls": Cost(
+            Area.TRANSPORT, 3, "handed over without TLS", "Google asks every sender for it"
+        ),
+        "unsubscribe.no-one-click": Cost(
+            Area.UNSUBSCRIBE,
+            5,
+            "bulk mail that can't be unsubscribed from with one click",
+            "Google and Yahoo ask bulk senders for it (RFC 8058)",
+        ),
+    }
+)
+"""Of how the mail is made. The content filter judges many of these things too, with weights
+learned from real mail, and charges for them; here only what receivers' own rules name is."""
+
+MAX_MAKING = 15
+"""Tenths for the making of a mail: it does not weigh as much as who sent it."""
+
+COSTS: Mapping[str, Cost] = MappingProxyType({**OF_SENDER, **OF_MAKING})
+"""By the id of the finding. What is neither here nor in `MEASURED` costs nothing."""
+
+MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
+"""Findings without one price: what they cost is measured by `cost_of_listing` and
+`cost_of_points`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +194,20 @@ FILTER_MAX_POINTS = 5.0
 def cost_of_listing(weight: int) -> int:
     """Give the tenths for a listing on a list of this weight."""
     return next((tier.tenths for tier in LISTING_TIERS if weight >= tier.weight), 0)
+
+
+def cost_of_points(points: float) -> int:
+    """Give the tenths for a filter's points, halves rounded up."""
+    counted = Decimal(str(min(max(points, 0.0), FILTER_MAX_POINTS)))
+    return int((FILTER_FACTOR * counted).to_integral_value(ROUND_HALF_UP))
+
+
+def charge_known(area: Area, finding: Finding) -> ChargedFinding:
+    """Put its price on a finding; nothing if it has none."""
+    cost = COSTS.get(finding.id)
+    return ChargedFinding(area, finding, cost.tenths if cost is not None else 0)
+
+
+def charge_measured(area: Area, finding: Finding, tenths: int) -> ChargedFinding:
+    """Put on a finding what was measured for it; nothing if it is none of the measured."""
+    return ChargedFinding(area, finding, tenths if finding.id in MEASURED else 0)

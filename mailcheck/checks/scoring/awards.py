@@ -1,4 +1,6 @@
-"""The points. Nothing else in mailcheck decides what a finding costs.
+"""What each factor of a domain's reputation is worth (``GET /tools/reputation``).
+
+What a finding costs a mail stands in ``checks/weights.py``; nothing here has to do with it.
 
 Reasons, from the published rules of Google, Yahoo and Microsoft (2024-2026):
 all three want SPF, DKIM and DMARC, and refuse mail that has none of them;
