@@ -8,6 +8,7 @@ gigabyte. What is not there in time, or too large, is given up.
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
@@ -161,11 +162,15 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response. ``body`` is read of a 200 only; ``retry_after`` is in seconds."""
+    """A response. ``body`` is read of a 200 only; ``retry_after`` is in seconds.
+
+    ``served_at`` is the server's own time (``Date``), in seconds since 1970.
+    """
 
     status: int
     body: bytes = b""
     retry_after: int | None = None
+    served_at: float | None = None
 
     @property
     def is_redirect(self) -> bool:
@@ -233,7 +238,16 @@ class GuardedFetcher:
             connections.hang_up()
         wait = _header(response, "retry-after")
         retry_after = int(wait) if _SECONDS.fullmatch(wait) else None
-        return Fetched(response.code, bytes(body), retry_after), _header(response, "location")
+        served_at = _moment(_header(response, "date"))
+        fetched = Fetched(response.code, bytes(body), retry_after, served_at)
+        return fetched, _header(response, "location")
+
+
+def _moment(date: str) -> float | None:
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return None
 
 
 def check_url(url: str) -> str:

@@ -1,0 +1,158 @@
+"""Whether the zone of the inbox domain leads mail here, and lets nobody send in its name.
+
+Nobody sends mail from an inbox domain: whoever forges it must fail SPF and DMARC.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
+from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_records import mx_records, txt_values
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.lookups import Presence, look_up, look_up_addresses, presence_of
+from mailcheck.checks.reverse_dns import evaluate_reverse_dns, reverse_name
+from mailcheck.core.network_addresses import IpAddress
+
+NO_SENDERS = "v=spf1 -all"
+REFUSE_FORGED = "v=DMARC1; p=reject"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnZone:
+    """What the records should say: ``domains`` take mail, ``host_name`` is this server.
+
+    ``addresses`` are those of this server as far as they are known.
+    """
+
+    domains: tuple[str, ...]
+    host_name: str
+    addresses: tuple[IpAddress, ...] = ()
+
+
+def zone_lines(zone: OwnZone) -> tuple[RecordToPublish, ...]:
+    """List the records to publish; the PTR records are for the provider of the addresses."""
+    return tuple(_lines(zone))
+
+
+def _lines(zone: OwnZone) -> Iterator[RecordToPublish]:
+    for domain in zone.domains:
+        yield RecordToPublish(domain, "MX", f"10 {zone.host_name}.")
+        yield RecordToPublish(domain, "TXT", NO_SENDERS)
+        yield RecordToPublish(f"_dmarc.{domain}", "TXT", REFUSE_FORGED)
+    for address in zone.addresses:
+        yield _address_record(zone.host_name, address)
+    for address in zone.addresses:
+        yield RecordToPublish(reverse_name(address), "PTR", f"{zone.host_name}.")
+
+
+def _address_record(name: str, address: IpAddress) -> RecordToPublish:
+    return RecordToPublish(name, "A" if address.version == 4 else "AAAA", str(address))
+
+
+def evaluate_own_zone(zone: OwnZone, answers: Answers) -> tuple[Finding, ...]:
+    """Judge the records of every inbox domain and of this server's name."""
+    found = [*_judge_host(zone, answers)]
+    for domain in zone.domains:
+        found += _judge_domain(domain, zone.host_name, answers)
+    return tuple(found)
+
+
+def _judge_domain(domain: str, host_name: str, answers: Answers) -> Iterator[Finding]:
+    yield from _judge_mx(domain, host_name, answers)
+    yield from _judge_spf(domain, answers)
+    yield from _judge_dmarc(domain, answers)
+
+
+def _judge_mx(domain: str, host_name: str, answers: Answers) -> Iterator[Finding]:
+    answer = look_up(answers, domain, "MX")
+    presence = presence_of(answer)
+    if presence is Presence.UNDETERMINED:
+        yield undetermined("doctor.mx", [domain])
+        return
+    exchanges = [exchange for _, exchange in mx_records(answer)]
+    if host_name in exchanges:
+        return
+    record = RecordToPublish(domain, "MX", f"10 {host_name}.")
+    if not exchanges:
+        yield Finding(
+            "doctor.mx.absent",
+            Severity.ERROR,
+            f"{domain} has no MX record: mail from outside does not reach its inboxes.",
+            f"Publish an MX record that leads to {host_name}.",
+            record,
+        )
+    else:
+        yield Finding(
+            "doctor.mx.elsewhere",
+            Severity.ERROR,
+            f"Mail for {domain} goes to {', '.join(exchanges) or 'nobody'}, not to {host_name}.",
+            f"Let the MX record lead to {host_name}, or set [smtp] host_name to the name it has.",
+            record,
+        )
+
+
+def _judge_spf(domain: str, answers: Answers) -> Iterator[Finding]:
+    answer = look_up(answers, domain, "TXT")
+    if presence_of(answer) is Presence.UNDETERMINED:
+        yield undetermined("doctor.spf", [domain])
+        return
+    records = [text for text in txt_values(answer) if text.lower().split(" ")[0] == "v=spf1"]
+    if [" ".join(text.lower().split()) for text in records] != [NO_SENDERS]:
+        yield Finding(
+            "doctor.spf.open",
+            Severity.WARNING,
+            f"{domain} sends no mail, and its SPF record does not say so: others can use its name.",
+            "Publish this SPF record, and no other.",
+            RecordToPublish(domain, "TXT", NO_SENDERS),
+        )
+
+
+def _judge_dmarc(domain: str, answers: Answers) -> Iterator[Finding]:
+    verdict = evaluate_dmarc(domain, answers)
+    if verdict.presence is Presence.UNDETERMINED:
+        yield undetermined("doctor.dmarc", [domain])
+    elif verdict.policy is not Policy.REJECT:
+        yield Finding(
+            "doctor.dmarc.open",
+            Severity.WARNING,
+            f"{domain} sends no mail, and receivers are not asked to refuse what claims to be"
+            " from it.",
+            "Publish this DMARC record.",
+            RecordToPublish(f"_dmarc.{domain}", "TXT", REFUSE_FORGED),
+        )
+
+
+def _judge_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
+    name = zone.host_name
+    host = look_up_addresses(answers, name)
+    if host.presence is Presence.UNDETERMINED:
+        yield undetermined("doctor.host", [name])
+    elif host.presence is Presence.ABSENT:
+        yield Finding(
+            "doctor.host.absent",
+            Severity.ERROR,
+            f"The name {name} has no address, so nobody can connect to this server by it.",
+            "Publish this server's address for the name.",
+            _address_record(name, zone.addresses[0]) if zone.addresses else None,
+        )
+    else:
+        yield from _judge_addresses(zone, host.addresses, answers)
+
+
+def _judge_addresses(
+    zone: OwnZone, published: Sequence[IpAddress], answers: Answers
+) -> Iterator[Finding]:
+    strangers = [address for address in published if address not in zone.addresses]
+    if zone.addresses and len(strangers) == len(published):
+        yield Finding(
+            "doctor.host.elsewhere",
+            Severity.ERROR,
+            f"{zone.host_name} leads to {', '.join(map(str, published))}; this server has"
+            f" {', '.join(map(str, zone.addresses))}.",
+            "Publish this server's address, unless a router or balancer of yours has the other.",
+            _address_record(zone.host_name, zone.addresses[0]),
+        )
+    for address in published:
+        yield from evaluate_reverse_dns(address, answers, host_name=zone.host_name).findings

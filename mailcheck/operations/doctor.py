@@ -1,0 +1,82 @@
+"""Is this daemon set up right? Every part is examined at the same time, and says what to mend."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from twisted.internet.defer import Deferred
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from mailcheck.checks.findings import Finding, Severity, worst
+from mailcheck.operations.fan_out import run_all
+
+DEADLINE = 20.0
+"""Seconds for one examination: a self-test of all blocklists takes some."""
+
+Examine = Callable[[], Awaitable[Iterable[Finding]]]
+
+
+class Health(Enum):
+    """How a part is."""
+
+    FINE = "fine"
+    PROBLEM = "problem"
+    UNKNOWN = "unknown"
+    """Could not be found out, which is neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found of one part, like ``disk``; nothing found is good."""
+
+    topic: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def health(self) -> Health:
+        """Judge by the gravest finding."""
+        gravest = worst(self.findings)
+        if gravest is None or gravest.severity is Severity.NOTE:
+            return Health.FINE
+        is_unknown = gravest.severity is Severity.UNDETERMINED
+        return Health.UNKNOWN if is_unknown else Health.PROBLEM
+
+
+class Doctor:
+    """Examines all parts, each within `DEADLINE`; a failing examination is no verdict.
+
+    :param examiners: by topic, in the order in which they are shown.
+    """
+
+    _log = Logger()
+
+    def __init__(self, examiners: Mapping[str, Examine], clock: IReactorTime) -> None:
+        self._examiners = examiners
+        self._clock = clock
+
+    async def examine(self) -> tuple[Examination, ...]:
+        """Examine everything at once."""
+        return tuple(
+            await run_all(*(self._examine(topic, one) for topic, one in self._examiners.items()))
+        )
+
+    async def _examine(self, topic: str, examiner: Examine) -> Examination:
+        async def examine() -> Iterable[Finding]:
+            return await examiner()
+
+        running = Deferred.fromCoroutine(examine())
+        try:
+            return Examination(topic, tuple(await running.addTimeout(DEADLINE, self._clock)))
+        except DeferredTimeout:
+            why = f"It could not be found out within {DEADLINE:.0f} s."
+        except Exception:
+            self._log.failure("the examination of {topic} failed", topic=topic)
+            why = "The examination itself failed; the log says why."
+        return Examination(topic, (not_found_out(topic, why),))
+
+
+def not_found_out(topic: str, meaning: str, fix: str = "Try again in a minute.") -> Finding:
+    """Say that something could not be found out."""
+    return Finding(f"doctor.{topic}.undetermined", Severity.UNDETERMINED, meaning, fix)

@@ -1,0 +1,188 @@
+"""What the doctor looks at on this machine: disk, rights, certificate, clock, the way in."""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from cryptography import x509
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import Factory
+from twisted.protocols.basic import LineOnlyReceiver
+from twisted.python.failure import Failure
+
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.core.network_addresses import IpAddress
+from mailcheck.operations.doctor import not_found_out
+from mailcheck.probes.connecting import connect_first
+from mailcheck.probes.failures import FetchFailed, NotConnected, Refused
+from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
+from mailcheck.probes.reactor import ProbeReactor
+
+DAY = 86_400.0
+CERTIFICATE_DAYS = 14
+"""Days before its end in which a certificate that renews itself would have been renewed."""
+
+CLOCK_TOLERANCE = 5.0
+"""Seconds: signatures and time-based codes stand more, waits and cursors do not mind at all."""
+
+CONNECT_SECONDS = 5.0
+GREETING_SECONDS = 10.0
+
+
+def examine_disk(folder: Path, min_free: int) -> Iterator[Finding]:
+    """Find a disk on which mail is refused, or soon will be."""
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    if free < min_free:
+        yield Finding(
+            "doctor.disk.full",
+            Severity.ERROR,
+            f"{_mebibytes(free)} are free at {folder}, less than [storage] min_free"
+            f" ({_mebibytes(min_free)}): mail is refused for now (452).",
+            "Free some space, delete mail, or lower [storage] min_free.",
+        )
+    elif free < 2 * min_free:
+        yield Finding(
+            "doctor.disk.low",
+            Severity.WARNING,
+            f"{_mebibytes(free)} are free at {folder}; below {_mebibytes(min_free)} mail is"
+            " refused.",
+            "Free some space.",
+        )
+
+
+def _mebibytes(octets: int) -> str:
+    return f"{octets / 1024 / 1024:,.0f} MiB"
+
+
+def examine_rights(folder: Path, files: Sequence[Path]) -> Iterator[Finding]:
+    """Find a folder that can't be written, and mail or secrets that others can read."""
+    if not folder.is_dir():
+        yield Finding(
+            "doctor.rights.no-folder",
+            Severity.ERROR,
+            f"There is no folder {folder}: no daemon has been started with this configuration.",
+            "Start the daemon once, or run the doctor in the folder that the daemon runs in.",
+        )
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield Finding(
+            "doctor.rights.not-writable",
+            Severity.ERROR,
+            f"{folder} can't be written by this user.",
+            "Run the doctor as the daemon's user, or give the folder to that user.",
+        )
+    for file in files:
+        if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077:
+            yield Finding(
+                "doctor.rights.open-file",
+                Severity.WARNING,
+                f"Other users of this machine can read {file}.",
+                f"chmod 600 {file}",
+            )
+
+
+def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
+    """Find a certificate that ends soon, or has ended; ``now`` is in seconds since 1970."""
+    try:
+        certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError) as error:
+        yield Finding(
+            "doctor.certificate.unreadable",
+            Severity.ERROR,
+            f"The certificate {path} can't be read: {error}.",
+            "Name the PEM files of certificate and key in [smtp] certificate and private_key.",
+        )
+        return
+    days = (certificate.not_valid_after_utc.timestamp() - now) / DAY
+    if days < CERTIFICATE_DAYS:
+        when = f"ends in {days:.0f} days" if days >= 0 else f"ended {-days:.0f} days ago"
+        yield Finding(
+            "doctor.certificate.ending",
+            Severity.ERROR if days < 0 else Severity.WARNING,
+            f"The certificate {path} {when}; nothing has renewed it.",
+            "Renew it, and see why your ACME client does not. The daemon takes a new file by"
+            " itself, within a minute.",
+        )
+
+
+async def examine_clock(fetcher: GuardedFetcher, url: str, clock: ProbeReactor) -> list[Finding]:
+    """Compare this machine's clock with that of a web server."""
+    if not url.startswith("http"):
+        return [not_found_out("clock", "No web server is known whose clock could be asked.")]
+    try:
+        fetched = await fetcher.fetch(FetchRequest(url, "*/*", max_octets=4 * 1024 * 1024))
+    except FetchFailed as failure:
+        why = f"No clock to compare with: {url} can't be fetched ({failure.problem.value})."
+        return [not_found_out("clock", why)]
+    if fetched.served_at is None:
+        return [not_found_out("clock", f"No clock to compare with: {url} tells no time.")]
+    ahead = clock.seconds() - fetched.served_at
+    if abs(ahead) <= CLOCK_TOLERANCE:
+        return []
+    side = "ahead" if ahead > 0 else "behind"
+    meaning = f"This machine's clock is {abs(ahead):.0f} s {side}."
+    fix = "Let it be set by the network: timedatectl set-ntp true."
+    return [Finding("doctor.clock.wrong", Severity.WARNING, meaning, fix)]
+
+
+async def examine_way_in(
+    reactor: ProbeReactor, addresses: Sequence[IpAddress], port: int, host_name: str
+) -> list[Finding]:
+    """Connect to this server as other mail servers do, and see who greets."""
+    if not addresses:
+        why = f"{host_name} has no address that could be connected to."
+        return [not_found_out("port-in", why, "Publish its address first.")]
+    greeting = _Greeting()
+    try:
+        await connect_first(reactor, list(addresses), port, greeting, CONNECT_SECONDS)
+        line = await greeting.heard.addTimeout(GREETING_SECONDS, reactor)
+    except Refused:
+        meaning = f"Nobody listens at port {port} of {_named(addresses)}: no mail comes in."
+        fix = f"Let [smtp] listen be 0.0.0.0:{port}, or forward that port to where it listens."
+        return [Finding("doctor.port-in.closed", Severity.ERROR, meaning, fix)]
+    except NotConnected:
+        why = f"Port {port} of {_named(addresses)} does not answer from here."
+        fix = (
+            "Open it in the firewall. Where a router translates addresses, try from outside:"
+            f" nc {host_name} {port}"
+        )
+        return [not_found_out("port-in", why, fix)]
+    except Exception as problem:  # nothing came, or the connection broke off
+        why = f"Port {port} of {_named(addresses)} takes connections and does not greet: {problem}"
+        return [not_found_out("port-in", why.rstrip(".: ") + ".")]
+    if line.split(" ")[1:2] != [host_name]:
+        meaning = f"At port {port} of {_named(addresses)} another server greets: {line[:100]!r}."
+        fix = f"Stop that server, or let mail for the inbox domain pass from it to {host_name}."
+        return [Finding("doctor.port-in.other", Severity.ERROR, meaning, fix)]
+    return []
+
+
+def _named(addresses: Iterable[IpAddress]) -> str:
+    return ", ".join(map(str, addresses))
+
+
+class _GreetingReceiver(LineOnlyReceiver):
+    factory: "_Greeting"
+
+    def lineReceived(self, line: bytes) -> None:
+        """Take the first line, and say goodbye."""
+        assert self.transport is not None
+        self.transport.write(b"QUIT\r\n")
+        self.transport.loseConnection()
+        if not self.factory.heard.called:
+            self.factory.heard.callback(line.decode("ascii", "replace"))
+
+    def connectionLost(self, reason: Failure = Failure(ConnectionError())) -> None:  # noqa: B008
+        """Tell whoever still waits for a line."""
+        if not self.factory.heard.called:
+            self.factory.heard.errback(reason)
+
+
+class _Greeting(Factory):
+    protocol = _GreetingReceiver
+    noisy = False
+
+    def __init__(self) -> None:
+        self.heard: Deferred[str] = Deferred()
