@@ -181,7 +181,7 @@ class _GreetingReceiver(LineOnlyReceiver):
 
 
 class _Greeting(Factory):
-    protocol = _GreetingReceiver
+    protocol = _GreetingReceiver  # type: ignore[assignment]
     noisy = False
 
     def __init__(self) -> None:
