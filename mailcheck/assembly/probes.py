@@ -6,17 +6,20 @@ from typing import Any, cast
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.doctor import not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import REFERENCE_HOSTS, OutboundPortCheck
+from mailcheck.probes.own_machine import examine_clock
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
 from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.reactor import ProbeReactor
@@ -62,6 +65,12 @@ class Probes:
         if self._trust is None:
             return succeed(undetermined_registration(domain, NO_AUTHORITIES))
         return self._registrations.find_registration(domain)
+
+    async def examine_clock(self) -> list[Finding]:
+        """Compare the clock with that of the server which has the list of registries."""
+        if self._trust is None:
+            return [not_found_out("clock", NO_AUTHORITIES)]
+        return await examine_clock(self._fetcher, self._config.probes.rdap_bootstrap, self._reactor)
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as `PolicyFetcher` promises."""

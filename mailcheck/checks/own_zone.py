@@ -11,8 +11,8 @@ from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dns_records import mx_records, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
+from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns, reverse_name
 from mailcheck.checks.lookups import Presence, look_up, look_up_addresses, presence_of
-from mailcheck.checks.reverse_dns import evaluate_reverse_dns, reverse_name
 from mailcheck.core.network_addresses import IpAddress
 
 NO_SENDERS = "v=spf1 -all"

@@ -1,15 +1,11 @@
 """``mailcheck mx|blacklist|reputation|domain``: the checks alone, without a daemon."""
 
 import argparse
-import contextlib
 import json
 import os
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
-
-from twisted.internet.defer import Deferred
-from twisted.internet.task import react
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
@@ -30,6 +26,7 @@ from mailcheck.cli.check_verdicts import (
 )
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_USAGE
+from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
@@ -125,11 +122,9 @@ def _command(check: Check) -> Callable[[argparse.Namespace, Console], int]:
 
 
 def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> Result:
-    """Run a check on the reactor, which ends with it."""
-    results: list[Result] = []
-    problems: list[Exception] = []
+    """Run a check."""
 
-    async def work(reactor: Any) -> None:
+    async def work(reactor: Any) -> Result:
         progress = Progress(reactor, console.errors)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
         outside = Probes(console.config, reactor, resolvers.plain)
@@ -139,19 +134,13 @@ def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> 
                 console.config, reactor, os.urandom, resolvers, outside, LocalRateCounters()
             )
             allowed = console.config.dns.allow_special_use, console.config.network.allow_private
-            results.append(await check(options, checks, *allowed))
-        except Exception as problem:
-            problems.append(problem)
+            return await check(options, checks, *allowed)
         finally:
             progress.end()
             outside.stop()
             await resolvers.close()
 
-    with contextlib.suppress(SystemExit):  # how `react` says that it has ended
-        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    if problems:
-        raise problems[0]
-    return results[0]
+    return on_reactor(work)
 
 
 async def _mx(

@@ -47,12 +47,19 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
         return EXIT_PROBLEM
 
 
+def _version() -> str:
+    from importlib.metadata import version
+
+    return f"mailcheck {version('mailcheck')}"
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Make the parser; of the commands, those that stand among the arguments are complete."""
     parser = argparse.ArgumentParser(
         prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
+    parser.add_argument("--version", action="store_true", help="print the version")
     groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, (text, complete) in _COMMANDS.items():
         command = groups.add_parser(name, help=text)
@@ -139,6 +146,12 @@ def _store(parser: argparse.ArgumentParser) -> None:
     add_store_commands(parser)
 
 
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.doctor_commands import add_doctor
+
+    add_doctor(parser)
+
+
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "account": ("accounts: add, list, invite, set-password", _account),
     "key": ("API keys: issue, list, revoke", _key),
@@ -151,7 +164,8 @@ _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] =
     "domain": ("show everything that is known of a domain's mail set-up", _domain),
     "score": ("score a mail in a file, as a deliverability test does", _score),
     "test": ("get a test address, wait for a mail to it, and print its report", _test),
-    "store": ("the store: copy it to PostgreSQL", _store),
+    "store": ("the store: back it up, restore, check, copy it to PostgreSQL", _store),
+    "doctor": ("is this daemon set up right, and what is to be mended?", _doctor),
     "config": ("the configuration: check, example, blocklists", _config),
 }
 """What each is for, and what adds its options: it imports the command."""

@@ -1,14 +1,12 @@
 """``mailcheck score FILE``: the score of a mail in a file, without a daemon."""
 
 import argparse
-import contextlib
 import json
 import os
 from dataclasses import replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.internet.task import react
+from twisted.internet.defer import maybeDeferred
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
@@ -20,6 +18,7 @@ from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_records
 from mailcheck.cli.score_texts import Shape, describe_report
 from mailcheck.cluster.local import LocalRateCounters
@@ -110,11 +109,9 @@ def judge_report(report: Shape, fail_under: float) -> int:
 
 
 def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, DeliverabilityReport]:
-    """Score on the reactor, which ends with it."""
-    results: list[tuple[MailOfFile, DeliverabilityReport]] = []
-    problems: list[Exception] = []
+    """Score it."""
 
-    async def work(reactor: Any) -> None:
+    async def work(reactor: Any) -> tuple[MailOfFile, DeliverabilityReport]:
         progress = Progress(reactor, console.errors)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
         outside = Probes(console.config, reactor, resolvers.plain)
@@ -130,16 +127,10 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
         try:
             records = read_records(options.record)
             found = read_mail_of_file(options, instant_of(reactor.seconds()))
-            results.append((found, await scoring.score(found.mail, records)))
-        except Exception as problem:
-            problems.append(problem)
+            return found, await scoring.score(found.mail, records)
         finally:
             progress.end()
             await maybeDeferred(scoring.filter.service.stopService)
             await resolvers.close()
 
-    with contextlib.suppress(SystemExit):  # how `react` says that it has ended
-        react(lambda reactor: Deferred.fromCoroutine(work(reactor)))
-    if problems:
-        raise problems[0]
-    return results[0]
+    return on_reactor(work)

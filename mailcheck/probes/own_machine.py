@@ -1,8 +1,10 @@
 """What the doctor looks at on this machine: disk, rights, certificate, clock, the way in."""
 
 import os
+import socket
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -14,9 +16,8 @@ from twisted.python.failure import Failure
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.doctor import not_found_out
-from mailcheck.probes.connecting import connect_first
-from mailcheck.probes.failures import FetchFailed, NotConnected, Refused
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
+from mailcheck.probes.guarded_dialer import FetchFailed, NotConnected, Refused, connect_first
 from mailcheck.probes.reactor import ProbeReactor
 
 DAY = 86_400.0
@@ -25,6 +26,8 @@ CERTIFICATE_DAYS = 14
 
 CLOCK_TOLERANCE = 5.0
 """Seconds: signatures and time-based codes stand more, waits and cursors do not mind at all."""
+
+_DISCARD = 9  # any port would do
 
 CONNECT_SECONDS = 5.0
 GREETING_SECONDS = 10.0
@@ -186,3 +189,19 @@ class _Greeting(Factory):
 
     def __init__(self) -> None:
         self.heard: Deferred[str] = Deferred()
+
+
+def outgoing_addresses() -> tuple[IpAddress, ...]:
+    """Give the addresses that this machine talks to the Internet from; nothing is sent.
+
+    Behind a router that translates addresses they are private ones.
+    """
+    found = []
+    for family, somebody in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as unsent:
+                unsent.connect((somebody, _DISCARD))
+                found.append(ip_address(unsent.getsockname()[0]))
+        except OSError:  # no way out in this family
+            continue
+    return tuple(found)

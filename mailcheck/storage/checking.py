@@ -71,6 +71,26 @@ def check_file(path: Path) -> list[str]:
     return problems
 
 
+def require_database(url: str) -> None:
+    """See that the database of a URL is there and takes connections; blocks until it knows.
+
+    :raises StoreUnavailable: it does not; says why.
+    """
+    kind, _, path = url.partition(":")
+    if kind == "sqlite":
+        open_to_read(Path(path)).close()
+        return
+    import psycopg2  # loaded where it is used
+
+    from mailcheck.storage.postgresql_connection import connect
+
+    try:
+        connect(url).close()
+    except psycopg2.Error as error:
+        why = " ".join(str(error).split())
+        raise StoreUnavailable(f"the database can't be reached: {why}") from error
+
+
 def open_to_read(path: Path) -> sqlite3.Connection:
     """Open a database file that must be there, and must be ours; nothing is created.
 

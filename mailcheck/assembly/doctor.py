@@ -1,0 +1,230 @@
+"""Builds the doctor: what of this daemon's set-up is examined, and by whom."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.task import deferLater
+from twisted.internet.threads import deferToThreadPool
+
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.deployment import own_domains
+from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.storage import is_shared
+from mailcheck.checks.dnsbl.health import HealthStatus
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.lookups import HostAddresses, look_up_addresses
+from mailcheck.checks.own_zone import OwnZone, evaluate_own_zone
+from mailcheck.config_options import Config, InboxOptions
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.network_addresses import IpAddress, why_not_public
+from mailcheck.core.identifiers import KEY_FILE
+from mailcheck.daemon.first_start import PASSWORD_FILE
+from mailcheck.daemon.spamd_folder import find_spamd
+from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.doctor import Doctor, Examine, not_found_out
+from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.probes.own_machine import (
+    examine_certificate,
+    examine_disk,
+    examine_rights,
+    examine_way_in,
+    outgoing_addresses,
+)
+from mailcheck.probes.spamd_address import parse_spamd_address
+from mailcheck.probes.spamd_client import SpamdClient
+from mailcheck.probes.spamd_filter import USUAL_PLACES
+from mailcheck.storage.checking import require_database
+
+REDIS_SECONDS = 3.0
+REDIS_LOOKS = 0.1
+
+EXAMPLE_DOMAIN = InboxOptions().domain
+
+
+class DoctorAssembly:
+    """What is examined; nothing is asked before `doctor` does."""
+
+    def __init__(
+        self, config: Config, reactor: Any, checks: ChecksAssembly, probes: Probes
+    ) -> None:
+        self._config = config
+        self._reactor = reactor
+        self._checks = checks
+        self._probes = probes
+        self._folder = Path(config.storage.state_directory)
+
+    @property
+    def zone(self) -> OwnZone:
+        """Give what the records should say."""
+        inbox, smtp = self._config.inbox, self._config.smtp
+        allow_private = self._config.network.allow_private
+        return OwnZone(
+            domains=(inbox.domain.lower(), *sorted(own_domains(self._config) - {inbox.domain})),
+            host_name=(smtp.host_name or inbox.domain).lower(),
+            addresses=tuple(
+                address
+                for address in outgoing_addresses()
+                if allow_private or why_not_public(address) is None
+            ),
+        )
+
+    @property
+    def doctor(self) -> Doctor:
+        """Give the doctor."""
+        examiners: dict[str, Examine] = {
+            "dns": self._dns,
+            "port-in": self._way_in,
+            "port-out": self._way_out,
+            "blocklists": self._blocklists,
+            "spamd": self._spamd,
+            "clock": self._probes.examine_clock,
+            "disk": self._disk,
+            "rights": self._rights,
+            "database": self._database,
+        }
+        if self._config.smtp.certificate:
+            examiners["certificate"] = self._certificate
+        if self._config.cluster.redis:
+            examiners["redis"] = self._redis
+        return Doctor(examiners, self._reactor)
+
+    @property
+    def _is_for_this_machine(self) -> bool:
+        """Tell whether nobody outside is meant to send mail here."""
+        return self._config.inbox.domain == EXAMPLE_DOMAIN
+
+    async def _dns(self) -> Iterable[Finding]:
+        if self._is_for_this_machine:
+            meaning = f"Programs near by can send to @{EXAMPLE_DOMAIN}; nobody outside can."
+            fix = "To receive mail from outside, set [inbox] domain to a domain of yours."
+            return [Finding("doctor.dns.example", Severity.NOTE, meaning, fix)]
+        found: tuple[Finding, ...] = await self._ask(partial(evaluate_own_zone, self.zone))
+        return found
+
+    async def _way_in(self) -> Iterable[Finding]:
+        if self._is_for_this_machine:
+            return []
+        zone = self.zone
+        host: HostAddresses = await self._ask(
+            lambda answers: look_up_addresses(answers, zone.host_name)
+        )
+        addresses: list[IpAddress] = list(host.addresses)
+        port = self._config.probes.smtp_port
+        return await examine_way_in(self._reactor, addresses, port, zone.host_name)
+
+    async def _ask(self, evaluate: Any) -> Any:
+        return await ask_until_known(
+            self._checks.resolvers.plain,
+            evaluate,
+            clock=self._reactor,
+            budget=QuestionBudget.starting_now(self._reactor),
+        )
+
+    async def _way_out(self) -> Iterable[Finding]:
+        found = await self._probes.outbound_port()
+        if found is OutboundPort.OPEN:
+            return []
+        if found is OutboundPort.UNKNOWN:
+            why = "Whether connections to port 25 leave this network could not be found out."
+            return [not_found_out("port-out", why)]
+        meaning = (
+            "Connections to port 25 do not leave this network: whether mail hosts offer"
+            " encryption can't be found out. Receiving mail is not affected."
+        )
+        fix = "Ask whoever runs the network to let connections to port 25 out."
+        return [Finding("doctor.port-out.blocked", Severity.WARNING, meaning, fix)]
+
+    async def _blocklists(self) -> Iterable[Finding]:
+        health = self._checks.health
+        await health.test_all()
+        tested = {one.name: health.of(one) for one in self._checks.catalogue.blocklists}
+        asked = {name: found for name, found in tested.items() if found}
+        silent = [n for n, f in asked.items() if _is_any(f, HealthStatus.UNREACHABLE)]
+        sick = [name for name, found in asked.items() if _is_any(found, HealthStatus.SICK)]
+        own = (
+            "Let [blocklists] resolvers name a resolver of your own that asks name servers itself"
+            " (apt install unbound): large public ones are refused."
+        )
+        if asked and len(silent) == len(asked):
+            return [not_found_out("blocklists", "No blocklist answers the resolver.", own)]
+        if len(sick) > len(asked) // 4:
+            names = ", ".join(sorted(sick)[:5])
+            meaning = f"{len(sick)} of {len(asked)} blocklists fail their self-test: {names}, ..."
+            return [Finding("doctor.blocklists.refused", Severity.WARNING, meaning, own)]
+        return []
+
+    async def _spamd(self) -> Iterable[Finding]:
+        option = self._config.spamassassin.spamd
+        if option == "off":
+            meaning = "The content filter is switched off; reports do without it."
+            fix = "Set [spamassassin] spamd to auto for reports that count it."
+            return [Finding("doctor.spamd.off", Severity.NOTE, meaning, fix)]
+        places = USUAL_PLACES if option == "auto" else (parse_spamd_address(option),)
+        for place in places:
+            if await SpamdClient(self._reactor, place).answers():
+                return []
+        install = "apt install spamassassin spamd"
+        if option != "auto":
+            meaning = f"spamd at {option} does not answer: reports do without the content filter."
+            return [Finding("doctor.spamd.silent", Severity.WARNING, meaning, "Start it.")]
+        if find_spamd() is None:
+            meaning = "SpamAssassin is not installed: reports do without the content filter."
+            return [Finding("doctor.spamd.missing", Severity.WARNING, meaning, install)]
+        return []
+
+    async def _disk(self) -> Iterable[Finding]:
+        if is_shared(self._config) or not self._folder.is_dir():
+            return []
+        return examine_disk(self._folder, self._config.storage.min_free)
+
+    async def _rights(self) -> Iterable[Finding]:
+        files = [self._folder / name for name in (KEY_FILE, PASSWORD_FILE)]
+        if not is_shared(self._config):
+            files.append(Path(self._config.storage.url.partition(":")[2]))
+        if self._config.smtp.private_key:
+            files.append(Path(self._config.smtp.private_key))
+        return examine_rights(self._folder, files)
+
+    async def _certificate(self) -> Iterable[Finding]:
+        return examine_certificate(Path(self._config.smtp.certificate), self._reactor.seconds())
+
+    async def _database(self) -> Iterable[Finding]:
+        try:
+            await deferToThreadPool(
+                self._reactor,
+                self._reactor.getThreadPool(),
+                require_database,
+                self._config.storage.url,
+            )
+        except StoreUnavailable as failure:
+            meaning = f"{str(failure)[:1].upper()}{str(failure)[1:]}."
+            fix = "Start the daemon once, or mend [storage] url."
+            return [Finding("doctor.database.away", Severity.ERROR, meaning, fix)]
+        return []
+
+    async def _redis(self) -> Iterable[Finding]:
+        from mailcheck.assembly.cluster import redis_endpoint
+        from mailcheck.cluster.redis import Redis
+        from mailcheck.cluster.redis_address import parse_redis_address
+
+        options = self._config.cluster
+        address = parse_redis_address(options.redis)
+        endpoint = redis_endpoint(address, options.ca_file, self._reactor)
+        redis = Redis(address, endpoint, self._reactor)
+        redis.startService()
+        try:
+            for _ in range(round(REDIS_SECONDS / REDIS_LOOKS)):
+                if redis.is_there:
+                    return []
+                await deferLater(self._reactor, REDIS_LOOKS)
+        finally:
+            await redis.stopService()
+        meaning = f"Redis at {address} does not answer: each daemon counts and wakes for itself."
+        fix = "Start it, or mend [cluster] redis."
+        return [Finding("doctor.redis.away", Severity.ERROR, meaning, fix)]
+
+
+def _is_any(found: Iterable[Any], status: HealthStatus) -> bool:
+    return any(one.status is status for one in found)

@@ -1,0 +1,95 @@
+"""``mailcheck doctor``: is this daemon set up right, and what is to be mended?"""
+
+import argparse
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.doctor import DoctorAssembly
+from mailcheck.assembly.probes import Probes
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.own_zone import zone_lines
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
+from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.operations.doctor import Examination, Health
+from mailcheck.wire.doctor import render_diagnosis, worst_health
+from mailcheck.wire.shapes import as_json
+
+STATUSES = {
+    Health.FINE: EXIT_FINE,
+    Health.PROBLEM: EXIT_PROBLEM,
+    Health.UNKNOWN: EXIT_UNDETERMINED,
+}
+
+_EPILOG = "Exit status: 0 fine, 1 problem, 2 usage, 3 something could not be determined."
+
+
+def add_doctor(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck doctor``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--dns", action="store_true", help="print the DNS records to publish, as zone lines"
+    )
+    parser.set_defaults(command=examine)
+
+
+def examine(options: argparse.Namespace, console: Console) -> int:
+    """Examine everything, or print the zone lines."""
+
+    async def work(reactor: Any) -> tuple[Examination, ...] | tuple[RecordToPublish, ...]:
+        resolvers = open_resolvers(console.config, reactor, os.urandom)
+        probes = Probes(console.config, reactor, resolvers.plain)
+        try:
+            checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, probes)
+            assembly = DoctorAssembly(console.config, reactor, checks, probes)
+            return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
+        finally:
+            probes.stop()
+            await resolvers.close()
+
+    found: Any = on_reactor(work)
+    if options.dns:
+        return _say_zone(found, console)
+    if options.json:
+        shape = as_json(render_diagnosis(found))
+        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+    else:
+        _say_findings(found, console)
+    return STATUSES[worst_health(one.health for one in found)]
+
+
+def _say_zone(records: Iterable[RecordToPublish], console: Console) -> int:
+    pointers = []
+    for record in records:
+        value = f'"{record.value}"' if record.rdtype == "TXT" else record.value
+        line = f"{record.name}.  3600  IN  {record.rdtype}  {value}"
+        if record.rdtype == "PTR":
+            pointers.append(line)
+        else:
+            console.say(line)
+    if pointers:
+        console.say("; the provider of the address sets this one:")
+    else:
+        console.say(
+            "; and A (AAAA) of the server's name: its public address, which is not known here;"
+            " its provider sets the PTR record of that address to the server's name"
+        )
+    for line in pointers:
+        console.say(line)
+    return EXIT_FINE
+
+
+def _say_findings(examinations: Iterable[Examination], console: Console) -> None:
+    marks = {Health.FINE: "ok", Health.PROBLEM: "PROBLEM", Health.UNKNOWN: "unknown"}
+    for one in examinations:
+        console.say(f"{one.topic:<12} {marks[one.health]}")
+        for finding in one.findings:
+            console.say(f"  {finding.meaning}")
+            console.say(f"  -> {finding.fix}")
+            if finding.record is not None:
+                record = finding.record
+                console.say(f"     {record.name}  {record.rdtype}  {record.value}")

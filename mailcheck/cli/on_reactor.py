@@ -1,0 +1,28 @@
+"""Running a command's work on the reactor, which ends with it."""
+
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import react
+
+Result = TypeVar("Result")
+
+
+def on_reactor(work: Callable[[Any], Coroutine[Any, Any, Result]]) -> Result:
+    """Run the reactor until the work is done; gives its result, or raises what it raised."""
+    results: list[Result] = []
+    problems: list[Exception] = []
+
+    async def run(reactor: Any) -> None:
+        try:
+            results.append(await work(reactor))
+        except Exception as problem:
+            problems.append(problem)
+
+    with contextlib.suppress(SystemExit):  # how `react` says that it has ended
+        react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
+    if problems:
+        raise problems[0]
+    return results[0]

@@ -1,0 +1,212 @@
+"""``mailcheck doctor``: every planted fault is found, and a good set-up has none."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.certificates import Authority
+from tests.servers.name_server import running_name_server
+
+pytestmark = pytest.mark.end_to_end
+
+DOMAIN, HOST = "mail.test", "mx.mail.test"
+
+GOOD = {
+    DOMAIN: {"MX": [f"10 {HOST}."], "TXT": ["v=spf1 -all"]},
+    f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=reject"]},
+    HOST: {"A": ["127.0.0.1"]},
+    "1.0.0.127.in-addr.arpa": {"PTR": [f"{HOST}."]},
+}
+BAD = {
+    DOMAIN: {"MX": ["10 old.mail.test."], "TXT": ["v=spf1 mx ~all"]},
+    f"_dmarc.{DOMAIN}": {"TXT": ["v=DMARC1; p=none"]},
+    HOST: {"A": ["127.0.0.1"]},
+    "old.mail.test": {"A": ["127.0.0.1"]},
+}
+
+
+@contextmanager
+def web_server_at(date: str) -> Iterator[str]:
+    """Serve nothing but a date; gives the URL."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # noqa: N802
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return date or super().date_time_string(timestamp)
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def greeting(line: bytes) -> Iterator[int]:
+    """Greet whoever connects, as a mail server does; gives the port."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listening.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.sendall(line)
+                    connection.recv(100)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tuple[int, str]:
+    """Run the doctor; gives its exit status, and what it prints."""
+    lines = []
+    for section, values in settings.items():
+        lines.append(f"[{section}]")
+        lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    config = folder / "mailcheck.toml"
+    config.write_text("\n".join(lines))
+    done = subprocess.run(
+        [sys.executable, "-m", "mailcheck.cli", "--config", str(config), "doctor", *options],
+        cwd=folder,
+        env={name: one for name, one in os.environ.items() if not name.startswith("MAILCHECK_")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert not done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def settings_for(folder: Path, server: Any, web: str, smtp_port: int) -> dict[str, Any]:
+    """Give a configuration whose surroundings are those of the test."""
+    return {
+        "inbox": {"domain": DOMAIN},
+        "smtp": {"host_name": HOST},
+        "dns": {"resolvers": [f"{server.host}:{server.port}"], "allow_special_use": True},
+        "network": {"allow_private": True},
+        "probes": {"smtp_port": smtp_port, "rdap_bootstrap": web},
+        "storage": {"url": f"sqlite:{folder}/mail.db", "state_directory": str(folder)},
+        "spamassassin": {"spamd": "off"},
+    }
+
+
+def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
+    """Everything that can be known here is fine; that port 25 is open can't be."""
+    zone = MemoryZone(GOOD)
+    publish_living_lists(zone)
+    (tmp_path / "var").mkdir()
+    with (
+        running_name_server(zone) as server,
+        web_server_at("") as web,
+        greeting(f"220 {HOST} ESMTP\r\n".encode()) as port,
+    ):
+        settings = settings_for(tmp_path, server, web, port)
+        settings["storage"]["min_free"] = 0
+        make_store(tmp_path)
+        status, printed = diagnose(tmp_path, settings, "--json")
+        found = {one["topic"]: one["health"] for one in json.loads(printed)["examinations"]}
+    assert found.pop("port-out") == "unknown"
+    assert set(found.values()) == {"fine"}, printed
+    assert status == 3
+
+
+def make_store(folder: Path) -> None:
+    """Make the database that a daemon would have made."""
+    subprocess.run(
+        [sys.executable, "-m", "mailcheck.cli", "account", "list"],
+        cwd=folder,
+        env={**os.environ, "MAILCHECK_STORAGE_URL": f"sqlite:{folder}/mail.db"},
+        check=True,
+        timeout=60,
+    )
+    (folder / "mail.db").chmod(0o600)
+
+
+def test_planted_faults_are_found(tmp_path: Path) -> None:
+    """Thirteen faults at once: each is named, with what to do."""
+    authority = Authority()
+    certificate, key = authority.issue(HOST, is_expired=True).write_to(tmp_path)
+    (tmp_path / "api-key").write_text("mc_secret\n")
+    (tmp_path / "api-key").chmod(0o644)
+    key.chmod(0o600)
+    with (
+        running_name_server(MemoryZone(BAD)) as server,
+        web_server_at("Sun, 22 Nov 2020 10:00:00 GMT") as web,
+        greeting(b"220 somebody.else ESMTP\r\n") as port,
+    ):
+        settings = settings_for(tmp_path, server, web, port)
+        settings["storage"]["min_free"] = 2**50
+        settings["smtp"] |= {"certificate": str(certificate), "private_key": str(key)}
+        settings["spamassassin"]["spamd"] = "127.0.0.1:1"
+        status, printed = diagnose(tmp_path, settings, "--json")
+        _, text = diagnose(tmp_path, settings)
+    found = {
+        finding["id"]: finding
+        for one in json.loads(printed)["examinations"]
+        for finding in one["findings"]
+    }
+    assert {
+        "doctor.mx.elsewhere",
+        "doctor.spf.open",
+        "doctor.dmarc.open",
+        "rdns.absent",
+        "doctor.port-in.other",
+        "doctor.blocklists.refused",
+        "doctor.spamd.silent",
+        "doctor.clock.wrong",
+        "doctor.disk.full",
+        "doctor.rights.open-file",
+        "doctor.database.away",
+        "doctor.certificate.ending",
+    } <= set(found)
+    assert all(finding["fix"] for finding in found.values())
+    assert found["doctor.mx.elsewhere"]["record"]["value"] == f"10 {HOST}."
+    assert status == 1
+    assert text.count("PROBLEM") >= 8
+
+
+def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
+    """What ``--dns`` prints, published, leaves nothing to find in the zone."""
+    with running_name_server(MemoryZone(BAD)) as server, web_server_at("") as web:
+        _, lines = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--dns")
+    assert f'{DOMAIN}.  3600  IN  MX  10 {HOST}.' in lines.splitlines()
+    zone = MemoryZone.from_text(
+        "\n".join(line for line in lines.splitlines() if not line.startswith(";"))
+    )
+    if not zone.lookup_records(HOST, "A"):
+        zone.publish(HOST, "A", "127.0.0.1")
+        zone.publish("1.0.0.127.in-addr.arpa", "PTR", f"{HOST}.")
+    publish_living_lists(zone)
+    with running_name_server(zone) as server, web_server_at("") as web:
+        _, printed = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
+    assert {one["topic"]: one for one in json.loads(printed)["examinations"]}["dns"][
+        "findings"
+    ] == []
