@@ -18,8 +18,8 @@ from mailcheck.checks.lookups import HostAddresses, look_up_addresses
 from mailcheck.checks.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.config_options import Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.network_addresses import IpAddress, why_not_public
 from mailcheck.core.identifiers import KEY_FILE
+from mailcheck.core.network_addresses import IpAddress, why_not_public
 from mailcheck.daemon.first_start import PASSWORD_FILE
 from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.operations.ask import QuestionBudget, ask_until_known

@@ -47,10 +47,13 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
         return EXIT_PROBLEM
 
 
-def _version() -> str:
-    from importlib.metadata import version
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *arguments: object) -> None:
+        """Print the version and end; looked up only now."""
+        from importlib.metadata import version
 
-    return f"mailcheck {version('mailcheck')}"
+        print(f"mailcheck {version('mailcheck')}")
+        parser.exit()
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -59,7 +62,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog="mailcheck", description="Waits for mail, checks domains, manages accounts and keys."
     )
     parser.add_argument("--config", metavar="FILE", help="the daemon's configuration file (TOML)")
-    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     groups = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name, (text, complete) in _COMMANDS.items():
         command = groups.add_parser(name, help=text)
@@ -140,6 +143,18 @@ def _config(parser: argparse.ArgumentParser) -> None:
     add_config_commands(parser)
 
 
+def _serve(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.serving_commands import add_serve
+
+    add_serve(parser)
+
+
+def _init(parser: argparse.ArgumentParser) -> None:
+    from mailcheck.cli.serving_commands import add_init
+
+    add_init(parser)
+
+
 def _store(parser: argparse.ArgumentParser) -> None:
     from mailcheck.cli.store_commands import add_store_commands
 
@@ -153,6 +168,8 @@ def _doctor(parser: argparse.ArgumentParser) -> None:
 
 
 _COMMANDS: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "serve": ("run the daemon, as twistd --nodaemon mailcheck does", _serve),
+    "init": ("write a configuration file and make the first account", _init),
     "account": ("accounts: add, list, invite, set-password", _account),
     "key": ("API keys: issue, list, revoke", _key),
     "wait": ("wait for a mail and print its code, link or all of it", _wait),

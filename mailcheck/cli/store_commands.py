@@ -1,7 +1,8 @@
-"""``mailcheck store copy``: from the SQLite file of a stopped daemon to PostgreSQL."""
+"""``mailcheck store ...``: back it up, put it back, check it, copy it to PostgreSQL."""
 
 import argparse
 import time
+from pathlib import Path
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
@@ -14,6 +15,14 @@ PROGRESS_EVERY = 2.0
 def add_store_commands(store: argparse.ArgumentParser) -> None:
     """Add the commands to the parser of ``mailcheck store``."""
     commands = store.add_subparsers(required=True, metavar="COMMAND")
+    backup = commands.add_parser("backup", help="copy the database to a file, while it is in use")
+    backup.add_argument("path", type=Path, help="the copy; it must not be there yet")
+    backup.set_defaults(command=back_up_store)
+    restore = commands.add_parser("restore", help="put a copy back; the daemon is stopped")
+    restore.add_argument("path", type=Path, help="a copy that `store backup` has made")
+    restore.set_defaults(command=restore_store)
+    check = commands.add_parser("check", help="is what is stored whole, and does it add up?")
+    check.set_defaults(command=check_store)
     copy = commands.add_parser(
         "copy", help="copy everything from the SQLite file of a stopped daemon to PostgreSQL"
     )
@@ -24,6 +33,61 @@ def add_store_commands(store: argparse.ArgumentParser) -> None:
         help="an empty database, postgresql://...; its password is better left to PGPASSFILE",
     )
     copy.set_defaults(command=copy_to_postgresql)
+
+
+def back_up_store(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck store backup PATH``: the state at one moment, whatever the daemon does."""
+    from mailcheck.storage.backup import back_up
+
+    database = _sqlite_path(console, "pg_dump --format=custom --file={path} {url}", options.path)
+    back_up(database, options.path)
+    console.say(f"{options.path}  {options.path.stat().st_size} bytes")
+    return EXIT_FINE
+
+
+def restore_store(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck store restore PATH``: what was there is kept beside it."""
+    from mailcheck.storage.backup import restore
+
+    database = _sqlite_path(console, "pg_restore --clean --dbname={url} {path}", options.path)
+    aside = restore(options.path, database)
+    console.say(f"{database} is the copy now")
+    if aside is not None:
+        console.remark(f"what was there before is {aside}")
+    return EXIT_FINE
+
+
+def check_store(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck store check``: a line for each problem; status 1 where there is one."""
+    from mailcheck.assembly.daemon import Assembly
+    from mailcheck.cli.store_access import with_store
+    from mailcheck.storage.checking import check_file, check_rows
+
+    async def check(assembly: Assembly) -> list[str]:
+        return await assembly.engine.read(check_rows)
+
+    kind, _, path = console.config.storage.url.partition(":")
+    problems = check_file(Path(path)) if kind == "sqlite" else []
+    problems = problems or with_store(console.config, check)
+    for problem in problems:
+        console.say(problem)
+    if not problems:
+        console.remark("nothing is wrong")
+    return EXIT_PROBLEM if problems else EXIT_FINE
+
+
+def _sqlite_path(console: Console, instead: str, path: Path) -> Path:
+    """Give the database file.
+
+    :raises ConfigError: it is no SQLite file; says what to run instead.
+    """
+    kind, _, database = console.config.storage.url.partition(":")
+    if kind != "sqlite":
+        command = instead.format(path=path, url="URL")
+        raise ConfigError(
+            f"[storage] url is a PostgreSQL server; its own tool does that: {command}"
+        )
+    return Path(database)
 
 
 def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:

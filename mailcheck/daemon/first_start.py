@@ -117,12 +117,12 @@ class FirstStart(Service):
         if self._preset_key:
             if not await self._accounts.knows_key(self._preset_key):
                 await self._accounts.issue_key(account, "preset", preset=self._preset_key)
-            _write_secret(key_path, self._preset_key)
+            write_secret(key_path, self._preset_key)
             return None
         if key_path.exists() and await self._accounts.knows_key(key_path.read_text().strip()):
             return None
         issued = await self._accounts.issue_key(account, "first start")
-        _write_secret(key_path, issued.secret)
+        write_secret(key_path, issued.secret)
         return issued.secret
 
     async def _ensure_password(self, account: Account, made: _NewPassword | None) -> Shown:
@@ -130,10 +130,10 @@ class FirstStart(Service):
         path = self._password_path
         if not await self._sign_in.has_password(account):
             made = made or self._make_password()
-            _write_secret(path, made.secret)
+            write_secret(path, made.secret)
             if await self._sign_in.set_first_hash(account, await made.written):
                 # Once more: another daemon that starts here may have written its own meanwhile.
-                _write_secret(path, made.secret)
+                write_secret(path, made.secret)
                 return Shown(path, made.secret)
             if path.exists() and path.read_text().strip() == made.secret:
                 path.unlink()
@@ -151,7 +151,8 @@ class FirstStart(Service):
         self._log.failure("the first account could not be made", failure)
 
 
-def _write_secret(path: Path, secret: str) -> None:
+def write_secret(path: Path, secret: str) -> None:
+    """Put a secret into a file of mode 0600, in the place of what was there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

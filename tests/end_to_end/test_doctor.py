@@ -42,7 +42,7 @@ def web_server_at(date: str) -> Iterator[str]:
     """Serve nothing but a date; gives the URL."""
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802
+        def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -197,7 +197,7 @@ def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
     """What ``--dns`` prints, published, leaves nothing to find in the zone."""
     with running_name_server(MemoryZone(BAD)) as server, web_server_at("") as web:
         _, lines = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--dns")
-    assert f'{DOMAIN}.  3600  IN  MX  10 {HOST}.' in lines.splitlines()
+    assert f"{DOMAIN}.  3600  IN  MX  10 {HOST}." in lines.splitlines()
     zone = MemoryZone.from_text(
         "\n".join(line for line in lines.splitlines() if not line.startswith(";"))
     )

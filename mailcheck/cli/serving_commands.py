@@ -1,0 +1,89 @@
+"""``mailcheck serve`` and ``mailcheck init``: from an installed package to a running daemon."""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
+from mailcheck.config import load_config
+from mailcheck.config_example import render_example
+from mailcheck.core.identifiers import KEY_FILE
+from mailcheck.core.subaddresses import join_subaddress
+
+CONFIG_FILE = "mailcheck.toml"
+
+
+def add_serve(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck serve``."""
+    parser.set_defaults(command=serve)
+
+
+def serve(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck serve``: run the daemon in the foreground until it is told to stop."""
+    from twisted.scripts.twistd import run
+
+    config = ["--config", options.config] if options.config else []
+    sys.argv = ["twistd", "--nodaemon", "--pidfile=", "mailcheck", *config]
+    run()
+    return EXIT_FINE
+
+
+def add_init(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck init``."""
+    parser.add_argument(
+        "file", nargs="?", type=Path, default=Path(CONFIG_FILE), help=f"where ({CONFIG_FILE})"
+    )
+    parser.add_argument("--domain", help="domain of the inbox addresses")
+    parser.add_argument("--account", default="developer", help="name of the account (developer)")
+    parser.set_defaults(command=init)
+
+
+def init(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck init``: a file with every option explained, an account, and its key."""
+    from mailcheck.assembly.daemon import Assembly
+    from mailcheck.cli.store_access import with_store
+    from mailcheck.daemon.first_start import write_secret
+
+    if options.file.exists():
+        console.remark(f"mailcheck: {options.file} is there already; nothing was changed")
+        return EXIT_PROBLEM
+    options.file.parent.mkdir(parents=True, exist_ok=True)
+    options.file.write_text(_configuration(options.domain), "utf-8")
+    try:
+        config = load_config(options.file, os.environ)
+
+        async def make(assembly: Assembly) -> tuple[str, str]:
+            account = await assembly.accounts.add(options.account)
+            issued = await assembly.accounts.issue_key(account, "init")
+            return join_subaddress(account.mailbox_name, "", config.inbox.domain), issued.secret
+
+        address, secret = with_store(config, make)
+    except BaseException:
+        options.file.unlink()
+        raise
+    key_path = Path(config.storage.state_directory) / KEY_FILE
+    write_secret(key_path, secret)
+    console.say(f"configuration  {options.file}")
+    console.say(f"inbox          {address}")
+    console.say(f"API key        in {key_path}")
+    console.remark(f"next: mailcheck --config {shlex.quote(str(options.file))} serve")
+    console.remark(f"then: mailcheck --config {shlex.quote(str(options.file))} doctor")
+    return EXIT_FINE
+
+
+def _configuration(domain: str | None) -> str:
+    """Write every option at its default; a domain, and the first account's password, are set."""
+    text = render_example()
+    settings = {"bootstrap": "true"}
+    if domain is not None:
+        settings["domain"] = json.dumps(domain)
+    lines = text.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        name = line.partition(" = ")[0].removeprefix("#")
+        if name in settings and line.startswith("#"):
+            lines[number] = f"{name} = {settings.pop(name)}\n"
+    return "".join(lines)
