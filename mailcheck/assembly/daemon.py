@@ -43,6 +43,7 @@ from mailcheck.assembly.storage import daemon_presence, database_engine, is_shar
 from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.assembly.workers import daemon_workers as daemon_workers
+from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
 from mailcheck.core.conditions import Conditions
@@ -432,10 +433,11 @@ class Assembly:
         config = self.config
 
         def first_steps(address: str, key: Shown, name: str, password: Shown) -> str:
+            listens = [parse_listen_address(text) for text in ports.web.addresses]
             write = FirstSteps(
                 mail=ports.mail.addresses,
                 submission=ports.submission.addresses,
-                urls=self.urls,
+                urls=PublicUrls(daemon_url(config, *listens[:1])),
                 per_minute=config.limits.requests_per_minute,
                 per_day=config.limits.requests_per_day,
                 retention_hours=config.inbox.retention_hours,

@@ -25,6 +25,7 @@ from mailcheck.daemon.spamd_folder import find_spamd
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.doctor import Doctor, Examine, not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.probes.guarded_dialer import is_own_address
 from mailcheck.probes.own_machine import (
     examine_certificate,
     examine_disk,
@@ -68,6 +69,7 @@ class DoctorAssembly:
                 for address in outgoing_addresses()
                 if allow_private or why_not_public(address) is None
             ),
+            is_own=is_own_address,
         )
 
     @property

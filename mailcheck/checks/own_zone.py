@@ -3,7 +3,7 @@
 Nobody sends mail from an inbox domain: whoever forges it must fail SPF and DMARC.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
@@ -23,12 +23,14 @@ REFUSE_FORGED = "v=DMARC1; p=reject"
 class OwnZone:
     """What the records should say: ``domains`` take mail, ``host_name`` is this server.
 
-    ``addresses`` are those of this server as far as they are known.
+    ``addresses`` are those of this server as far as they are known, and
+    ``is_own`` tells of any address whether it is one.
     """
 
     domains: tuple[str, ...]
     host_name: str
-    addresses: tuple[IpAddress, ...] = ()
+    addresses: tuple[IpAddress, ...]
+    is_own: Callable[[IpAddress], bool]
 
 
 def zone_lines(zone: OwnZone) -> tuple[RecordToPublish, ...]:
@@ -144,8 +146,7 @@ def _judge_host(zone: OwnZone, answers: Answers) -> Iterator[Finding]:
 def _judge_addresses(
     zone: OwnZone, published: Sequence[IpAddress], answers: Answers
 ) -> Iterator[Finding]:
-    strangers = [address for address in published if address not in zone.addresses]
-    if zone.addresses and len(strangers) == len(published):
+    if zone.addresses and not any(map(zone.is_own, published)):
         yield Finding(
             "doctor.host.elsewhere",
             Severity.ERROR,

@@ -21,6 +21,8 @@ from tests.servers.name_server import running_name_server
 
 pytestmark = pytest.mark.end_to_end
 
+MAILCHECK = str(Path(sys.executable).with_name("mailcheck"))
+
 DOMAIN, HOST = "mail.test", "mx.mail.test"
 
 GOOD = {
@@ -50,7 +52,7 @@ def web_server_at(date: str) -> Iterator[str]:
         def date_time_string(self, timestamp: float | None = None) -> str:
             return date or super().date_time_string(timestamp)
 
-        def log_message(self, format: str, *arguments: object) -> None:
+        def log_message(self, *arguments: object) -> None:
             """Say nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
@@ -93,7 +95,7 @@ def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tuple[int
     config = folder / "mailcheck.toml"
     config.write_text("\n".join(lines))
     done = subprocess.run(
-        [sys.executable, "-m", "mailcheck.cli", "--config", str(config), "doctor", *options],
+        [MAILCHECK, "--config", str(config), "doctor", *options],
         cwd=folder,
         env={name: one for name, one in os.environ.items() if not name.startswith("MAILCHECK_")},
         capture_output=True,
@@ -141,7 +143,7 @@ def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
 def make_store(folder: Path) -> None:
     """Make the database that a daemon would have made."""
     subprocess.run(
-        [sys.executable, "-m", "mailcheck.cli", "account", "list"],
+        [MAILCHECK, "account", "list"],
         cwd=folder,
         env={**os.environ, "MAILCHECK_STORAGE_URL": f"sqlite:{folder}/mail.db"},
         check=True,
@@ -201,9 +203,8 @@ def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
     zone = MemoryZone.from_text(
         "\n".join(line for line in lines.splitlines() if not line.startswith(";"))
     )
-    if not zone.lookup_records(HOST, "A"):
-        zone.publish(HOST, "A", "127.0.0.1")
-        zone.publish("1.0.0.127.in-addr.arpa", "PTR", f"{HOST}.")
+    zone.publish(HOST, "A", "127.0.0.1")
+    zone.publish("1.0.0.127.in-addr.arpa", "PTR", f"{HOST}.")
     publish_living_lists(zone)
     with running_name_server(zone) as server, web_server_at("") as web:
         _, printed = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")

@@ -1,0 +1,144 @@
+"""``mailcheck store``, ``init`` and ``--version``: what an operator does beside the daemon."""
+
+import gzip
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Mailcheck, run_command
+
+OLD_DATABASE = Path(__file__).parent.parent / "storage" / "version-0.1.db.gz"
+"""Made by the first version: an account with a key, three messages of two mails, a test."""
+
+OLD_KEY = "mc_upgradeupgradeupgradeupgradeupgr"
+
+
+@pytest.fixture
+def old_database(database: Path) -> Path:
+    """Put the database of the first version where the configuration has it."""
+    database.parent.mkdir()
+    database.write_bytes(gzip.decompress(OLD_DATABASE.read_bytes()))
+    return database
+
+
+def test_the_first_version_s_database_is_brought_up_to_date(
+    old_database: Path, mailcheck: Mailcheck
+) -> None:
+    """Accounts and keys are there, all adds up, and what was there before lies beside it."""
+    assert mailcheck("account", "list").lines[0].startswith("developer  dev-lwgngioajnhhh@")
+    assert OLD_KEY[:6] in mailcheck("key", "list").output
+    checked = mailcheck("store", "check")
+    assert (checked.status, checked.output) == (0, "")
+    assert old_database.with_name("mail.db.v3.backup").is_file()
+
+
+def test_a_backup_is_whole_private_and_can_be_put_back(
+    old_database: Path, mailcheck: Mailcheck, tmp_path: Path
+) -> None:
+    """What came after the backup is gone after a restore, and kept beside the database."""
+    copy = tmp_path / "copy.db"
+    mailcheck("account", "add", "alice")
+    assert mailcheck("store", "backup", str(copy)).status == 0
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    mailcheck("account", "add", "bob")
+    restored = mailcheck("store", "restore", str(copy))
+    assert restored.status == 0
+    names = [line.split()[0] for line in mailcheck("account", "list").lines]
+    assert names == ["developer", "alice"]
+    aside = old_database.with_name("mail.db.replaced-1")
+    assert str(aside) in restored.errors
+    with closing(sqlite3.connect(aside)) as connection:
+        assert ("bob",) in connection.execute("SELECT name FROM account").fetchall()
+
+
+def test_a_backup_takes_nobody_s_place(old_database: Path, mailcheck: Mailcheck) -> None:
+    """A file that is there already is left as it is."""
+    taken = old_database.with_name("taken")
+    taken.write_text("mine")
+    done = mailcheck("store", "backup", str(taken))
+    assert (done.status, taken.read_text()) == (1, "mine")
+    assert "is there already" in done.errors
+
+
+def test_a_daemon_s_database_is_not_replaced(
+    old_database: Path, mailcheck: Mailcheck, tmp_path: Path
+) -> None:
+    """Whoever has the database open keeps it: the restore says to stop the daemon."""
+    copy = tmp_path / "copy.db"
+    mailcheck("store", "backup", str(copy))
+    with closing(sqlite3.connect(old_database, isolation_level=None)) as daemon:
+        daemon.execute("PRAGMA journal_mode = WAL")
+        daemon.execute("SELECT COUNT(*) FROM account").fetchone()
+        done = mailcheck("store", "restore", str(copy))
+    assert done.status == 1
+    assert "stop the daemon first" in done.errors
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:5000], lambda _: b"no database"])
+def test_a_broken_copy_is_not_put_back(
+    old_database: Path,
+    mailcheck: Mailcheck,
+    tmp_path: Path,
+    damage: Callable[[bytes], bytes],
+) -> None:
+    """What is no whole database of ours changes nothing."""
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(damage(old_database.read_bytes()))
+    before = old_database.read_bytes()
+    assert mailcheck("store", "restore", str(copy)).status == 1
+    assert old_database.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("UPDATE inbox SET message_count = 7", "counts 7 messages, 3 are there"),
+        ("UPDATE inbox SET byte_count = 1", "counts 1 bytes"),
+        ("UPDATE inbox SET last_position = 1", "behind the newest, 1"),
+        ("UPDATE inbox_tag SET message_count = 9 WHERE tag = 'signup'", "counts 9 messages, 1"),
+        ("DELETE FROM message", "belong to no message and no test"),
+        ("DELETE FROM account", "refers to a missing"),
+    ],
+)
+def test_a_check_names_what_does_not_add_up(
+    old_database: Path, mailcheck: Mailcheck, sql: str, said: str
+) -> None:
+    """Counters that lie, mail without an owner and rows without a parent are told."""
+    with closing(sqlite3.connect(old_database)) as connection:
+        connection.execute(sql)
+        connection.commit()
+    done = mailcheck("store", "check")
+    assert done.status == 1
+    assert said in done.output
+
+
+def test_what_is_checked_must_be_there(mailcheck: Mailcheck, database: Path) -> None:
+    """In a wrong folder nothing is made, and it is said that there is no database."""
+    done = mailcheck("store", "check")
+    assert (done.status, database.exists()) == (1, False)
+    assert f"there is no database {database}" in done.errors
+
+
+def test_init_writes_what_serve_needs(tmp_path: Path) -> None:
+    """A file with every option, an account and its key; nothing that is there is overwritten."""
+    done = run_command("init", "mine.toml", "--domain", "mail.example.org")
+    assert done.status == 0
+    assert "@mail.example.org" in done.output
+    key = tmp_path / "var" / "api-key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "var" / "mailcheck.db").stat().st_mode) == 0o600
+    assert run_command("--config", "mine.toml", "config", "check").status == 0
+    listed = run_command("--config", "mine.toml", "key", "list").output
+    assert key.read_text()[:6] in listed
+    again = run_command("init", "mine.toml")
+    assert (again.status, "nothing was changed" in again.errors) == (1, True)
+
+
+def test_the_version_is_told() -> None:
+    """``--version`` prints the installed version."""
+    assert run_command("--version").output == f"mailcheck {version('mailcheck')}\n"
