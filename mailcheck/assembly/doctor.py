@@ -16,7 +16,7 @@ from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.lookups import HostAddresses, look_up_addresses
 from mailcheck.checks.own_zone import OwnZone, evaluate_own_zone
-from mailcheck.config_options import Config, InboxOptions
+from mailcheck.config.options import Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.core.network_addresses import IpAddress, why_not_public

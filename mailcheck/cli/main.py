@@ -14,6 +14,7 @@ from typing import TextIO
 
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments, sys.stdout, sys.stderr))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.config import load_config
-from mailcheck.config_example import render_example
+from mailcheck.config.example import render_example
+from mailcheck.config.reading import load_config
 from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.core.subaddresses import join_subaddress
 

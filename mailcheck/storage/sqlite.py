@@ -58,6 +58,8 @@ class SqliteEngine(DatabaseEngine):
 
     def _open_writer(self) -> SqliteWriter:
         with as_unavailable():
+            if self._path != IN_MEMORY:
+                _make_private(Path(self._path))
             writer = SqliteWriter(self._path)
             try:
                 upgrade_schema(writer.connection, self._path, schema_steps())
@@ -95,6 +97,16 @@ class SqliteEngine(DatabaseEngine):
             connection = self._readers.connection = connect(self._path, "PRAGMA query_only = ON")
             self._open_readers.append(connection)
         return connection
+
+
+def _make_private(path: Path) -> None:
+    """Make the file where it is not there: it is mail, and nobody else's, whoever makes it."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise StoreUnavailable(f"{path} can't be made: {error}") from error
 
 
 def _vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
