@@ -14,6 +14,7 @@ from mailcheck.checks.own_zone import zone_lines
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.operations.doctor import Examination, Health
 from mailcheck.wire.doctor import render_diagnosis, worst_health
 from mailcheck.wire.shapes import as_json
@@ -44,7 +45,10 @@ def examine(options: argparse.Namespace, console: Console) -> int:
         resolvers = open_resolvers(console.config, reactor, os.urandom)
         probes = Probes(console.config, reactor, resolvers.plain)
         try:
-            checks = ChecksAssembly(console.config, reactor, os.urandom, resolvers, probes)
+            counters = LocalRateCounters()
+            checks = ChecksAssembly(
+                console.config, reactor, os.urandom, resolvers, probes, counters
+            )
             assembly = DoctorAssembly(console.config, reactor, checks, probes)
             return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
         finally:
