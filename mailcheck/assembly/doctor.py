@@ -14,8 +14,8 @@ from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.storage import is_shared
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.checks.lookups import HostAddresses, look_up_addresses
-from mailcheck.checks.own_zone import OwnZone, evaluate_own_zone
 from mailcheck.config.options import Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE

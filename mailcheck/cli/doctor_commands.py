@@ -10,13 +10,13 @@ from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.doctor import DoctorAssembly
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.own_zone import zone_lines
+from mailcheck.checks.hosts.own_zone import zone_lines
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.operations.doctor import Examination, Health
-from mailcheck.wire.doctor import render_diagnosis, worst_health
+from mailcheck.wire.domains.doctor import render_diagnosis, worst_health
 from mailcheck.wire.shapes import as_json
 
 STATUSES = {

@@ -106,7 +106,7 @@ def _make_private(path: Path) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise StoreUnavailable(f"{path} can't be made: {error}") from error
+        raise StoreUnavailable(f"the database can't answer now: {error}") from error
 
 
 def _vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
