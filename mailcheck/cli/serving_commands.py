@@ -11,8 +11,8 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
 from mailcheck.config.example import render_example
 from mailcheck.config.reading import load_config
+from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.identifiers import KEY_FILE
-from mailcheck.core.subaddresses import join_subaddress
 
 CONFIG_FILE = "mailcheck.toml"
 
