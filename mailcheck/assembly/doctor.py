@@ -36,7 +36,7 @@ from mailcheck.probes.own_machine import (
 from mailcheck.probes.spamd_address import parse_spamd_address
 from mailcheck.probes.spamd_client import SpamdClient
 from mailcheck.probes.spamd_filter import USUAL_PLACES
-from mailcheck.storage.checking import require_database
+from mailcheck.storage.safekeeping import require_database
 
 REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
