@@ -258,6 +258,7 @@ class TestTheEnvironment:
         [
             ("MAILCHECK_INBOX_DOMIAN", "x", "the variable of no option"),
             ("MAILCHECK_INBOX", "x", "the variable of no option"),
+            ("MAILCHECK_PORTS", "x", "the variable of no option"),
             ("MAILCHECK_INBOX_DOMAIN_FILE", "x", "the variable of no option"),
             ("MAILCHECK_INBOX_MAX_MESSAGES", "many", "a whole number, not 'many'"),
             ("MAILCHECK_INBOX_MAX_MESSAGES", "", "a whole number, not ''"),
@@ -285,6 +286,18 @@ class TestTheEnvironment:
         """Variables of others, and those of the client libraries, are none of our business."""
         variables = {"HOME": "/x", "MAILCHECK_URL": "http://x", "MAILCHECK_API_KEY": "mck_x"}
         assert load(file, "", **variables) == Config()
+
+    @pytest.mark.parametrize(
+        "variable",
+        [
+            *("MAILCHECK_SERVICE_HOST", "MAILCHECK_SERVICE_PORT", "MAILCHECK_SERVICE_PORT_WEB"),
+            *("MAILCHECK_PORT", "MAILCHECK_PORT_8080_TCP", "MAILCHECK_PORT_8080_TCP_ADDR"),
+            *("MAILCHECK_NAME", "MAILCHECK_ENV_MAILCHECK_ACCOUNTS_BOOTSTRAP"),
+        ],
+    )
+    def test_a_service_called_mailcheck(self, file: Path, variable: str) -> None:
+        """What engines tell containers of a service with this name is no mistake."""
+        assert load(file, "", **{variable: "tcp://10.0.0.7:8080"}) == Config()
 
     @given(st.sampled_from(EVERY_OPTION), st.text(st.characters(exclude_categories=["Cs"])))
     def test_any_text(self, option: tuple[str, Any], text: str) -> None:

@@ -21,6 +21,12 @@ FILE_SUFFIX = "_file"
 CLIENT_VARIABLES = frozenset({"MAILCHECK_URL", "MAILCHECK_API_KEY"})
 """What the client libraries read: not options of the daemon, and no mistake beside them."""
 
+_OF_ENGINES = re.compile(
+    r"MAILCHECK_(NAME|ENV_\w+|SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_\w+)?)"
+)
+"""What container engines tell others of a service that is called mailcheck (Kubernetes' service
+links, Docker's links): no options either."""
+
 
 class ConfigError(Exception):
     """The configuration can't be used; the message says where and why."""
@@ -105,7 +111,7 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
     }
     for variable in environment:
         is_ours = variable.startswith(ENVIRONMENT_PREFIX) and variable not in CLIENT_VARIABLES
-        if is_ours and variable not in known:
+        if is_ours and variable not in known and not _OF_ENGINES.fullmatch(variable):
             raise ConfigError(f"{variable} is the variable of no option")
 
 

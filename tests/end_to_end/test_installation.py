@@ -1,49 +1,142 @@
-"""``pip install .`` into a fresh environment: all that the daemon needs comes with it."""
+"""From the sources to a running daemon: sdist, wheel, and every step of the Dockerfile.
 
+One environment serves all tests: the sdist is made of the checkout, the Dockerfile's steps
+make a wheel of the sdist and install it, and the daemon runs as in a container.
+"""
+
+import configparser
 import os
 import shutil
 import smtplib
 import subprocess
 import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.servers.daemon import HOST, Daemon
+from tests.servers.daemon import HOST, PREFIX, STOPPED_WELL, Daemon
+from tests.servers.dockerfile import Image, build_image
 
 pytestmark = pytest.mark.end_to_end
 
 CHECKOUT = Path(__file__).parents[2]
-SOURCES = ("setup.cfg", "pyproject.toml", "README.md", "mailcheck", "twisted")
+FOLDERS = ("docs", "etc", "systemd", "mailcheck", "twisted")
+FILES = (
+    *("setup.cfg", "pyproject.toml", "MANIFEST.in", "README.md", "NEWS.md", "LICENSE"),
+    *("Dockerfile", ".dockerignore", "compose.yaml"),
+)
+MADE = {"PKG-INFO", "mailcheck.egg-info"}
 INSTALL_DEADLINE = 300.0  # seconds
+KEY = "key-of-tests-that-ends-with-the-job"
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Install a copy of the sources, as they are, into an environment of their own."""
-    sources = tmp_path_factory.mktemp("sources")
-    for name in SOURCES:
-        if (CHECKOUT / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__", "dropin.cache")
-            shutil.copytree(CHECKOUT / name, sources / name, ignore=ignored)
-        else:
-            shutil.copy(CHECKOUT / name, sources / name)
-    environment = tmp_path_factory.mktemp("environment")
-    run(sys.executable, "-m", "venv", str(environment))
-    run(str(environment / "bin" / "pip"), "install", "--quiet", str(sources))
-    return environment
+def folder() -> Iterator[Path]:
+    """A folder that users other than the tests' own reach into."""
+    with tempfile.TemporaryDirectory(prefix="mailcheck-installation-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def sdist(folder: Path) -> Path:
+    """Make a sdist of a copy of the sources; gives it unpacked."""
+    sources = folder / "sources"
+    for name in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "dropin.cache")
+        shutil.copytree(CHECKOUT / name, sources / name, ignore=ignored)
+    for name in FILES:
+        shutil.copy(CHECKOUT / name, sources / name)
+    built = folder / "dist"
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", f"--outdir={built}", sources)
+    [archive] = built.iterdir()
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder / "unpacked", filter="data")
+    return folder / "unpacked" / archive.name.removesuffix(".tar.gz")
+
+
+@pytest.fixture(scope="module")
+def image(sdist: Path, folder: Path) -> Image:
+    """Do what the Dockerfile says, with the sdist's files."""
+    # Not to download everything each time is all that is otherwise than in a container.
+    variables = {**clean_variables(), "PIP_NO_CACHE_DIR": ""}
+    return build_image(sdist / "Dockerfile", sdist, folder / "image", variables)
+
+
+class ContainerDaemon(Daemon):
+    """A daemon in the image: as its user, in its environment but for the ports."""
+
+    def __init__(self, image: Image, logs: Path) -> None:
+        super().__init__(logs)
+        self._image = image
+        self._key = KEY
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The image's, and what a CI job sets."""
+        listen = {
+            f"{PREFIX}SMTP_LISTEN": self.smtp_port,
+            f"{PREFIX}SMTP_SUBMISSION_LISTEN": self.submission_port,
+            f"{PREFIX}WEB_LISTEN": self.http_port,
+        }
+        assert all(self._image.environment[name].startswith("0.0.0.0:") for name in listen)
+        return {
+            **self._image.environment,
+            **{name: f"{HOST}:{port}" for name, port in listen.items()},
+            f"{PREFIX}OPS_LISTEN": "",
+            f"{PREFIX}STORAGE_MIN_FREE": "0",
+            f"{PREFIX}SPAMASSASSIN_SPAMD": "off",
+            f"{PREFIX}ACCOUNTS_BOOTSTRAP": "true",
+            f"{PREFIX}ACCOUNTS_BOOTSTRAP_KEY": KEY,
+            f"{PREFIX}WEB_TRUSTED_PROXIES": HOST,
+        }
+
+    def launch(self, terminal: int | None = None) -> None:
+        """Start the entry point with its default arguments."""
+        image = self._image
+        self.starts += 1
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                image.command(*image.entry_point, *image.default_arguments),
+                cwd=image.path(image.folder),
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def health(self) -> int:
+        """Run what the engine runs to see whether it is well; gives the exit status."""
+        command = [word.replace("8080", str(self.http_port)) for word in self._image.health_command]
+        # A proxy that isn't there: it is not asked.
+        return self._image.run(*command, http_proxy="http://127.0.0.1:1").returncode
+
+
+@pytest.fixture(scope="module")
+def daemon(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerDaemon]:
+    """Run the image."""
+    daemon = ContainerDaemon(image, tmp_path_factory.mktemp("logs"))
+    try:
+        daemon.start()
+        yield daemon
+    finally:
+        daemon.kill()
 
 
 def clean_variables() -> dict[str, str]:
-    """Give environment variables that don't lead Python back to the checkout."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    """Give environment variables that lead neither Python nor a daemon to something of ours."""
+    ours = ("PYTHON", PREFIX)
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
-def run(*command: str, folder: Path | None = None) -> str:
+def run(*command: str | Path) -> str:
     """Run a command that must succeed; gives what it prints."""
     done = subprocess.run(
         command,
-        cwd=folder,
         env=clean_variables(),
         capture_output=True,
         text=True,
@@ -59,40 +152,85 @@ def files_below(folder: Path) -> set[str]:
     return {
         str(path.relative_to(folder))
         for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "dropin.cache"} & set(path.parts)
     }
 
 
-def test_every_file_is_installed(environment: Path, tmp_path: Path) -> None:
-    """Modules and data files of all rooms are installed, and from there they are imported."""
-    python = str(environment / "bin" / "python")
-    module = run(python, "-c", "import mailcheck; print(mailcheck.__file__)", folder=tmp_path)
-    installed = Path(module.strip()).parent
-    assert installed.is_relative_to(environment)
+def test_every_file_is_in_the_sdist(sdist: Path) -> None:
+    """A sdist is the package, its documents, and what operators copy; nothing else."""
+    packed = {path for path in files_below(sdist) if path.partition("/")[0] not in MADE}
+    ours = {f"{name}/{path}" for name in FOLDERS for path in files_below(CHECKOUT / name)}
+    assert packed == ours | set(FILES)
+
+
+def test_every_file_is_installed(image: Image) -> None:
+    """Modules and data files are installed and imported from there; so is what operators copy."""
+    prefix = image.path("/opt/mailcheck")
+    done = image.run(
+        str(prefix / "bin/python"), "-c", "import mailcheck; print(mailcheck.__file__)"
+    )
+    installed = Path(done.stdout.strip()).parent
+    assert installed.is_relative_to(prefix)
     assert files_below(installed) == files_below(CHECKOUT / "mailcheck")
+    for name in ("etc", "systemd"):
+        assert files_below(prefix / "share/mailcheck" / name) == files_below(CHECKOUT / name)
+    [licence] = installed.parent.glob("mailcheck-*.dist-info/**/LICENSE")
+    assert licence.read_text() == (CHECKOUT / "LICENSE").read_text()
 
 
-def test_installed_daemon(environment: Path, tmp_path: Path) -> None:
-    """`twistd mailcheck` runs in a folder of its own, and reads link and code out of a mail."""
-    programs = str(environment / "bin")
-    daemon = Daemon(tmp_path, str(environment / "bin" / "twistd"), clean_variables())
-    try:
-        daemon.start()
-        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
-            mail = b"Subject: Welcome\r\n\r\nYour code is 482913: https://example.com/confirm\r\n"
-            client.sendmail("shop@example.com", [daemon.address("signup")], mail)
-        message = daemon.get("/inbox/wait", tag="signup", since="2020-01-01T00:00:00Z").json
-        assert (message["codes"], message["bestLink"]) == (
-            ["482913"],
-            "https://example.com/confirm",
-        )
-        assert "developer" in run(f"{programs}/mailcheck", "key", "list", folder=tmp_path)
-        assert daemon.stop() is not None
-    finally:
-        daemon.kill()
+def test_version(image: Image) -> None:
+    """The version is the one of ``setup.cfg``, whoever tells it."""
+    setup = configparser.ConfigParser()
+    setup.read(CHECKOUT / "setup.cfg")
+    version = setup["metadata"]["version"]
+    assert image.run("mailcheck", "--version").stdout == f"mailcheck {version}\n"
+    [wheel] = image.path("/wheels").iterdir()
+    assert wheel.name == f"mailcheck-{version}-py3-none-any.whl"
 
 
-def test_installed_command(environment: Path, tmp_path: Path) -> None:
-    """`mailcheck` is there without a daemon, and explains its configuration."""
-    example = run(str(environment / "bin" / "mailcheck"), "config", "example", folder=tmp_path)
+def test_image(image: Image) -> None:
+    """A container has a user without rights, one volume, and the ports that it listens on."""
+    assert image.user == "10001:10001"
+    assert image.volumes == ["/var/lib/mailcheck"] == [image.folder]
+    listening = {
+        int(value.rpartition(":")[2])
+        for name, value in image.environment.items()
+        if name.startswith(PREFIX) and name.endswith("_LISTEN")
+    }
+    assert set(image.ports) == listening
+    assert image.health_options.keys() >= {"interval", "timeout", "start-period", "retries"}
+    if os.geteuid() == 0:
+        state = image.path("/var/lib/mailcheck").stat()
+        assert (state.st_uid, state.st_gid, state.st_mode & 0o777) == (10001, 10001, 0o700)
+        assert "mailcheck:x:10001:" in image.path("/etc/passwd").read_text()
+
+
+def test_container(image: Image, daemon: ContainerDaemon) -> None:
+    """The entry point serves: a mail's code and link are there, and commands find the store."""
+    assert daemon.health() == 0
+    with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+        mail = b"Subject: Welcome\r\n\r\nYour code is 482913: https://example.com/confirm\r\n"
+        client.sendmail("shop@example.com", [daemon.address("signup")], mail)
+    message = daemon.get("/inbox/wait", tag="signup", since="2020-01-01T00:00:00Z").json
+    assert (message["codes"], message["bestLink"]) == (["482913"], "https://example.com/confirm")
+    assert "developer" in image.run("mailcheck", "key", "list").stdout
+    written = files_below(image.path("/var/lib/mailcheck"))
+    assert {"mailcheck.db", "api-key", "dashboard-password"} <= written
+    if os.geteuid() == 0:
+        status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+        assert "Uid:\t10001\t10001\t10001\t10001" in status
+
+
+def test_stop(daemon: ContainerDaemon) -> None:
+    """SIGTERM, which engines send, ends it well; then it is not healthy. A start finds all."""
+    kept = daemon.total()
+    assert daemon.stop() in STOPPED_WELL
+    assert daemon.health() != 0
+    daemon.start()
+    assert daemon.total() == kept
+
+
+def test_installed_command(image: Image) -> None:
+    """`mailcheck` explains its configuration without a daemon."""
+    example = image.run("mailcheck", "config", "example").stdout
     assert example == (CHECKOUT / "etc" / "mailcheck.toml").read_text()

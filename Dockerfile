@@ -1,0 +1,52 @@
+# One daemon with everything that it keeps in one volume: docs/installing.md says how to run it.
+#     docker build --tag mailcheck .
+# With the content filter of deliverability tests, SpamAssassin:
+#     docker build --tag mailcheck --build-arg PACKAGES="spamassassin spamd" .
+
+FROM python:3.13-slim AS build
+ARG PIP_NO_CACHE_DIR=1
+WORKDIR /src
+COPY setup.cfg pyproject.toml README.md LICENSE ./
+COPY etc etc
+COPY systemd systemd
+COPY twisted twisted
+COPY mailcheck mailcheck
+RUN python -m pip wheel --no-deps --wheel-dir /wheels .
+
+FROM python:3.13-slim
+ARG PIP_NO_CACHE_DIR=1
+ARG PACKAGES=""
+RUN test -z "$PACKAGES" || { \
+        apt-get update && \
+        apt-get install --yes --no-install-recommends $PACKAGES && \
+        rm -rf /var/lib/apt/lists/*; \
+    }
+RUN useradd --system --user-group --uid 10001 --home-dir /var/lib/mailcheck --no-create-home mailcheck
+RUN install --directory --owner=10001 --group=10001 --mode=0700 /var/lib/mailcheck
+COPY --from=build /wheels /wheels
+# Twisted lists its plugins once, while the files may still be written.
+RUN python -m venv /opt/mailcheck && \
+    /opt/mailcheck/bin/pip install /wheels/*.whl && \
+    /opt/mailcheck/bin/twistd --help > /dev/null
+
+# Inside it listens everywhere: what of that can be reached is said where the container is started.
+ENV PATH=/opt/mailcheck/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    HOME=/var/lib/mailcheck \
+    MAILCHECK_STORAGE_URL=sqlite:/var/lib/mailcheck/mailcheck.db \
+    MAILCHECK_STORAGE_STATE_DIRECTORY=/var/lib/mailcheck \
+    MAILCHECK_SMTP_LISTEN=0.0.0.0:2525 \
+    MAILCHECK_SMTP_SUBMISSION_LISTEN=0.0.0.0:2587 \
+    MAILCHECK_WEB_LISTEN=0.0.0.0:8080
+WORKDIR /var/lib/mailcheck
+USER 10001:10001
+VOLUME /var/lib/mailcheck
+EXPOSE 2525 2587 8080
+
+# /readyz is 503 where the store takes no mail. No proxy is asked, whatever the environment says.
+# A new version may have a large store to bring up to date before it answers.
+HEALTHCHECK --interval=5s --timeout=5s --start-period=10m --retries=3 \
+    CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:8080/readyz', timeout=4)"]
+
+ENTRYPOINT ["mailcheck"]
+CMD ["serve"]

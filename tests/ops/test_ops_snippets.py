@@ -1,0 +1,231 @@
+"""What users copy: compose.yaml, services of CI jobs, and proxies in front of a daemon."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mailcheck.config.reading import load_config
+from mailcheck.core.identifiers import MIN_PRESET_KEY
+from tests.servers.certificates import Authority
+from tests.servers.dockerfile import read_dockerfile
+
+ROOT = Path(__file__).parents[2]
+PROXIES = ROOT / "etc" / "proxies"
+LONGEST_WAIT = 60  # seconds
+STATE = "/var/lib/mailcheck"
+
+WITH_VARIABLES = [
+    *("Dockerfile", "compose.yaml", "etc/compose-postgresql.env", "Makefile", "README.md"),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "systemd").iterdir()),
+    *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.*")),
+]
+OURS_ALONE = {"MAILCHECK_SCHEMATHESIS_SEED", "MAILCHECK_IMAGE"}
+"""Variables of our tests, and one that GitHub keeps to itself."""
+
+_VARIABLE = re.compile(r"\bMAILCHECK(?:_[A-Z]+)+\b")
+_INTERPOLATION = re.compile(r"\$\{(\w+):-([^}]*)\}")
+_SECONDS = re.compile(r"(?:read_timeout|response_header_timeout|timeout (?:client|server)) (\d+)s")
+
+
+def image_environment() -> dict[str, str]:
+    """Give the environment that the Dockerfile sets."""
+    settings = "\n".join(
+        one.text for one in read_dockerfile((ROOT / "Dockerfile").read_text()) if one.name == "ENV"
+    )
+    return dict(re.findall(r"(\w+)=(\S+)", settings))
+
+
+def image_ports() -> set[int]:
+    """Give the ports that the Dockerfile exposes."""
+    instructions = read_dockerfile((ROOT / "Dockerfile").read_text())
+    return {int(port) for one in instructions if one.name == "EXPOSE" for port in one.text.split()}
+
+
+def read_compose(variables: Mapping[str, str]) -> Any:
+    """Read compose.yaml as Compose does with these variables: YAML first, then its values."""
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: filled(one) for name, one in value.items()}
+        if isinstance(value, list):
+            return [filled(one) for one in value]
+        if isinstance(value, str):
+            return _INTERPOLATION.sub(lambda found: variables.get(found[1]) or found[2], value)
+        return value
+
+    return filled(yaml.safe_load((ROOT / "compose.yaml").read_text()))
+
+
+def read_env_file() -> dict[str, str]:
+    """Read the variables that choose PostgreSQL."""
+    text = (ROOT / "etc" / "compose-postgresql.env").read_text()
+    return dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+
+
+def require_known(environment: Mapping[str, object]) -> Any:
+    """Give the configuration that a daemon in the image reads from an environment."""
+    given = {name: str(value) for name, value in environment.items()}
+    return load_config(None, {**image_environment(), **given})
+
+
+@pytest.mark.parametrize("name", WITH_VARIABLES)
+def test_variables_are_known(name: str) -> None:
+    """Every variable that a file or document names is one that the daemon or a client reads."""
+    example = (ROOT / "etc" / "mailcheck.toml").read_text()
+    known = set(_VARIABLE.findall(example)) | OURS_ALONE
+    known |= {"MAILCHECK_URL", "MAILCHECK_API_KEY"}
+    named = {
+        variable.removesuffix("_FILE") for variable in _VARIABLE.findall((ROOT / name).read_text())
+    }
+    assert named <= known
+
+
+class TestCompose:
+    """compose.yaml: one daemon, and what it stands on."""
+
+    def test_sqlite(self) -> None:
+        """Without a word more there is one daemon, with SQLite in its volume."""
+        compose = read_compose({})
+        without_profile = [
+            name for name, service in compose["services"].items() if "profiles" not in service
+        ]
+        assert without_profile == ["mailcheck"]
+        service = compose["services"]["mailcheck"]
+        config = require_known(service["environment"])
+        assert config.storage.url == f"sqlite:{STATE}/mailcheck.db"
+        assert config.storage.state_directory == STATE
+        assert (config.cluster.redis, config.accounts.bootstrap) == ("", True)
+        assert [volume.split(":")[1] for volume in service["volumes"]] == [STATE]
+
+    def test_postgresql(self) -> None:
+        """With the file of variables it stands on the PostgreSQL and the Redis of the profile."""
+        variables = {**read_env_file(), "POSTGRES_PASSWORD": "secret"}
+        services = read_compose(variables)["services"]
+        daemon, postgresql = services["mailcheck"], services["postgresql"]
+        config = require_known(daemon["environment"])
+        settings = postgresql["environment"]
+        assert config.storage.url == (
+            f"postgresql://{settings['POSTGRES_USER']}@postgresql/{settings['POSTGRES_DB']}"
+        )
+        assert daemon["environment"]["PGPASSWORD"] == settings["POSTGRES_PASSWORD"] == "secret"
+        assert config.cluster.redis == "redis://redis/0"
+        profiles = {profile for one in services.values() for profile in one.get("profiles", [])}
+        assert profiles == {variables["COMPOSE_PROFILES"]}
+        for name, needed in daemon["depends_on"].items():
+            assert needed == {"condition": "service_healthy", "required": False}
+            assert "healthcheck" in services[name]
+
+    def test_this_machine_alone(self) -> None:
+        """What the image listens on is published to 127.0.0.1, and nothing else is."""
+        services = read_compose({})["services"]
+        published = [port for service in services.values() for port in service.get("ports", [])]
+        assert sorted(published) == [f"127.0.0.1:{port}:{port}" for port in sorted(image_ports())]
+
+    def test_volumes(self) -> None:
+        """Every volume that a service has is declared, and no other."""
+        compose = read_compose({})
+        used = {
+            volume.split(":")[0]
+            for service in compose["services"].values()
+            for volume in service.get("volumes", [])
+        }
+        assert set(compose["volumes"]) == used
+
+
+class TestJobs:
+    """A service beside the tests of a project, its key known beforehand."""
+
+    def test_github(self) -> None:
+        """The service's variables are options; the job reaches it by the published ports."""
+        workflow = yaml.safe_load((ROOT / "docs/ci/github.yml").read_text())
+        job = workflow["jobs"]["test"]
+        service = job["services"]["mailcheck"]
+        assert {tuple(port.split(":")) for port in service["ports"]} == {
+            (str(port), str(port)) for port in image_ports()
+        }
+        self.require_joined(service["env"], job["env"], "127.0.0.1")
+
+    def test_gitlab(self) -> None:
+        """So are GitLab's, which hands the job's variables and those of links to the service."""
+        [job] = yaml.safe_load((ROOT / "docs/ci/gitlab.yml").read_text()).values()
+        [service] = job["services"]
+        own = {"IMAGE_OF_MAILCHECK": "x", "MAILCHECK_PORT_8080_TCP": "tcp://172.17.0.2:8080"}
+        variables = {**job["variables"], **own, **service["variables"]}
+        config = self.require_joined(variables, job["variables"], service["alias"])
+        assert config.web.public_url == job["variables"]["MAILCHECK_URL"]
+
+    def require_joined(
+        self, service: Mapping[str, object], job: Mapping[str, object], host: str
+    ) -> Any:
+        """Job and service know the same key and ports; gives the daemon's configuration."""
+        config = require_known(service)
+        assert config.accounts.bootstrap
+        assert len(config.accounts.bootstrap_key) >= MIN_PRESET_KEY
+        assert job["MAILCHECK_API_KEY"] == job["SMTP_PASSWORD"] == config.accounts.bootstrap_key
+        assert config.limits.requests_per_minute > 60
+        assert config.limits.requests_per_day > 1_000
+        port = config.smtp.submission_listen[0].rpartition(":")[2]
+        assert (job["SMTP_HOST"], str(job["SMTP_PORT"])) == (host, port)
+        port = config.web.listen[0].rpartition(":")[2]
+        assert job["MAILCHECK_URL"] == f"http://{host}:{port}"
+        return config
+
+
+class TestProxies:
+    """nginx, Caddy and HAProxy in front of a daemon."""
+
+    @pytest.mark.parametrize("path", sorted(PROXIES.iterdir()), ids=lambda path: path.name)
+    def test_waits_get_their_time(self, path: Path) -> None:
+        """A proxy waits longer than the longest wait, for the daemon that ships."""
+        text = path.read_text()
+        seconds = [int(number) for number in _SECONDS.findall(text)]
+        assert seconds
+        assert min(seconds) > LONGEST_WAIT
+        assert "127.0.0.1:8080" in text
+        assert 'trusted_proxies = ["127.0.0.1"]' in text
+
+    def test_nginx(self, tmp_path: Path) -> None:
+        """Nginx takes its file."""
+        configuration = tmp_path / "nginx.conf"
+        configuration.write_text(
+            f"pid {tmp_path}/pid;\nerror_log {tmp_path}/error.log;\nevents {{}}\n"
+            f"http {{\ninclude {self.with_certificate('nginx.conf', tmp_path)};\n}}\n"
+        )
+        self.check("nginx-light", "nginx", "-t", "-q", "-p", tmp_path, "-c", configuration)
+
+    def test_caddy(self, tmp_path: Path) -> None:
+        """Caddy takes its file."""
+        self.check(
+            "caddy", "caddy", "validate", "--adapter=caddyfile", "--config", PROXIES / "Caddyfile"
+        )
+
+    def test_haproxy(self, tmp_path: Path) -> None:
+        """HAProxy takes its file, and that of several daemons."""
+        one = self.with_certificate("haproxy.cfg", tmp_path)
+        self.check("haproxy", "haproxy", "-c", "-f", one)
+        self.check("haproxy", "haproxy", "-c", "-f", ROOT / "etc" / "haproxy.cfg")
+
+    def with_certificate(self, name: str, folder: Path) -> Path:
+        """Give a copy of a proxy's file that names a certificate which is there."""
+        chain, key = Authority().issue("mailcheck.example.com").write_to(folder)
+        (folder / "haproxy.pem").write_bytes(chain.read_bytes() + key.read_bytes())
+        chain.rename(folder / "certificate.pem")
+        key.rename(folder / "key.pem")
+        text = (PROXIES / name).read_text().replace("/etc/mailcheck/tls", str(folder))
+        copy = folder / f"copy-of-{name}"
+        copy.write_text(text)
+        return copy
+
+    def check(self, package: str, program: str, *arguments: str | Path) -> None:
+        """Have a program read its configuration; without it leave the test out."""
+        path = shutil.which(program, path="/usr/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/bin")
+        if path is None:
+            pytest.skip(f"{program} is missing: apt-get install {package}")
+        done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
