@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from twisted.internet.defer import Deferred
@@ -101,12 +102,8 @@ class SqliteEngine(DatabaseEngine):
 
 def _make_private(path: Path) -> None:
     """Make the file where it is not there: it is mail, and nobody else's, whoever makes it."""
-    try:
+    with suppress(OSError):  # it is there, or can't be: opening it will tell
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        return
-    except OSError as error:
-        raise StoreUnavailable(f"the database can't answer now: {error}") from error
 
 
 def _vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
