@@ -1,11 +1,12 @@
 """A mail on its way in, and a mail as it is kept.
 
-What is made for every mail and goes to another process is a named tuple: it is
-made and pickled several times as fast as a dataclass.
+What is made for every mail is a named tuple, made several times as fast as a
+dataclass. One goes to another process as a plain tuple of plain tuples: to name
+the class of each part would cost more than all that it holds.
 """
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
 from mailcheck.core.cursors import Position
@@ -76,6 +77,30 @@ class Delivery(NamedTuple):
     expires_at: Instant
     message_ids: tuple[MessageId, ...]
     share_tokens: tuple[str, ...]
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        client_ip, helo_name, is_extended, tls, account_id = self.session
+        envelope_sender, recipients, transcript = self.envelope
+        return _delivery_of, (
+            self.id,
+            (client_ip, helo_name, is_extended, tls and tuple(tls), account_id),
+            (envelope_sender, tuple(map(tuple, recipients)), transcript),
+            *self[3:],
+        )
+
+
+def _delivery_of(
+    delivery_id: DeliveryId, session: tuple[Any, ...], envelope: tuple[Any, ...], *rest: Any
+) -> Delivery:
+    """Make a delivery of what its ``__reduce__`` gives."""
+    client_ip, helo_name, is_extended, tls, account_id = session
+    envelope_sender, recipients, transcript = envelope
+    return Delivery(
+        delivery_id,
+        Session(client_ip, helo_name, is_extended, tls and TlsFacts(*tls), account_id),
+        Envelope(envelope_sender, tuple(map(Recipient._make, recipients)), transcript),
+        *rest,
+    )
 
 
 @dataclass(frozen=True, slots=True)

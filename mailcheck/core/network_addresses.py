@@ -102,6 +102,7 @@ def is_local_client(client_ip: str) -> bool:
     return address is None or any(address in network for network in _LOCAL_NETWORKS)
 
 
+@lru_cache(1024)  # asked for each mail, and a client brings many
 def counting_key(client_ip: str) -> str:
     """Give what a client is counted by: the address, of IPv6 its /64.
 

@@ -25,6 +25,10 @@ class Write(NamedTuple):
     item: Any
 
 
+Plain = tuple[Work[Any, Any], Any]
+"""A `Write`, or the plain tuple as which it goes to the writer's process."""
+
+
 class GroupConnection(Protocol):
     """The writer's connection: a transaction that can be bracketed and partly undone."""
 
@@ -45,7 +49,7 @@ class GroupConnection(Protocol):
         """Bracket a part of the transaction: an exception undoes the part and goes on up."""
 
 
-def commit_group(connection: GroupConnection, group: Sequence[Write]) -> list[Outcome]:
+def commit_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
     """Run all writes in one transaction and commit it; an outcome for each.
 
     Writes of the same work run together. Where one of them fails, nothing has
@@ -64,7 +68,7 @@ def commit_group(connection: GroupConnection, group: Sequence[Write]) -> list[Ou
     return _commit_once(connection, group)
 
 
-def _commit_once(connection: GroupConnection, group: Sequence[Write]) -> list[Outcome]:
+def _commit_once(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
     try:
         return _commit(connection, lambda transaction: _run_together(transaction, group))
     except StoreUnavailable:
@@ -86,26 +90,26 @@ def _commit(
     return outcomes
 
 
-def _run_together(transaction: Transaction, group: Sequence[Write]) -> list[Outcome]:
+def _run_together(transaction: Transaction, group: Sequence[Plain]) -> list[Outcome]:
     by_work = _by_work(group)
     _lock_all(transaction, group, by_work)
     outcomes: list[Outcome] = [None] * len(group)
     for work, numbers in by_work.items():
-        results = work(transaction, [group[number].item for number in numbers])
+        results = work(transaction, [group[number][1] for number in numbers])
         for number, result in zip(numbers, results, strict=True):
             outcomes[number] = result
     return outcomes
 
 
 def _run_each(
-    connection: GroupConnection, transaction: Transaction, group: Sequence[Write]
+    connection: GroupConnection, transaction: Transaction, group: Sequence[Plain]
 ) -> list[Outcome]:
     _lock_all(transaction, group, _by_work(group))
     outcomes: list[Outcome] = []
-    for write in group:
+    for work, item in group:
         try:
             with connection.savepoint():
-                results = write.work(transaction, [write.item])
+                results = work(transaction, [item])
         except Repeatable:
             raise
         except Exception:
@@ -117,23 +121,23 @@ def _run_each(
     return outcomes
 
 
-def _by_work(group: Sequence[Write]) -> dict[Work[Any, Any], list[int]]:
+def _by_work(group: Sequence[Plain]) -> dict[Work[Any, Any], list[int]]:
     by_work: dict[Work[Any, Any], list[int]] = {}
-    for number, write in enumerate(group):
-        by_work.setdefault(write.work, []).append(number)
+    for number, (work, _) in enumerate(group):
+        by_work.setdefault(work, []).append(number)
     return by_work
 
 
 def _lock_all(
-    transaction: Transaction, group: Sequence[Write], by_work: dict[Work[Any, Any], list[int]]
+    transaction: Transaction, group: Sequence[Plain], by_work: dict[Work[Any, Any], list[int]]
 ) -> None:
     """Lock what the whole group will touch, before any of it does; a lone write does so itself."""
-    accounts: set[AccountId] = set()
-    if len(group) == 1:
+    if len(group) == 1 or not transaction.locks_rows:
         return
+    accounts: set[AccountId] = set()
     for work, numbers in by_work.items():
         if isinstance(work, InboxWork):
-            items = [group[number].item for number in numbers]
+            items = [group[number][1] for number in numbers]
             accounts.update(work.accounts(transaction, items))
     if accounts:
         lock_inboxes(transaction, accounts)

@@ -92,4 +92,6 @@ class DatabaseEngine:
     def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
         if self._writer is None:
             raise StoreUnavailable("the database is not open")
-        return self._writer_worker.run(partial(commit_group, self._writer, group))
+        # Plain tuples are pickled without the name of a class for each.
+        plain = [(write.work, write.item) for write in group]
+        return self._writer_worker.run(partial(commit_group, self._writer, plain))

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
@@ -92,6 +93,9 @@ class DeliverMails:
     def __init__(self, default_quota: Quota) -> None:
         self._default_quota = default_quota
 
+    def __reduce__(self) -> tuple[object, tuple[int, int]]:
+        return _deliver_mails, (self._default_quota.max_messages, self._default_quota.max_bytes)
+
     def accounts(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> set[AccountId]:
         """Say whose inboxes the mails are for."""
         return {
@@ -115,6 +119,12 @@ class DeliverMails:
         outcomes = [group.add(delivery) for delivery in deliveries]
         group.write(transaction)
         return outcomes
+
+
+@cache
+def _deliver_mails(max_messages: int, max_bytes: int) -> DeliverMails:
+    """Give the work of this process: what a pickled one becomes again."""
+    return DeliverMails(Quota(max_messages, max_bytes))
 
 
 class _Group:

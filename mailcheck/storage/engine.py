@@ -5,7 +5,7 @@ and PostgreSQL share. One store method is one named transaction.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from twisted.internet.defer import Deferred
 
@@ -24,7 +24,12 @@ Row = tuple[Any, ...]
 
 
 class Transaction(Protocol):
-    """A transaction under way, used in a thread of its own."""
+    """A transaction under way, used in a thread of its own.
+
+    ``locks_rows``: other writers work beside it, kept from single rows; else from everything.
+    """
+
+    locks_rows: ClassVar[bool]
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run a statement; gives the number of rows it changed."""

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from io import BytesIO
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import psycopg2
@@ -259,6 +259,8 @@ def fit_text(text: str) -> str:
 
 class PostgresqlTransaction:
     """A transaction on one connection; nothing is sent before an answer is needed."""
+
+    locks_rows: ClassVar[bool] = True
 
     def __init__(self, connection: Connection, begin: bytes) -> None:
         self._connection = connection

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import chain
+from typing import ClassVar
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.storage.engine import Row, Transaction, Value, values_of
@@ -65,6 +66,8 @@ def connect(path: str, *pragmas: str) -> sqlite3.Connection:
 
 class SqliteTransaction:
     """A transaction on one connection."""
+
+    locks_rows: ClassVar[bool] = False
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

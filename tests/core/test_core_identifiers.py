@@ -1,5 +1,6 @@
 """Identifiers: as random as promised, of the promised form."""
 
+import base64
 import os
 import re
 import uuid
@@ -28,6 +29,14 @@ def test_short_ids(data: bytes) -> None:
     assert new_short_id(lambda length: flipped[:length]) != short_id
     last = data[:8] + bytes([data[8] ^ 0x80])
     assert new_short_id(lambda length: last[:length]) != short_id
+
+
+@given(st.binary(min_size=16, max_size=16) | st.binary(min_size=20, max_size=20))
+def test_secrets_are_base32(data: bytes) -> None:
+    """Tokens and keys are base32 (RFC 4648 6) of their bits, in lower case, without padding."""
+    expected = base64.b32encode(data).decode("ascii").lower().rstrip("=")
+    assert new_share_token(lambda length: data) == expected
+    assert new_api_key(lambda length: data) == f"mck_{expected}"
 
 
 @given(MOMENTS, st.binary(min_size=10, max_size=10))
