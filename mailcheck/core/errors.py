@@ -1,7 +1,7 @@
 """Expected failures, one exception each, named after the condition.
 
 They say what happened in one readable sentence. What a client of HTTP, SMTP
-or MCP gets for each is written in one table per wire: ``web/errors.py``,
+or MCP gets for each is written in one table per wire: ``web/site/errors.py``,
 ``smtp/replies.py``. Anything that is not an `ExpectedFailure` is our own crash.
 """
 

@@ -1,13 +1,17 @@
 """Errors as SPEC.md section 7 and DECISIONS.md section 1 have them; the judge looks at each."""
 
+import ast
+import re
 import sqlite3
+from pathlib import Path
 
 import pytest
 from twisted.logger import LogEvent
 
+import mailcheck.web
 from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
-from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.replies import reply_to_failure
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory
 from tests.web.workers import FaultyWorker
@@ -169,3 +173,47 @@ def test_a_failure_without_a_status_is_our_own_mistake() -> None:
 
     with pytest.raises(Novelty):
         reply_to_failure(Novelty("not in the table"))
+
+
+WEB = Path(mailcheck.web.__file__).parent
+STATUS = re.compile(r"[45]\d\d|HTTP/1\.[01] [45].*", re.ASCII)
+NAMED_ELSEWHERE = {
+    # What clients are promised, written down; each answer of a route is held against it.
+    "api/described_answers.py": {400, 401, 404, 405, 413, 429, 500, 503},
+    "api/described_inbox.py": {404, 408, 503},
+    "api/described_tests.py": {404, 408},
+    "api/described_tools.py": {500},
+    # The title that a page gives to a status.
+    "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
+    # The protocol says which status an error of JSON-RPC has (Streamable HTTP).
+    "mcp/eras.py": {400, 404},
+    # No statuses: bytes worth compressing, bytes of a text that is shown, rows of a page,
+    # the port of https.
+    "site/compression.py": {512},
+    "dashboard/inbox/message_view.py": {512},
+    "dashboard/inbox/view.py": {500},
+    "mcp/origins.py": {443},
+}
+
+
+def statuses_in(path: Path) -> set[int | str]:
+    """Give what reads like the status of an error in a module, as a number or as a text."""
+    values = [
+        node.value
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant)
+    ]
+    numbers = {one for one in values if isinstance(one, int) and 400 <= one < 600}
+    return numbers | {
+        one for one in values if isinstance(one, str) and STATUS.fullmatch(one.strip())
+    }
+
+
+def test_one_module_says_which_status_an_error_is() -> None:
+    """No other module of the web names one, but those that are listed here with their reason."""
+    found = {
+        path.relative_to(WEB).as_posix(): statuses
+        for path in sorted(WEB.rglob("*.py"))
+        if path != WEB / "site" / "errors.py" and (statuses := statuses_in(path))
+    }
+    assert found == NAMED_ELSEWHERE

@@ -17,8 +17,8 @@ from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
 from mailcheck.web.site.answering import MoreHeaders, answer, reply_to_wrong_path
-from mailcheck.web.site.errors import reply_to_failure
-from mailcheck.web.site.replies import Reply, error_reply
+from mailcheck.web.site.errors import TOO_LARGE
+from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
 from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.site.request_headers import header_values
 from mailcheck.web.site.request_urls import RequestUrls
@@ -100,7 +100,7 @@ class Api:
             if isinstance(admission, Refused):
                 return reply_to_failure(admission.failure)
             if isinstance(request, BoundedRequest) and request.is_too_large:
-                return error_reply(413, f"a request body has at most {MAX_BODY} bytes")
+                return error_reply(TOO_LARGE, f"a request body has at most {MAX_BODY} bytes")
             return await handle(admission.caller)
 
         return Deferred.fromCoroutine(answer(request, admit))

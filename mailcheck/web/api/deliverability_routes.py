@@ -14,6 +14,7 @@ from mailcheck.operations.ranges import (
 from mailcheck.web.api import described_tests as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.errors import WAIT_OVER
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.deliverability.preflight_bodies import parse_preflight
 from mailcheck.wire.deliverability.tests import (
@@ -80,7 +81,7 @@ class DeliverabilityRoutes:
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         found = await self._operations.wait.wait(call.caller, call.test_id, timeout)
         if not found.test.state.is_final:
-            return json_reply(render_wait_over(found, self._domain, call.urls), 408)
+            return json_reply(render_wait_over(found, self._domain, call.urls), WAIT_OVER)
         return json_reply(render_tested(found, self._domain, call.urls))
 
     async def raw_mail(self, call: Call) -> Reply:

@@ -20,6 +20,7 @@ from mailcheck.operations.ranges import (
 from mailcheck.web.api import described_inbox as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.errors import WAIT_OVER
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.inbox.messages import render_message
 from mailcheck.wire.inbox.overview import (
@@ -100,7 +101,7 @@ class InboxRoutes:
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
         outcome = await self._wait.wait(call.caller, wanted, timeout)
         if isinstance(outcome, TimedOut):
-            return json_reply(render_timed_out(outcome), 408)
+            return json_reply(render_timed_out(outcome), WAIT_OVER)
         return self._message_reply(outcome, call.urls)
 
     async def messages(self, call: Call) -> Reply:

@@ -18,6 +18,7 @@ from mailcheck.operations.domains.zone_health import ZoneHealthCheck
 from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.web.api import described_tools as described
 from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.site.errors import UNDETERMINED
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.domains.blocklists import (
     render_blocklist_check,
@@ -68,7 +69,7 @@ class ToolRoutes:
         """GET /tools/mx-check."""
         check = await self._tools.mx.check(self._domain(call))
         if check.undetermined:
-            return json_reply(render_mx_undetermined(check), 500)
+            return json_reply(render_mx_undetermined(check), UNDETERMINED)
         return json_reply(render_mx_check(check))
 
     async def blacklist_check(self, call: Call) -> Reply:
@@ -80,7 +81,7 @@ class ToolRoutes:
         )
         check = await self._tools.blocklists.check(query)
         if check.has_no_answer:
-            return json_reply(render_no_answer(check), 500)
+            return json_reply(render_no_answer(check), UNDETERMINED)
         return json_reply(render_blocklist_check(check))
 
     async def blacklists(self, _: Call) -> Reply:
@@ -102,7 +103,7 @@ class ToolRoutes:
         is_refresh = call.query.flag("refresh")
         found = await self._tools.reputation.compute(query, is_refresh=is_refresh)
         if not found.score.is_gradable:
-            return json_reply(render_ungradable(found), 500)
+            return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
 
     async def domain(self, call: Call) -> Reply:

@@ -18,8 +18,14 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Stream, Visit, own_path
 from mailcheck.web.site.answering import reply_to_crash, reply_to_wrong_path
 from mailcheck.web.site.compression import compress
-from mailcheck.web.site.errors import reply_to_failure
-from mailcheck.web.site.replies import COMMON_HEADERS, Reply, error_reply, write_reply
+from mailcheck.web.site.errors import SESSION_ENDED, TOO_LARGE, is_error
+from mailcheck.web.site.replies import (
+    COMMON_HEADERS,
+    Reply,
+    error_reply,
+    reply_to_failure,
+    write_reply,
+)
 from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.site.request_headers import header_values
 from mailcheck.web.site.routing import Path, route_to
@@ -79,7 +85,7 @@ class Dashboard:
             reply = reply_to_crash(request)
         if isinstance(reply, Stream):
             return await _send_stream(request, reply)
-        if reply.status >= 400 and prefers_html(request):
+        if is_error(reply.status) and prefers_html(request):
             reply = self._as_page(visit, reply)
         headers = _visitor_cookie(visit) if "Set-Cookie" not in reply.headers else {}
         return write_reply(request, compress(request, reply), headers)
@@ -87,7 +93,7 @@ class Dashboard:
     async def _handle(self, visit: Visit, page: Page) -> Reply | Stream:
         request = visit.request
         if isinstance(request, BoundedRequest) and request.is_too_large:
-            return error_reply(413, f"a request body has at most {MAX_BODY} bytes")
+            return error_reply(TOO_LARGE, f"a request body has at most {MAX_BODY} bytes")
         if visit.owner is None and not page.is_open:
             return _send_to_sign_in(visit)
         # A path that leads nowhere, or does not take the method, has nothing to read.
@@ -118,7 +124,7 @@ def prefers_html(request: Request) -> bool:
 def _send_to_sign_in(visit: Visit) -> Reply:
     """Ask a person to sign in, and lead them back to the page that they wanted."""
     if not prefers_html(visit.request):
-        return error_reply(401, "your session has ended: sign in again")
+        return error_reply(SESSION_ENDED, "your session has ended: sign in again")
     wanted = own_path(visit.request.uri.decode("ascii", "replace"))
     if visit.request.method == b"POST" or wanted == "/":
         return redirect(visit, "/sign-in")

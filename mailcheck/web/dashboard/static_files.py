@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.compression import VARY, accepts_gzip
+from mailcheck.web.site.errors import NOWHERE
 from mailcheck.web.site.replies import Reply, error_reply
 
 MEDIA_TYPES = {
@@ -46,7 +47,7 @@ class StaticFiles:
         """GET /static/<digest>/<name>."""
         file = self._files.get(visit.path["name"])
         if file is None or file.digest != visit.path["digest"]:
-            return error_reply(404, "there is no such file (any more): load the page again")
+            return error_reply(NOWHERE, "there is no such file (any more): load the page again")
         headers = {"Cache-Control": IMMUTABLE, **VARY}
         if not accepts_gzip(visit.request):
             return Reply(200, file.body, file.media_type, headers)

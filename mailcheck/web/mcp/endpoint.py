@@ -38,6 +38,7 @@ from mailcheck.web.mcp.json_rpc import (
 from mailcheck.web.mcp.origins import find_allowed_origins
 from mailcheck.web.mcp.posts import Post
 from mailcheck.web.mcp.streams import Silence
+from mailcheck.web.site.errors import FOREIGN_ORIGIN
 from mailcheck.web.site.request_urls import RequestUrls
 
 SESSION = b"Mcp-Session-Id"
@@ -119,7 +120,9 @@ class McpEndpoint(Resource):
 
     def _check_origin(self, post: Post) -> None:
         if not self._origins.issuperset(post.header(b"Origin")):
-            raise RpcError(403, "this Origin may not use the endpoint: keys are not for browsers")
+            raise RpcError(
+                FOREIGN_ORIGIN, "this Origin may not use the endpoint: keys are not for browsers"
+            )
 
     def _read(self, post: Post) -> Message | RpcError:
         """Read the message; what is wrong is said once it is known what the caller has left."""

@@ -14,7 +14,7 @@ from mailcheck.core.errors import (
     WaitInterrupted,
 )
 from mailcheck.web.mcp.json_rpc import RpcError
-from mailcheck.web.site.errors import TRY_AGAIN
+from mailcheck.web.site.errors import NOT_NOW, TRY_AGAIN, status_of
 
 
 def _as_it_is(failure: ExpectedFailure) -> str:
@@ -40,13 +40,8 @@ TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
     StoreUnavailable: _again,
 }
 
-REFUSALS: dict[type[ExpectedFailure], int] = {
-    # These are for the client: HTTP says them, as it does on the REST side.
-    InvalidCredentials: 401,
-    LimitExceeded: 429,
-    ShuttingDown: 503,
-    StoreUnavailable: 503,
-}
+REFUSALS = (InvalidCredentials, LimitExceeded, ShuttingDown, StoreUnavailable)
+"""These are for the client: HTTP says them, as it does on the REST side."""
 
 
 def explain_failure(failure: ExpectedFailure) -> str:
@@ -62,10 +57,10 @@ def explain_failure(failure: ExpectedFailure) -> str:
 
 def refuse(failure: ExpectedFailure) -> RpcError:
     """Turn a failure into the refusal of a request; one in no table is our own mistake."""
-    status = next((status for kind, status in REFUSALS.items() if isinstance(failure, kind)), None)
-    if status is None:
+    if not isinstance(failure, REFUSALS):
         raise failure
+    status = status_of(failure)
     retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
-    if status == 503:
+    if status == NOT_NOW:
         retry_after = TRY_AGAIN
     return RpcError(status, str(failure), retry_after=retry_after)

@@ -18,6 +18,13 @@ from mailcheck.web.mcp.json_rpc import (
     render_result,
 )
 from mailcheck.web.mcp.streams import Channel, EventStream, Silence
+from mailcheck.web.site.errors import (
+    NOT_ACCEPTED,
+    TOO_LARGE,
+    UNAUTHORIZED,
+    WRONG_MEDIA_TYPE,
+    WRONG_METHOD,
+)
 from mailcheck.web.site.replies import Reply, write_reply
 from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
 from mailcheck.web.site.request_headers import header_values
@@ -58,13 +65,15 @@ class Post:
         """
         if self.http.method != b"POST":
             self.headers["Allow"] = "POST"
-            raise RpcError(405, "this endpoint takes POST only")
+            raise RpcError(WRONG_METHOD, "this endpoint takes POST only")
         if isinstance(self.http, BoundedRequest) and self.http.is_too_large:
-            raise RpcError(413, f"a message has at most {MAX_BODY} bytes")
+            raise RpcError(TOO_LARGE, f"a message has at most {MAX_BODY} bytes")
         if _media_types(self.header(b"Content-Type")) != [JSON]:
-            raise RpcError(415, f"Content-Type is not {JSON}")
+            raise RpcError(WRONG_MEDIA_TYPE, f"Content-Type is not {JSON}")
         if not self._accepts(JSON):
-            raise RpcError(406, f"Accept must name {JSON}, and {EVENTS} for calls that last")
+            raise RpcError(
+                NOT_ACCEPTED, f"Accept must name {JSON}, and {EVENTS} for calls that last"
+            )
         assert self.http.content is not None
         try:
             message = parse_message(self.http.content.read())
@@ -92,7 +101,7 @@ class Post:
     def refuse(self, error: RpcError) -> None:
         """Answer with an error."""
         status = http_status(error, self.era)
-        if status == 401:
+        if status == UNAUTHORIZED:
             self.headers["WWW-Authenticate"] = "Bearer"
         if error.retry_after is not None:
             self.headers["Retry-After"] = str(error.retry_after)

@@ -9,9 +9,9 @@ from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.web.site.errors import reply_to_failure
+from mailcheck.web.site.errors import CRASHED, NOWHERE, WRONG_METHOD
 from mailcheck.web.site.paced_requests import PacedRequest
-from mailcheck.web.site.replies import Reply, error_reply, json_reply, write_reply
+from mailcheck.web.site.replies import Reply, error_reply, json_reply, reply_to_failure, write_reply
 from mailcheck.web.site.request_urls import shown_path
 
 _log = Logger()
@@ -47,8 +47,10 @@ def reply_to_wrong_path(request: Request, problem: BaseException | None) -> Repl
     if isinstance(problem, MethodNotAllowed):
         allowed = ", ".join(sorted(problem.valid_methods or ()))
         method = request.method.decode("ascii", "replace")
-        return error_reply(405, f"{path} takes {allowed}, not {method}", {"Allow": allowed})
-    return error_reply(404, f"there is nothing at {path}")
+        return error_reply(
+            WRONG_METHOD, f"{path} takes {allowed}, not {method}", {"Allow": allowed}
+        )
+    return error_reply(NOWHERE, f"there is nothing at {path}")
 
 
 def reply_to_crash(request: Request) -> Reply:
@@ -63,4 +65,4 @@ def reply_to_crash(request: Request) -> Reply:
     if isinstance(request, PacedRequest):
         request.reference = reference
     error = "the service failed; the cause is in its log under the reference"
-    return json_reply({"error": error, "reference": reference}, 500)
+    return json_reply({"error": error, "reference": reference}, CRASHED)

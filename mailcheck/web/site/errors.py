@@ -1,4 +1,8 @@
-"""Which HTTP status each expected failure becomes. The only place that says so."""
+"""Which HTTP status an error is. The only place that says so.
+
+What a client of MCP is told of its tools' failures stands in ``web/mcp/failures.py``,
+and which status the protocol wants for an error of JSON-RPC in ``web/mcp/eras.py``.
+"""
 
 from mailcheck.core.errors import (
     AccountNameTaken,
@@ -23,11 +27,16 @@ from mailcheck.core.errors import (
     TooManyKeys,
     WaitInterrupted,
 )
-from mailcheck.web.site.replies import Reply, json_reply
+
+UNAUTHORIZED = 401
+"""Comes with ``WWW-Authenticate``: how to send a key."""
+
+NOT_NOW = 503
+"""Comes with ``Retry-After``: the same request works again in a moment."""
 
 STATUSES: dict[type[ExpectedFailure], int] = {
     InvalidParameter: 400,
-    InvalidCredentials: 401,
+    InvalidCredentials: UNAUTHORIZED,
     SignInFailed: 403,
     RegistrationClosed: 403,
     InvitationInvalid: 403,
@@ -42,30 +51,57 @@ STATUSES: dict[type[ExpectedFailure], int] = {
     AccountNameTaken: 409,
     TooManyKeys: 409,
     LimitExceeded: 429,
-    WaitInterrupted: 503,
-    ShuttingDown: 503,
-    StoreUnavailable: 503,
-    Overloaded: 503,
+    WaitInterrupted: NOT_NOW,
+    ShuttingDown: NOT_NOW,
+    StoreUnavailable: NOT_NOW,
+    Overloaded: NOT_NOW,
 }
+
+# What no exception tells: conditions of HTTP itself, which no operation knows.
+
+NOWHERE = 404
+"""A path that leads nowhere, or names a file that there is not."""
+
+WRONG_METHOD = 405
+"""The path does not take the method; ``Allow`` lists those that it takes."""
+
+NOT_ACCEPTED = 406
+"""The client takes no answer of the only kind there is."""
+
+TOO_LARGE = 413
+"""The body of the request is longer than is read."""
+
+WRONG_MEDIA_TYPE = 415
+"""The body of the request is of a kind that is not read."""
+
+FOREIGN_ORIGIN = 403
+"""A page of another site asks, in somebody's browser."""
+
+SESSION_ENDED = 401
+"""Nobody is signed in, and what asks is no person who could be led to do so."""
+
+CRASHED = 500
+"""A fault of ours; the answer names the reference under which the log tells it."""
+
+NOT_READY = NOT_NOW
+"""The store does not answer."""
+
+UNREAD = NOT_NOW
+"""The client has not read what it was sent before, or all clients together have not."""
+
+TOO_MANY_CONNECTIONS = NOT_NOW
+"""There is no connection left for the client."""
+
+# And answers that hold more than an error.
+
+WAIT_OVER = 408
+"""What was waited for has not come in time; the answer says what has, and where to go on."""
+
+UNDETERMINED = 500
+"""A check could not find out what it is asked for; the answer holds the part that it knows."""
 
 TRY_AGAIN = 2
 """Seconds after which a request that met a fault of ours is worth repeating."""
-
-
-def reply_to_failure(failure: ExpectedFailure) -> Reply:
-    """Render an expected failure; one that is missing in the table is our own mistake."""
-    status = status_of(failure)
-    body = {"error": str(failure)}
-    headers: dict[str, str] = {}
-    if isinstance(failure, LimitExceeded):
-        headers["Retry-After"] = str(failure.retry_after)
-    if status == 503:
-        headers["Retry-After"] = str(TRY_AGAIN)
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
-        body["cursor"] = failure.cursor
-    return json_reply(body, status, headers)
 
 
 def status_of(failure: ExpectedFailure) -> int:
@@ -74,3 +110,13 @@ def status_of(failure: ExpectedFailure) -> int:
     if status is None:
         raise failure
     return status
+
+
+def is_error(status: int) -> bool:
+    """Tell whether a status is no success (RFC 9110 15.5, 15.6)."""
+    return status >= 400
+
+
+def is_fault(status: int) -> bool:
+    """Tell whether a status says that the fault is ours (RFC 9110 15.6)."""
+    return status >= 500

@@ -11,6 +11,7 @@ from twisted.web.resource import IResource
 from twisted.web.server import Request
 
 from mailcheck.web.site.answering import answer, reply_to_wrong_path
+from mailcheck.web.site.errors import NOT_READY, NOWHERE
 from mailcheck.web.site.replies import Reply, error_reply, json_reply
 from mailcheck.web.site.routing import Path, route_to
 
@@ -48,13 +49,13 @@ class OpenPages:
         """GET /readyz: mail can be stored and read now."""
         if await self._is_ready():
             return json_reply({"status": "ready"})
-        return error_reply(503, "the store does not answer", {"Retry-After": "1"})
+        return error_reply(NOT_READY, "the store does not answer", {"Retry-After": "1"})
 
     async def _client_library(self, _: Request, name: str) -> Reply:
         """GET /clients/<file>: the client libraries of this very version."""
         media_type = CLIENT_LIBRARIES.get(name)
         if media_type is None:
-            return error_reply(404, f"there are {' and '.join(CLIENT_LIBRARIES)}")
+            return error_reply(NOWHERE, f"there are {' and '.join(CLIENT_LIBRARIES)}")
         source = files("mailcheck.clients").joinpath(name).read_bytes()
         return Reply(200, source, media_type)
 

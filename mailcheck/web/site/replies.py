@@ -6,6 +6,15 @@ from dataclasses import dataclass, field
 
 from twisted.web.server import Request
 
+from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
+from mailcheck.web.site.errors import (
+    NOT_NOW,
+    TRY_AGAIN,
+    UNAUTHORIZED,
+    UNREAD,
+    is_fault,
+    status_of,
+)
 from mailcheck.web.site.paced_requests import PacedRequest
 from mailcheck.wire.errors import Error
 from mailcheck.wire.json_values import dump_json
@@ -51,6 +60,22 @@ def error_reply(status: int, error: str, headers: Mapping[str, str] | None = Non
     return json_reply(Error(error), status, headers)
 
 
+def reply_to_failure(failure: ExpectedFailure) -> Reply:
+    """Render an expected failure; one that is missing in the table is our own mistake."""
+    status = status_of(failure)
+    body = {"error": str(failure)}
+    headers: dict[str, str] = {}
+    if isinstance(failure, LimitExceeded):
+        headers["Retry-After"] = str(failure.retry_after)
+    if status == NOT_NOW:
+        headers["Retry-After"] = str(TRY_AGAIN)
+    if status == UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
+        body["cursor"] = failure.cursor
+    return json_reply(body, status, headers)
+
+
 def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
     """Set status and headers of a request, and give the body to send.
 
@@ -58,7 +83,7 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     """
     if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
         reply = _unread_reply()
-    if isinstance(request, PacedRequest) and reply.status >= 500:
+    if isinstance(request, PacedRequest) and is_fault(reply.status):
         request.problem = reply.problem
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders
@@ -80,7 +105,7 @@ def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]
 
 def _unread_reply() -> Reply:
     return error_reply(
-        503,
+        UNREAD,
         "too much is on its way to you, or to all clients: read it first, then try again",
         {"Retry-After": str(UNREAD_RETRY)},
     )

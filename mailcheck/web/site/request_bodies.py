@@ -12,7 +12,7 @@ MAX_DRAINED = 16 * 1024 * 1024
 
 
 class BoundedRequest(Request):
-    """A request that never keeps more than `MAX_BODY` bytes; the handler answers 413."""
+    """A request that never keeps more than `MAX_BODY` bytes; the handler refuses what is longer."""
 
     is_too_large = False
     _received = 0

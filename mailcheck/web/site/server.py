@@ -16,6 +16,7 @@ from mailcheck.operations.journals import WebJournal
 from mailcheck.web.site.client_addresses import LOCAL_PEER, ClientAddresses
 from mailcheck.web.site.connection import IDLE_TIMEOUT, WebConnection
 from mailcheck.web.site.connections import ConnectionLimits, Connections
+from mailcheck.web.site.errors import is_fault
 from mailcheck.web.site.paced_requests import PacedRequest
 from mailcheck.web.site.sending import AnswerRoom
 from mailcheck.web.site.turned_away import AT_ONCE, HungUp, TurnedAway
@@ -113,7 +114,7 @@ class BoundedSite(Site):
     def log(self, request: HttpRequest) -> None:
         """Count the answer; a line is written where the fault is ours."""
         self.answers.add(str(request.code))
-        if request.code >= 500 and isinstance(request, PacedRequest):
+        if is_fault(request.code) and isinstance(request, PacedRequest):
             self._journal.note_fault(request.fault())
 
     def _turn_away(self) -> Protocol:

@@ -1,13 +1,14 @@
 """Clients for whom there is no connection left: they are told so, and when to come again."""
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
 
-from mailcheck.web.site.errors import TRY_AGAIN
+from mailcheck.web.site.errors import TOO_MANY_CONNECTIONS, TRY_AGAIN
 from mailcheck.web.site.replies import all_headers, error_reply
 
 AT_ONCE = 100
@@ -59,10 +60,11 @@ class HungUp(Protocol):
 
 def _answer() -> bytes:
     reply = error_reply(
-        503,
+        TOO_MANY_CONNECTIONS,
         "there are too many connections: use one for many requests, or try again in a moment",
         {"Retry-After": str(TRY_AGAIN), "Connection": "close"},
     )
     lines = [f"{name}: {value}\r\n" for name, value in all_headers(reply, {}).items()]
-    head = "".join(["HTTP/1.1 503 Service Unavailable\r\n", *lines, "\r\n"])
+    status = HTTPStatus(reply.status)
+    head = "".join([f"HTTP/1.1 {status.value} {status.phrase}\r\n", *lines, "\r\n"])
     return head.encode("ascii") + reply.body

@@ -14,8 +14,7 @@ from mailcheck.web.dashboard.accounts.sign_in_pages import session_headers
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import write_first_mail
 from mailcheck.web.dashboard.visits import Page, Visit
-from mailcheck.web.site.errors import reply_to_failure
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import Reply, reply_to_failure
 
 EXAMPLE_TAG = "signup"
 

@@ -7,8 +7,7 @@ from mailcheck.operations.accounts.sign_in import SignedIn, SignIn
 from mailcheck.web.dashboard.cookies import SESSION, SESSION_AGE, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
-from mailcheck.web.site.errors import reply_to_failure
-from mailcheck.web.site.replies import Reply
+from mailcheck.web.site.replies import Reply, reply_to_failure
 
 
 class SignInPages:

@@ -17,6 +17,7 @@ from mailcheck.web.dashboard.api_reference.types import (
     name_type,
     shorten,
 )
+from mailcheck.web.site.errors import NOWHERE, WRONG_METHOD
 
 _RESPONSES = "#/components/responses/"
 
@@ -125,8 +126,8 @@ def view_schemas(document: Mapping[str, Any]) -> list[SchemaView]:
 
 
 def _statuses(document: Mapping[str, Any]) -> dict[str, str]:
-    """Find out under which status the shared answers are used; 404 and 405 are used by none."""
-    found = {"NotFound": "404", "MethodNotAllowed": "405"}
+    """Find out under which status the shared answers are used; two are used by none."""
+    found = {"NotFound": str(NOWHERE), "MethodNotAllowed": str(WRONG_METHOD)}
     for methods in document["paths"].values():
         for operation in methods.values():
             for status, answer in operation["responses"].items():

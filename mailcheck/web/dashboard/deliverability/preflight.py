@@ -22,6 +22,7 @@ from mailcheck.web.dashboard.deliverability.report_view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.parameters import Query
@@ -64,7 +65,7 @@ class PreflightPages:
             await self._budget.take(visit.account.id)
             report = await self._preflight.run(visit.account.id, visit.path["test_id"], records)
         except InvalidParameter as problem:
-            return await self._page(visit, rows, status=400, problem=str(problem))
+            return await self._page(visit, rows, status=status_of(problem), problem=str(problem))
         return await self._page(visit, rows, proposed=view_report(as_json(render_report(report))))
 
     async def _page(

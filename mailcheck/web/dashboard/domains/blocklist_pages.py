@@ -21,6 +21,7 @@ from mailcheck.web.dashboard.domains.blocklist_view import (
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Stream, Visit
+from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.domains.blocklists import render_listing
 from mailcheck.wire.json_values import JsonObject, dump_json
@@ -57,7 +58,7 @@ class BlocklistPages:
         try:
             query = self._read(text)
         except InvalidParameter as problem:
-            return self._page(visit, text, status=400, problem=str(problem))
+            return self._page(visit, text, status=status_of(problem), problem=str(problem))
         if not visit.query.flag("whole"):
             rows = pending_rows(self._blocklists.lists_for(query))
             return self._page(visit, text, name=str(query), rows=rows)

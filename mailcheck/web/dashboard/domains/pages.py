@@ -17,6 +17,7 @@ from mailcheck.web.dashboard.domains.view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.domains.report import render_domain_report
 from mailcheck.wire.domains.reputation import render_reputation
@@ -55,7 +56,7 @@ class DomainPages:
         try:
             query = form.read(self._rules)
         except InvalidParameter as problem:
-            return self._page(visit, form, status=400, problem=str(problem))
+            return self._page(visit, form, status=status_of(problem), problem=str(problem))
         is_refresh = visit.query.flag("refresh")
         if not visit.query.flag("whole"):
             more = {"refresh": "true"} if is_refresh else {}

@@ -21,6 +21,7 @@ from mailcheck.web.dashboard.inbox.view import (
 )
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
 
 
@@ -62,7 +63,7 @@ class InboxPages:
         """GET /inbox?tag=&q=&limit=&page=&for=<tag of an address>."""
         account = visit.account
         overview = await self._read.overview(account.id)
-        search_problem = ""
+        search_problem, status = "", 200
         try:
             request = read_list_request(visit.query, visit.asked_at)
             messages = await self._read.page(
@@ -71,14 +72,15 @@ class InboxPages:
         except InvalidParameter as failure:
             if failure.name != SEARCH_PARAMETER:
                 raise
-            search_problem, request = str(failure), read_unsearched(visit.query)
+            search_problem, status = str(failure), status_of(failure)
+            request = read_unsearched(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
         tag = visit.query.text("for") or request.wanted.tag or ""
         problem = explain_bad_tag(tag)
         return self._renderer.page(
             visit,
             "inbox.html",
-            status=400 if search_problem else 200,
+            status=status,
             request=request,
             search_problem=search_problem,
             search_examples=EXAMPLES,
