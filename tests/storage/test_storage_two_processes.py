@@ -36,8 +36,8 @@ class Follower:
         wanted = MessageFilter(after=self.position)
         found, _ = result_of(store.oldest_matches(ANN, wanted, ALWAYS, 1_000))  # type: ignore[arg-type]
         for message in found:
-            self.seen.add(message.position)
-            self.position = message.position
+            self.seen.add(message.summary.position)
+            self.position = message.summary.position
 
 
 def require_order(url: str, seconds: float) -> int:
