@@ -5,20 +5,29 @@ make a wheel of the sdist and install it, and the daemon runs as in a container.
 """
 
 import configparser
+import contextlib
+import json
 import os
 import shutil
 import smtplib
+import socket
+import ssl
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
-from tests.servers.daemon import HOST, PREFIX, STOPPED_WELL, Daemon
+from tests.servers.daemon import ANSWER_DEADLINE, API, HOST, POLL, PREFIX, STOPPED_WELL, Daemon
 from tests.servers.dockerfile import Image, build_image
+from tests.servers.name_server import has_address
+from tests.servers.web_proxies import FILES as PROXIES
+from tests.servers.web_proxies import NAME, running_proxy
 
 pytestmark = pytest.mark.end_to_end
 
@@ -29,6 +38,7 @@ FILES = (
     *("Dockerfile", ".dockerignore", "compose.yaml"),
 )
 MADE = {"PKG-INFO", "mailcheck.egg-info"}
+CLIENTS = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 INSTALL_DEADLINE = 300.0  # seconds
 KEY = "key-of-tests-that-ends-with-the-job"
 
@@ -108,6 +118,13 @@ class ContainerDaemon(Daemon):
                 stderr=log,
                 start_new_session=True,
             )
+
+    def when_logged(self, words: str) -> None:
+        """Wait until it logs something."""
+        deadline = time.monotonic() + ANSWER_DEADLINE
+        while words not in self.output():
+            assert time.monotonic() < deadline, self.output()
+            time.sleep(POLL)
 
     def health(self) -> int:
         """Run what the engine runs to see whether it is well; gives the exit status."""
@@ -219,6 +236,43 @@ def test_container(image: Image, daemon: ContainerDaemon) -> None:
     if os.geteuid() == 0:
         status = Path(f"/proc/{daemon.process.pid}/status").read_text()
         assert "Uid:\t10001\t10001\t10001\t10001" in status
+
+
+@pytest.mark.parametrize(("program", "client"), list(zip(PROXIES, CLIENTS, strict=True)))
+def test_behind_a_proxy(daemon: ContainerDaemon, tmp_path: Path, program: str, client: str) -> None:
+    """Behind each proxy clients are told apart, a wait is woken, and links lead back to it."""
+    if not has_address(client):
+        pytest.skip(f"{client} is no address of this machine: sudo ifconfig lo0 alias {client}")
+    with running_proxy(program, daemon.http_port, tmp_path) as port:
+        lies = {"X-Forwarded-For": "203.0.113.9", "X-API-Key": "no-key-of-anybody"}
+        with asking(port, client, "/inbox", lies) as guess:
+            assert guess.getresponse().status == 401
+        daemon.when_logged(f"failed key: client={client} ")
+        path = f"/inbox/wait?tag={program}&after={daemon.cursor()}&timeout=60"
+        with (
+            asking(port, client, path, {"X-API-Key": KEY}) as wait,
+            smtplib.SMTP(HOST, daemon.smtp_port) as sender,
+        ):
+            mail = b"Subject: Welcome\r\n\r\nYour code is 482913\r\n"
+            sender.sendmail("shop@example.com", [daemon.address(program)], mail)
+            message = json.load(wait.getresponse())
+        assert message["codes"] == ["482913"]
+        assert message["shareUrl"].startswith(f"https://{NAME}:{port}/share/")
+
+
+@contextlib.contextmanager
+def asking(
+    port: int, client: str, path: str, headers: Mapping[str, str]
+) -> Iterator[HTTPConnection]:
+    """Ask the API through a proxy, from an address; gives where the answer will come."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    plain = socket.create_connection((HOST, port), ANSWER_DEADLINE, (client, 0))
+    connection = HTTPConnection(NAME, port)
+    connection.sock = context.wrap_socket(plain, server_hostname=NAME)
+    with contextlib.closing(connection):
+        connection.request("GET", API + path, headers=dict(headers))
+        yield connection
 
 
 def test_stop(daemon: ContainerDaemon) -> None:

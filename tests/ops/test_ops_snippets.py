@@ -1,7 +1,6 @@
 """What users copy: compose.yaml, services of CI jobs, and proxies in front of a daemon."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,11 +11,10 @@ import yaml
 
 from mailcheck.config.reading import load_config
 from mailcheck.core.identifiers import MIN_PRESET_KEY
-from tests.servers.certificates import Authority
 from tests.servers.dockerfile import read_dockerfile
+from tests.servers.web_proxies import FILES, PROXIES, commands, find_proxy
 
 ROOT = Path(__file__).parents[2]
-PROXIES = ROOT / "etc" / "proxies"
 LONGEST_WAIT = 60  # seconds
 STATE = "/var/lib/mailcheck"
 
@@ -190,42 +188,15 @@ class TestProxies:
         assert "127.0.0.1:8080" in text
         assert 'trusted_proxies = ["127.0.0.1"]' in text
 
-    def test_nginx(self, tmp_path: Path) -> None:
-        """Nginx takes its file."""
-        configuration = tmp_path / "nginx.conf"
-        configuration.write_text(
-            f"pid {tmp_path}/pid;\nerror_log {tmp_path}/error.log;\nevents {{}}\n"
-            f"http {{\ninclude {self.with_certificate('nginx.conf', tmp_path)};\n}}\n"
-        )
-        self.check("nginx-light", "nginx", "-t", "-q", "-p", tmp_path, "-c", configuration)
+    @pytest.mark.parametrize("program", FILES)
+    def test_its_program_takes_it(self, program: str, tmp_path: Path) -> None:
+        """The program that it is for has nothing against the file."""
+        check, _ = commands(program, tmp_path, 8080, (8000, 8443))
+        done = subprocess.run(check, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
-    def test_caddy(self, tmp_path: Path) -> None:
-        """Caddy takes its file."""
-        self.check(
-            "caddy", "caddy", "validate", "--adapter=caddyfile", "--config", PROXIES / "Caddyfile"
-        )
-
-    def test_haproxy(self, tmp_path: Path) -> None:
-        """HAProxy takes its file, and that of several daemons."""
-        one = self.with_certificate("haproxy.cfg", tmp_path)
-        self.check("haproxy", "haproxy", "-c", "-f", one)
-        self.check("haproxy", "haproxy", "-c", "-f", ROOT / "etc" / "haproxy.cfg")
-
-    def with_certificate(self, name: str, folder: Path) -> Path:
-        """Give a copy of a proxy's file that names a certificate which is there."""
-        chain, key = Authority().issue("mailcheck.example.com").write_to(folder)
-        (folder / "haproxy.pem").write_bytes(chain.read_bytes() + key.read_bytes())
-        chain.rename(folder / "certificate.pem")
-        key.rename(folder / "key.pem")
-        text = (PROXIES / name).read_text().replace("/etc/mailcheck/tls", str(folder))
-        copy = folder / f"copy-of-{name}"
-        copy.write_text(text)
-        return copy
-
-    def check(self, package: str, program: str, *arguments: str | Path) -> None:
-        """Have a program read its configuration; without it leave the test out."""
-        path = shutil.which(program, path="/usr/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/bin")
-        if path is None:
-            pytest.skip(f"{program} is missing: apt-get install {package}")
-        done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+    def test_several_daemons(self) -> None:
+        """HAProxy takes the file for several daemons."""
+        check = [find_proxy("haproxy"), "-c", "-f", str(ROOT / "etc" / "haproxy.cfg")]
+        done = subprocess.run(check, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

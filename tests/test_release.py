@@ -1,0 +1,43 @@
+"""What a release is made of: a version that one place says, and news of what was done."""
+
+import configparser
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+NEWS = ROOT / "newsfragments"
+
+
+def setup_version() -> str:
+    """Give the version that ``setup.cfg`` says."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    return setup["metadata"]["version"]
+
+
+def test_the_news_can_be_built() -> None:
+    """Towncrier takes every fragment into the news of the version, and a draft changes nothing."""
+    before = {path.name: path.read_text() for path in NEWS.glob("*.md")}
+    draft = subprocess.run(
+        [sys.executable, "-m", "towncrier", "build", "--draft", "--version", setup_version()],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert f"## mailcheck {setup_version()} (" in draft
+    words = re.sub(r"\s+", " ", draft)
+    for name, text in before.items():
+        assert re.sub(r"\s+", " ", text).strip() in words, name
+    assert {path.name: path.read_text() for path in NEWS.glob("*.md")} == before
+
+
+def test_the_version_is_said_once() -> None:
+    """Code, units and container files ask for the version: only ``setup.cfg`` says it."""
+    version = re.compile(rf"(?<![\w.]){re.escape(setup_version())}(?![\w.])")
+    files = [*ROOT.glob("*.*"), ROOT / "Dockerfile", *(ROOT / "mailcheck").rglob("*.py")]
+    files += [path for name in ("etc", "systemd") for path in (ROOT / name).rglob("*.*")]
+    saying = {path.name for path in files if path.is_file() and version.search(path.read_text())}
+    assert saying - {"NEWS.md"} == {"setup.cfg"}
