@@ -58,6 +58,8 @@ class MailJournal:
     _log = Logger()
 
     def __init__(self, port: str, pace: Pace) -> None:
+        # Read from the class, Twisted makes a logger anew each time: once is enough.
+        self._log = type(self)._log
         self._port = port
         self._pace = pace
         self.replies = Tally()

@@ -56,7 +56,8 @@ class Watchdog:
 
     def pat(self, deadline: float = math.inf) -> None:
         """Note that something happened; it must be over by the deadline nevertheless."""
-        self._due = min(self._clock.seconds() + self._seconds, deadline)
+        due = self._clock.seconds() + self._seconds
+        self._due = due if due < deadline else deadline  # faster than min()
 
     def stop(self) -> None:
         """Watch no more."""

@@ -51,6 +51,10 @@ KNOWN_INBOXES = 4_096
 """Inboxes remembered at a time."""
 
 
+_Found = InboxState | Deferred[InboxState | None]
+"""An inbox that is remembered, or what a look into the store will give."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReceiveSettings:
     """``domains`` are ours, in lower case; ``min_free`` bytes of disk stay free."""
@@ -98,10 +102,12 @@ class ReceiveMail:
             of_test = self._tests.find_recipient(mailbox)
             if of_test is not None:
                 return of_test
+            tag = split_subaddress(mailbox.local_part)[1]
             found = self._find_inbox(session, mailbox)
+            if isinstance(found, InboxState):
+                return succeed(self._require_room(found, session, envelope_sender, mailbox, tag))
         except ExpectedFailure as failure:
             return fail(failure)
-        tag = split_subaddress(mailbox.local_part)[1]
         return found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
 
     def deliver(
@@ -159,7 +165,7 @@ class ReceiveMail:
         caller = Deferred.fromCoroutine(self._authenticator.identify(secret))
         return caller.addCallback(lambda caller: caller.account_id)
 
-    def _find_inbox(self, session: Session, mailbox: Mailbox) -> Deferred[InboxState | None]:
+    def _find_inbox(self, session: Session, mailbox: Mailbox) -> _Found:
         if session.account_id is not None:
             account_id = session.account_id
             return self._look_up(
@@ -168,20 +174,17 @@ class ReceiveMail:
         mailbox_name = split_subaddress(mailbox.local_part)[0]
         is_ours = mailbox.domain.lower().rstrip(".") in self._settings.domains
         if mailbox_name in OPERATOR_MAILBOXES and (is_ours or not mailbox.domain):
-            return self._look_up("operator", self._store.find_operator_inbox).addCallback(
-                _require_operator
-            )
+            found = self._look_up("operator", self._store.find_operator_inbox)
+            return found if isinstance(found, InboxState) else found.addCallback(_require_operator)
         if not is_ours:
             raise RecipientUnknown(f"{mailbox.domain} is not a domain of this server")
         if not mailbox_name.startswith(INBOX_PREFIX):
             raise RecipientUnknown(f"no inbox has the address {mailbox}")
         return self._look_up(mailbox_name, lambda: self._store.find_inbox(mailbox_name))
 
-    def _look_up(
-        self, key: str, find: Callable[[], Deferred[InboxState | None]]
-    ) -> Deferred[InboxState | None]:
+    def _look_up(self, key: str, find: Callable[[], Deferred[InboxState | None]]) -> _Found:
         known = self._inboxes.get(key, self._now())
-        return succeed(known) if known is not None else find().addCallback(self._remember, key)
+        return known if known is not None else find().addCallback(self._remember, key)
 
     def _remember(self, inbox: InboxState | None, key: str) -> InboxState | None:
         if inbox is not None and inbox.has_room:  # a full one may have room the next moment
