@@ -290,7 +290,7 @@ class Assembly:
             self.now,
             self._random_bytes,
         )
-        tools = tool_pages(self.config, rooms, self._meter, self.now)
+        tools = tool_pages(self.config, rooms, self._meter, self.now, self._reactor)
         dashboard = self.dashboard.resource(
             urls, self.authenticator, self.inbox, tools, shown, skins.pages
         )

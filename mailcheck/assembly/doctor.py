@@ -193,13 +193,13 @@ class DoctorAssembly:
         return examine_certificate(Path(self._config.smtp.certificate), self._reactor.seconds())
 
     async def _database(self) -> Iterable[Finding]:
+        url = self._config.storage.url
         try:
-            await deferToThreadPool(
-                self._reactor,
-                self._reactor.getThreadPool(),
-                require_database,
-                self._config.storage.url,
-            )
+            if is_shared(self._config):
+                pool = self._reactor.getThreadPool()
+                await deferToThreadPool(self._reactor, pool, require_database, url)
+            else:
+                require_database(url)
         except StoreUnavailable as failure:
             meaning = f"{str(failure)[:1].upper()}{str(failure)[1:]}."
             fix = "Start the daemon once, or mend [storage] url."

@@ -1,13 +1,16 @@
 """Builds the pages of the tools: domain checks, blocklists, deliverability tests."""
 
 from collections.abc import Callable
+from typing import Any
 
 from mailcheck.assembly.dashboard import check_budget
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.skins import Rooms
 from mailcheck.config.options import Config
 from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.ports import Now
+from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
 from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
 from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
@@ -20,7 +23,7 @@ from mailcheck.web.dashboard.visits import Page
 
 
 def tool_pages(
-    config: Config, rooms: Rooms, meter: RequestMeter, now: Now
+    config: Config, rooms: Rooms, meter: RequestMeter, now: Now, reactor: Any
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer.
 
@@ -31,6 +34,15 @@ def tool_pages(
     checks, operations = rooms.checks, rooms.tests.operations
     domain = config.inbox.domain
 
+    def doctor() -> Doctor:
+        # Imported here: it is no part of the start, and seldom asked for.
+        from mailcheck.assembly.doctor import DoctorAssembly
+        from mailcheck.assembly.probes import Probes
+
+        return DoctorAssembly(
+            config, reactor, checks, Probes(config, reactor, checks.resolvers.plain)
+        ).doctor
+
     def make(renderer: Renderer) -> list[Page]:
         deliverability = DeliverabilityPages(
             operations, budget, renderer, domain, mail_server(config)
@@ -39,6 +51,7 @@ def tool_pages(
             *DomainPages(checks.reputation, checks.domain, budget, renderer, rules).pages(),
             *BlocklistPages(checks.blocklists, budget, renderer, rules).pages(),
             *deliverability.pages(),
+            *DoctorPages(doctor, renderer).pages(),
             *DeliverabilityLivePages(operations.wait, now).pages(),
             *PreflightPages(operations.find, rooms.preflight, budget, renderer).pages(),
             *ReportPages(operations.share, renderer, domain).pages(),

@@ -1,0 +1,36 @@
+"""Is this daemon set up right? What ``mailcheck doctor`` finds, for the operator."""
+
+from collections.abc import Callable
+
+from mailcheck.core.errors import NotOperator
+from mailcheck.operations.doctor import Doctor
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.domains.doctor import render_diagnosis
+from mailcheck.wire.shapes import as_json
+
+
+class DoctorPages:
+    """One page, for the operator alone; everything is examined when it is asked for.
+
+    :param doctor: makes the doctor when it is needed first: it is no part of the start.
+    """
+
+    def __init__(self, doctor: Callable[[], Doctor], renderer: Renderer) -> None:
+        self._doctor = doctor
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        return [Page("GET", "/account/doctor", self.show)]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /account/doctor.
+
+        :raises NotOperator: somebody else asks.
+        """
+        if not visit.account.is_operator:
+            raise NotOperator("only the operator of this service can have it examined")
+        found = render_diagnosis(await self._doctor().examine())
+        return self._renderer.page(visit, "doctor.html", found=as_json(found))

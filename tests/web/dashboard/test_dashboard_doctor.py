@@ -1,0 +1,47 @@
+"""The operator's look at the set-up."""
+
+from mailcheck.config.options import Config, ProbeOptions, SpamassassinOptions
+from tests.house import House, config_in_memory, run
+from tests.web.checking import checking_house, zone_with
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+
+
+def config_of_nothing_outside() -> Config:
+    """Give a configuration by which nothing outside of DNS is asked."""
+    return config_in_memory(
+        accounts=CHEAP,
+        probes=ProbeOptions(rdap_bootstrap="registries.json"),
+        spamassassin=SpamassassinOptions(spamd="off"),
+    )
+
+
+def visitor(house: House, *, is_operator: bool) -> Browser:
+    """Sign in as the operator, or as somebody else."""
+    browser = Browser(house)
+    account = run(house.assembly.accounts.add("ann", is_operator=is_operator))
+    run(house.assembly.dashboard.sign_in.set_password(account, "correct horse"))
+    browser.sign_in()
+    return browser
+
+
+def test_the_operator_sees_what_the_doctor_finds() -> None:
+    """Every part is shown with its fix; what can't be found out here is not known, not bad."""
+    house = checking_house(zone_with({}), config_of_nothing_outside())
+    browser = visitor(house, is_operator=True)
+    assert "/account/doctor" in browser.open("/account").body.decode()
+    assert browser.open("/account/doctor").status == 200
+    shown = browser.page.text
+    for topic in ("dns", "port-in", "port-out", "blocklists", "clock", "disk", "rights"):
+        assert topic in shown
+    assert "nobody outside can" in shown
+    assert "not known" in shown
+    assert "there is no database" in shown.lower()
+
+
+def test_nobody_else_has_it_examined() -> None:
+    """Others are refused, and are shown no way to it."""
+    house = checking_house(zone_with({}), config_of_nothing_outside())
+    browser = visitor(house, is_operator=False)
+    assert "/account/doctor" not in browser.open("/account").body.decode()
+    assert browser.open("/account/doctor").status == 403
