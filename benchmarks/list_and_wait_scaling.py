@@ -26,6 +26,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,17 @@ def tag_of(number: int) -> str:
 
 @dataclass(frozen=True)
 class Store:
-    """A daemon with so many messages, and a connection to it."""
+    """A daemon with so many messages, asked on one connection."""
 
     daemon: Daemon
-    connection: Connection
     count: int
     middle: str
     since: str
+
+    @cached_property
+    def connection(self) -> Connection:
+        """Connect: at the first request, for the daemon ends a connection that rests for long."""
+        return Connection(self.daemon.http_port)
 
     def ask(self, path: str, status: int = 200) -> tuple[Any, float]:
         """Send a request; gives the answer and how many milliseconds it took."""
@@ -97,22 +102,27 @@ def filled(folder: Path, count: int, server: PostgresqlServer | None) -> Iterato
         url = server.make_database(f"with_{count}")
     with running_daemon(folder, storage_url=url, **options) as daemon:
         daemon.stop()
-        yield fill_and_start(daemon, url, count)
+        fill(url, count, tag_of, time.time() - count / 1000 - 1)
+        if server is not None:
+            vacuum(server, url)
+        yield start(daemon, count)
         if server is not None:
             daemon.stop()
 
 
-def fill_and_start(daemon: Daemon, url: str, count: int) -> Store:
-    """Fill the inbox of a daemon that was stopped, and start it."""
-    began = time.time() - count / 1000 - 1
-    fill(url, count, tag_of, began)
+def vacuum(server: PostgresqlServer, url: str) -> None:
+    """Do now what the server's autovacuum would do within minutes, in the midst of measuring."""
+    server.run("VACUUM (ANALYZE)", url.partition("?")[0].rpartition("/")[2])
+
+
+def start(daemon: Daemon, count: int) -> Store:
+    """Start a daemon whose inbox was filled."""
     os.sync()  # the disk shall not be busy with the filling when reading is measured
     daemon.start()
     # The same place in both: twenty messages before the end.
     newest = daemon.get("/inbox/messages", limit=20).json["messages"]
     return Store(
         daemon,
-        Connection(daemon.http_port),
         count,
         newest[-1]["cursor"],
         newest[-1]["receivedAt"],

@@ -66,9 +66,15 @@ class Connection:
     def read(self) -> tuple[Response, float]:
         """Read the response; gives it, and when it was whole."""
         response = Response()
-        while not response.feed(self._socket.recv(262_144)):
+        while not response.feed(self._receive()):
             pass
         return response, time.perf_counter()
+
+    def _receive(self) -> bytes:
+        data = self._socket.recv(262_144)
+        if not data:
+            raise SystemExit("the server closed the connection before it had answered")
+        return data
 
     def close(self) -> None:
         """Hang up."""

@@ -17,9 +17,11 @@ from mailcheck.storage.engine import Value
 
 # The first part bounds the range of positions to read, the second decides: positions
 # and moments run together but where a clock was set back, or two daemons' clocks differ.
+# The sum keeps the planner from walking the positions from the first on: it reads what
+# came since the moment.
 _SINCE = """
     message.position >= (
-        SELECT MIN(first.position) FROM message AS first
+        SELECT MIN(first.position + 0) FROM message AS first
         WHERE first.account_id = ? AND first.received_at >= ?
     ) AND message.received_at >= ?
 """

@@ -17,6 +17,7 @@ from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.engine import Repeatable, Result, Transaction
 from mailcheck.storage.group_commit import Soon, at_once
 from mailcheck.storage.postgresql_connection import (
+    BY_INDEX,
     Connection,
     PostgresqlTransaction,
     PostgresqlWriter,
@@ -81,7 +82,7 @@ class PostgresqlEngine(DatabaseEngine):
     def _reader(self) -> Connection:
         connection: Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
-            connection = self._readers.connection = Connection(self._url)
+            connection = self._readers.connection = Connection(self._url, settings=BY_INDEX)
             self._open_readers.append(connection)
         return connection
 

@@ -62,8 +62,14 @@ _COLUMNS = struct.Struct(">h")
 _SETTINGS = f"""
     SET statement_timeout = {STATEMENT_TIMEOUT * 1000:.0f};
     SET lock_timeout = {LOCK_TIMEOUT * 1000:.0f};
-    SET idle_in_transaction_session_timeout = {LONGEST_CALL * 1000:.0f}
+    SET idle_in_transaction_session_timeout = {LONGEST_CALL * 1000:.0f};
+    SET jit = off
 """
+"""To compile a statement takes longer than any of ours runs."""
+
+BY_INDEX = "SET enable_seqscan = off; SET enable_bitmapscan = off"
+"""What readers are told: lists have indexes in their order. A planner whose statistics
+are old, in a store that grows fast, would read and sort the whole table for one page."""
 
 BYTEA = 17
 """The type's object identifier (``pg_type``)."""
@@ -92,10 +98,12 @@ class Connection:
         url: str,
         clock: Callable[[], float] = time.time,
         longest_call: float = LONGEST_CALL,
+        settings: str = "",
     ) -> None:
         self.clock = clock
         self._url = url
         self._longest_call = longest_call
+        self._settings = settings
         self._connection: Any = None
         self._deadline: float | None = None
         self._is_cut = False
@@ -109,7 +117,7 @@ class Connection:
         if self._connection is None or self._connection.closed:
             self._is_cut = False
             try:
-                self._connection = connect(self._url)
+                self._connection = connect(self._url, self._settings)
             except psycopg2.Error as error:
                 raise StoreUnavailable(f"the database can't be reached: {_said(error)}") from error
             watch().add(self)
@@ -207,8 +215,10 @@ def watch() -> Watch:
     return Watch()
 
 
-def connect(url: str) -> Any:
+def connect(url: str, settings: str = "") -> Any:
     """Open a connection; what is not in the URL comes from libpq's variables and files.
+
+    ``settings`` are statements that are run on it beside those for every connection.
 
     :raises psycopg2.Error: there is no answer from any host, or nobody may come in so.
     :raises StoreUnavailable: the URL is none.
@@ -228,7 +238,7 @@ def connect(url: str) -> Any:
         connection.autocommit = True
         register_type(_BYTES, connection)
         with connection.cursor() as cursor:
-            cursor.execute(_SETTINGS)
+            cursor.execute(f"{_SETTINGS};{settings}")
     except BaseException:
         connection.close()
         raise
