@@ -42,7 +42,7 @@ from mailcheck.web.mcp.domain_tools import AgentDomainTools
 from mailcheck.web.mcp.tools import Tool
 
 
-class Outside(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
+class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
     """Whoever looks at hosts, registries and policy files."""
 
     def open(self) -> None:
@@ -133,7 +133,7 @@ class ChecksAssembly:
         reactor: Any,
         random_bytes: RandomBytes,
         resolvers: Resolvers,
-        outside: Outside,
+        outside: OutsideProbes,
         counters: RateCounters,
     ) -> None:
         """``counters`` know how often each list was asked today."""
@@ -175,7 +175,7 @@ class ChecksAssembly:
             allow_private=self._allow_private,
         )
 
-    def _build_wholes(self, outside: Outside) -> None:
+    def _build_wholes(self, outside: OutsideProbes) -> None:
         plain, clock, now = self.resolvers.plain, self._reactor, self._now
         sources = ReputationSources(plain, self.blocklists, outside, outside, self.selectors.of)
         self.reputation = ComputeReputation(sources, clock, now, allow_private=self._allow_private)

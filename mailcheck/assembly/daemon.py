@@ -37,8 +37,8 @@ from mailcheck.assembly.ops import (
     where,
 )
 from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
-from mailcheck.assembly.skins import Rooms, Skins
 from mailcheck.assembly.storage import daemon_presence, database_engine, is_shared, lease_holder
 from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.workers import Workers as Workers
@@ -65,15 +65,13 @@ from mailcheck.daemon.presence import PresenceService
 from mailcheck.daemon.retention import INTERVAL, Retention
 from mailcheck.daemon.settled_heap import SettledHeap
 from mailcheck.daemon.store_service import StoreService
-from mailcheck.operations.accounts.authenticate import Authenticator
-from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
-from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.contents import Contents, MessageLoader
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.hand_over import HandOver
-from mailcheck.operations.inbox.load_message import MessageLoader
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.read_inbox import ReadInbox
@@ -81,8 +79,8 @@ from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.mail_traffic import MailTraffic
+from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import Now
-from mailcheck.operations.wait_slots import WaitSlots
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
 from mailcheck.ops.metrics_site import MetricsSite
@@ -272,13 +270,13 @@ class Assembly:
         urls = RequestUrls(self.urls, addresses, is_configured=bool(web.public_url))
         per_day = self.config.limits.requests_per_day
         gate = Gate(self.authenticator, self._meter, addresses, per_day, self.clients)
-        rooms = Rooms(
+        built = BuiltOperations(
             self.inbox, self.checks, self.tests, self.scoring, self._workers, self._reactor
         )
-        skins = Skins(self.config, rooms, self.retention, self.now, self._random_bytes)
-        api = skins.api(gate, urls)
+        served = RestAndMcp(self.config, built, self.retention, self.now, self._random_bytes)
+        api = served.api(gate, urls)
         pages = OpenPages(self.is_ready)
-        dispatcher = Dispatcher(skins.agent_tools(), self._random_bytes, self.urls.public_url)
+        dispatcher = Dispatcher(served.agent_tools(), self._random_bytes, self.urls.public_url)
         cancelled = self.cluster.wake_ups("cancelled calls")
         mcp = McpEndpoint(gate, dispatcher, urls, cancelled, self._reactor, self._random_bytes)
         shown = inbox_pages(
@@ -290,9 +288,9 @@ class Assembly:
             self.now,
             self._random_bytes,
         )
-        tools = tool_pages(self.config, rooms, self._meter, self.now, self._reactor)
+        tools = tool_pages(self.config, built, self._meter, self.now, self._reactor)
         dashboard = self.dashboard.resource(
-            urls, self.authenticator, self.inbox, tools, shown, skins.pages
+            urls, self.authenticator, self.inbox, tools, shown, served.pages
         )
         return build_site(
             api.resource(),

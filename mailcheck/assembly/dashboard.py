@@ -9,9 +9,8 @@ from mailcheck.config.options import Config
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.accounts.attempts import Attempts
-from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter
 from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.accounts.count_requests import RequestMeter
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.invitations import Invitations
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
@@ -26,7 +25,7 @@ from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
 from mailcheck.storage.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
-from mailcheck.web.dashboard.accounts.pages import AccountPages, Places
+from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
 from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.application import Dashboard
@@ -104,7 +103,7 @@ class DashboardAssembly:
                 self.invitations,
                 keys,
                 inbox.read,
-                Places(
+                ServerNames(
                     self._config.inbox.domain,
                     mail_server(self._config),
                     submission_server(self._config),

@@ -25,7 +25,7 @@ from mailcheck.operations.deliverability.score_message import ScoreMessage
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
 from mailcheck.operations.mail_traffic import MailTraffic
-from mailcheck.operations.wait_slots import WaitSlots
+from mailcheck.operations.places import WaitSlots
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.engine import Engine
 

@@ -22,7 +22,7 @@ from mailcheck.smtp.settings import (
     TlsPolicy,
     offer_to_public,
 )
-from mailcheck.web.site.connections import ConnectionLimits
+from mailcheck.web.site.connection import ConnectionLimits
 
 
 def public_url(config: Config) -> str:

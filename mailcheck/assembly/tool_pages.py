@@ -5,9 +5,9 @@ from typing import Any
 
 from mailcheck.assembly.dashboard import check_budget
 from mailcheck.assembly.deployment import mail_server
-from mailcheck.assembly.skins import Rooms
+from mailcheck.assembly.rest_and_mcp import BuiltOperations
 from mailcheck.config.options import Config
-from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.ports import Now
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
@@ -23,7 +23,7 @@ from mailcheck.web.dashboard.visits import Page
 
 
 def tool_pages(
-    config: Config, rooms: Rooms, meter: RequestMeter, now: Now, reactor: Any
+    config: Config, built: BuiltOperations, meter: RequestMeter, now: Now, reactor: Any
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer.
 
@@ -31,7 +31,7 @@ def tool_pages(
     """
     budget = check_budget(config, meter)
     rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
-    checks, operations = rooms.checks, rooms.tests.operations
+    checks, operations = built.checks, built.tests.operations
     domain = config.inbox.domain
 
     def doctor() -> Doctor:
@@ -53,7 +53,7 @@ def tool_pages(
             *deliverability.pages(),
             *DoctorPages(doctor, renderer).pages(),
             *DeliverabilityLivePages(operations.wait, now).pages(),
-            *PreflightPages(operations.find, rooms.preflight, budget, renderer).pages(),
+            *PreflightPages(operations.find, built.preflight, budget, renderer).pages(),
             *ReportPages(operations.share, renderer, domain).pages(),
         ]
 

@@ -1,1 +1,1 @@
-"""One file for each thing a user can ask for; REST, MCP and the rest are thin skins over these."""
+"""One file for each thing a user can ask for; REST, MCP and the pages only offer these."""

@@ -9,6 +9,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
+from mailcheck.core.accounts import Caller
+from mailcheck.core.errors import TooManyWaits
+from mailcheck.operations.ports import HeldPlaces
+
 Owner = TypeVar("Owner")
 
 
@@ -108,3 +112,31 @@ class Places(Generic[Owner]):
 
     def _no_place(self, owner: Owner) -> NoPlace:
         return NoPlace(is_own_share=self._taken[owner] >= self._of_one)
+
+
+RETRY_AFTER = 1
+"""Seconds: a wait ends any moment."""
+
+
+class WaitSlots:
+    """Counts the parked waits of each key; ``places`` has ``slots_per_key`` for each."""
+
+    def __init__(self, slots_per_key: int, places: HeldPlaces) -> None:
+        self._slots_per_key = slots_per_key
+        self._places = places
+
+    @asynccontextmanager
+    async def taken_by(self, caller: Caller) -> AsyncIterator[None]:
+        """Hold a slot while the block runs.
+
+        :raises TooManyWaits: all slots of the key are taken.
+        """
+        try:
+            async with self._places.held(caller.key_id):
+                yield
+        except NoPlace:
+            raise TooManyWaits(
+                f"this key has {self._slots_per_key} waits parked, its limit; "
+                f"end one, or raise [limits] waits_per_key",
+                RETRY_AFTER,
+            ) from None

@@ -9,7 +9,7 @@ from mailcheck.core.addresses import Mailbox
 from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.messages import Recipient
 from mailcheck.smtp import replies
-from mailcheck.smtp.authentication import MECHANISMS, auth, may_authenticate
+from mailcheck.smtp.auth_command import MECHANISMS, auth, may_authenticate
 from mailcheck.smtp.commands import CommandError, parse_helo, parse_mail, parse_rcpt
 from mailcheck.smtp.content import bdat, data
 from mailcheck.smtp.extended_client import (

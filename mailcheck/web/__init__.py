@@ -1,1 +1,1 @@
-"""HTTP: the REST API and the pages; thin skins over the operations."""
+"""HTTP: the REST API and the pages, all over the same operations."""

@@ -7,7 +7,7 @@ from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.instants import instant_of
 from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
-from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.accounts.authenticate import RequestMeter
 from tests.house import START_OF_TIME, run
 
 LIMITS = RequestLimits(per_minute=3, per_day=5)

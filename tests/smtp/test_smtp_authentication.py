@@ -10,7 +10,7 @@ from twisted.logger import LogEvent, capturedLogs
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import AccountId
-from mailcheck.smtp.authentication import ResponseReader
+from mailcheck.smtp.auth_command import ResponseReader
 from mailcheck.smtp.settings import AuthWithoutTls
 from tests.fakes.mail_receiver import FakeMailReceiver
 from tests.smtp.talk import PUBLIC_IP, House

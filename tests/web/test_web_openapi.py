@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from twisted.internet.defer import Deferred
 
-from mailcheck.assembly.skins import Rooms, Skins
+from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.config.options import WebOptions
 from mailcheck.core.accounts import Caller
 from mailcheck.web.api.calls import Call, Route
@@ -229,8 +229,10 @@ def routes_of(house: House) -> Sequence[Route]:
     """List the routes of a house."""
     built = house.assembly
     clock = built._reactor
-    rooms = Rooms(built.inbox, built.checks, built.tests, built.scoring, built._workers, clock)
-    return Skins(built.config, rooms, built.retention, built.now, counted_bytes()).routes
+    operations = BuiltOperations(
+        built.inbox, built.checks, built.tests, built.scoring, built._workers, clock
+    )
+    return RestAndMcp(built.config, operations, built.retention, built.now, counted_bytes()).routes
 
 
 def parameters(operation: Any, place: str) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.ops.journal import ClientJournal, Pace
 from mailcheck.web.site.client_addresses import ClientAddresses
-from mailcheck.web.site.connection import IDLE_TIMEOUT, UNSENT
-from mailcheck.web.site.connections import ConnectionLimits
+from mailcheck.web.site.connection import IDLE_TIMEOUT, UNSENT, ConnectionLimits
 from mailcheck.web.site.sending import PIECE, AnswerRoom
 from mailcheck.web.site.server import BoundedSite
 from tests.web.raw_http import request

@@ -5,7 +5,6 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import StarttlsGrade, StarttlsVerdict
 from mailcheck.checks.lookups import Presence
-from mailcheck.checks.scoring.authentication import PARKED
 from mailcheck.checks.scoring.awards import AGE_FROM_DAYS
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
@@ -13,6 +12,7 @@ from mailcheck.checks.scoring.outcomes import (
     ReverseDnsOutcome,
     StarttlsOutcome,
 )
+from mailcheck.checks.scoring.spf_dkim_dmarc import PARKED
 
 NO_MAIL = "Not needed: the domain declares that it receives no mail."
 

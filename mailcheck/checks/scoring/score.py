@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity, worst
-from mailcheck.checks.scoring.authentication import classify_dkim, classify_dmarc, classify_spf
 from mailcheck.checks.scoring.awards import AWARDS, GRADES, MAX_UNDETERMINED, MAXIMA, Award
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.evidence import Evidence
@@ -20,6 +19,7 @@ from mailcheck.checks.scoring.hosts import (
     classify_starttls,
 )
 from mailcheck.checks.scoring.outcomes import FactorName, Outcome, Status
+from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
 
 UNDETERMINED_PREFIX = "Could not be determined: "
 

@@ -3,7 +3,7 @@
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import LimitExceeded
 from mailcheck.core.rate_limits import MINUTE_WINDOW
-from mailcheck.operations.accounts.count_requests import RequestMeter
+from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import Now
 
 

@@ -2,7 +2,7 @@
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.accounts.count_requests import LimitUse, RequestMeter
+from mailcheck.operations.accounts.authenticate import LimitUse, RequestMeter
 
 
 class CheckBudget:

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.errors import InvalidParameter, KeyNotFound, TooManyKeys
 from mailcheck.core.instants import Instant
-from mailcheck.operations.accounts.authenticate import Authenticator
-from mailcheck.operations.accounts.count_requests import LimitUse, RequestMeter, key_subject
+from mailcheck.operations.accounts.authenticate import (
+    Authenticator,
+    LimitUse,
+    RequestMeter,
+    key_subject,
+)
 from mailcheck.operations.accounts.keep_accounts import IssuedKey, KeepAccounts
 
 MAX_KEYS = 20

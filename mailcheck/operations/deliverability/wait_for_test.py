@@ -10,7 +10,7 @@ from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds, Watcher
 from mailcheck.operations.deliverability.find_test import FindTest
-from mailcheck.operations.wait_slots import WaitSlots
+from mailcheck.operations.places import WaitSlots
 
 
 class WaitForTest:

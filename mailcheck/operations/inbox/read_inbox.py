@@ -11,8 +11,7 @@ from mailcheck.core.errors import MessageNotFound, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
-from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.inbox.contents import Contents, MessageLoader
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.ports import InboxOverview, MessageStore, Now
 

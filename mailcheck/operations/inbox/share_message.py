@@ -4,7 +4,7 @@ from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, MessageId, RandomBytes, new_share_token
 from mailcheck.core.messages import StoredMessage
 from mailcheck.core.share_links import parse_share_token
-from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.ports import MessageStore, Now
 from mailcheck.operations.shared_links import find_shared, share_not_found
 

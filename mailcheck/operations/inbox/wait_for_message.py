@@ -18,10 +18,10 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import MINUTE, SECOND, Instant, instant_of
 from mailcheck.core.instruments import SECONDS, Distribution, Tally
 from mailcheck.core.messages import MessageSummary, Refusal, StoredMessage
+from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
-from mailcheck.operations.inbox.load_message import MessageLoader
+from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import MessageRow, MessageStore
-from mailcheck.operations.wait_slots import WaitSlots
 
 LOOK_BACK = 10 * MINUTE
 """A mail that came this long before the wait may be the one meant: people send first."""

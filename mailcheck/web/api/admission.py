@@ -8,8 +8,7 @@ from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.rate_limits import Usage
-from mailcheck.operations.accounts.authenticate import Authenticator
-from mailcheck.operations.accounts.count_requests import RequestMeter, key_subject
+from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter, key_subject
 from mailcheck.operations.journals import AccessJournal
 from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.request_headers import header_values

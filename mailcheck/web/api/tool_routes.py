@@ -32,7 +32,7 @@ from mailcheck.wire.domains.reputation import render_reputation, render_ungradab
 
 @dataclass(frozen=True, slots=True)
 class DomainTools:
-    """What the routes are skins of."""
+    """The operations that the routes offer."""
 
     mx: CheckMx
     blocklists: CheckBlocklists

@@ -9,8 +9,8 @@ from twisted.web.server import Request
 from werkzeug.exceptions import MethodNotAllowed
 
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.web.site.connection import PacedRequest
 from mailcheck.web.site.errors import CRASHED, NOWHERE, WRONG_METHOD
-from mailcheck.web.site.paced_requests import PacedRequest
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, reply_to_failure, write_reply
 from mailcheck.web.site.request_urls import shown_path
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from twisted.web.server import Request
 
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
+from mailcheck.web.site.connection import PacedRequest
 from mailcheck.web.site.errors import (
     NOT_NOW,
     TRY_AGAIN,
@@ -15,7 +16,6 @@ from mailcheck.web.site.errors import (
     is_fault,
     status_of,
 )
-from mailcheck.web.site.paced_requests import PacedRequest
 from mailcheck.wire.errors import Error
 from mailcheck.wire.json_values import dump_json
 

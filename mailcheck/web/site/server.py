@@ -14,10 +14,14 @@ from twisted.web.server import Request, Site
 from mailcheck.core.instruments import Tally
 from mailcheck.operations.journals import WebJournal
 from mailcheck.web.site.client_addresses import LOCAL_PEER, ClientAddresses
-from mailcheck.web.site.connection import IDLE_TIMEOUT, WebConnection
-from mailcheck.web.site.connections import ConnectionLimits, Connections
+from mailcheck.web.site.connection import (
+    IDLE_TIMEOUT,
+    ConnectionLimits,
+    Connections,
+    PacedRequest,
+    WebConnection,
+)
 from mailcheck.web.site.errors import is_fault
-from mailcheck.web.site.paced_requests import PacedRequest
 from mailcheck.web.site.sending import AnswerRoom
 from mailcheck.web.site.turned_away import AT_ONCE, HungUp, TurnedAway
 from mailcheck.wire.urls import API_PATH, MCP_PATH

@@ -24,7 +24,7 @@ RECENT = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class ServerNames:
     """Where programs reach the inboxes: their domain, and host and port of the SMTP side.
 
     ``submission_server`` is empty where none is known.
@@ -45,7 +45,7 @@ class AccountPages:
         invitations: Invitations,
         keys: OwnKeys,
         inbox: ReadInbox,
-        places: Places,
+        servers: ServerNames,
         renderer: Renderer,
     ) -> None:
         self._sign_in = sign_in
@@ -53,7 +53,7 @@ class AccountPages:
         self._invitations = invitations
         self._keys = keys
         self._inbox = inbox
-        self._places = places
+        self._servers = servers
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
@@ -74,7 +74,7 @@ class AccountPages:
                 can_register=self._register.rules.mode is Registration.OPEN,
             )
         account = visit.account
-        domain = self._places.domain
+        domain = self._servers.domain
         tagged = join_subaddress(account.mailbox_name, EXAMPLE_TAG, domain)
         recent = await self._inbox.page(account.id, MessageFilter(), RECENT, 1)
         return self._renderer.page(
@@ -82,8 +82,8 @@ class AccountPages:
             "overview.html",
             address=join_subaddress(account.mailbox_name, "", domain),
             tagged=tagged,
-            first_mail=write_first_mail(self._places.mail_server, tagged),
-            places=self._places,
+            first_mail=write_first_mail(self._servers.mail_server, tagged),
+            servers=self._servers,
             recent=recent,
             keys=await self._keys.valid(account),
         )

@@ -32,7 +32,7 @@ from mailcheck.web.site.request_urls import RequestUrls
 
 
 @dataclass(frozen=True)
-class Rooms:
+class BuiltOperations:
     """What was built before, and is served now."""
 
     inbox: InboxOperations
@@ -48,7 +48,7 @@ class Rooms:
         return Preflight(self.tests.operations.find, self.scoring.score, self.clock)
 
 
-class Skins:
+class RestAndMcp:
     """REST and MCP over the same operations; ``retention`` is that of the inbox.
 
     ``routes`` are those of the REST API.
@@ -57,14 +57,14 @@ class Skins:
     def __init__(
         self,
         config: Config,
-        rooms: Rooms,
+        built: BuiltOperations,
         retention: int,
         now: Now,
         random_bytes: RandomBytes,
     ) -> None:
         self._now = now
         self._domain = config.inbox.domain
-        self._rooms = rooms
+        self._built = built
         self._retention = retention
         self._random_bytes = random_bytes
         self.routes = self._routes()
@@ -79,15 +79,15 @@ class Skins:
         return ApiPages(self._description, renderer).pages()
 
     def _routes(self) -> Sequence[Route]:
-        rooms = self._rooms
-        inbox = InboxRoutes(rooms.inbox, self._domain, self._retention, self._random_bytes)
-        tests = DeliverabilityRoutes(rooms.tests.operations, rooms.preflight, self._domain)
-        return [*inbox.routes(), *rooms.checks.routes(), *tests.routes()]
+        built = self._built
+        inbox = InboxRoutes(built.inbox, self._domain, self._retention, self._random_bytes)
+        tests = DeliverabilityRoutes(built.tests.operations, built.preflight, self._domain)
+        return [*inbox.routes(), *built.checks.routes(), *tests.routes()]
 
     def agent_tools(self) -> Sequence[Tool]:
         """List the tools of the MCP server, in the order in which they are shown."""
-        rooms = self._rooms
-        views = MessageViews(rooms.workers.content)
-        inbox = InboxTools(rooms.inbox, views, self._domain, self._now, self._random_bytes)
-        tests = DeliverabilityTools(rooms.tests.operations, self._domain, self._now)
-        return [*inbox.tools(), *rooms.checks.agent_tools(), *tests.tools()]
+        built = self._built
+        views = MessageViews(built.workers.content)
+        inbox = InboxTools(built.inbox, views, self._domain, self._now, self._random_bytes)
+        tests = DeliverabilityTools(built.tests.operations, self._domain, self._now)
+        return [*inbox.tools(), *built.checks.agent_tools(), *tests.tools()]
