@@ -26,6 +26,7 @@ def read_everywhere(house: House, raw: bytes, tag: str = "x") -> Any:
     assert set(read_later.pop("authentication")) == {"spf", "dkim", "dmarc"}
     assert read_later == message
     listed = house.get(f"/inbox/messages?after={cursor}&limit=1").json["messages"][0]
+    assert listed.pop("isRead") is False
     assert listed == {name: message[name] for name in listed}
     _check_raw(house, path, raw)
     html = house.get(path + "/html")
