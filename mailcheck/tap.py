@@ -43,7 +43,6 @@ def _build(options: Options) -> IService:
     from mailcheck.assembly.processes import inherited_ports, parent_of_processes
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
-    from mailcheck.daemon.dispatch import dispatch_bare
     from mailcheck.daemon.file_limit import raise_file_limit
     from mailcheck.daemon.listening import CannotStart
 
@@ -53,7 +52,6 @@ def _build(options: Options) -> IService:
         config = read_config()
         os.umask(PRIVATE_FILES)
         raise_file_limit()
-        dispatch_bare(reactor)
         log = log_writer(config, options.parent or {"nodaemon": True})
         if config.daemon.processes > 1:
             arguments = ["--config", str(path)] if path else []
