@@ -9,9 +9,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Tests of whole daemons come last: beside the others' load they would take long.
+# Tests of whole daemons come last: beside the others' load they would take long. What fails is run
+# once more, since real servers share a busy machine; what passes only then is listed as RERUN.
 JOBS ?= auto
-PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile
+PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --reruns=1
 
 HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525
@@ -21,7 +22,7 @@ HTTP_PORT ?= 8080
 # What tests are run with, got at the same time: packages, and servers and clients of others.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test fast soak pictures test-needs mcp-clients lint types format clean
+.PHONY: run cluster test fast soak pictures docs reference test-needs mcp-clients lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -57,12 +58,14 @@ test:
 	$(PYTEST) tests/end_to_end
 	$(BIN)/coverage report
 
-## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load
+## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load,
+## and a thousand examples of what it tries fifty of
 soak:
 	@$(INSTALL) mcp-clients $(VENV)/installed-test
-	$(BIN)/pytest --quiet -m soak
+	$(BIN)/pytest --quiet -m soak --timeout=7200
+	$(PYTEST) -m "hypothesis and not soak" --hypothesis-profile=thorough --timeout=7200
 
-## pictures: put a picture of each page, in three widths and two themes, into pictures/
+## pictures: each page in three widths and two themes, into pictures/, and the pictures in docs/
 pictures:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(BIN)/pytest --quiet -m pictures
@@ -71,6 +74,18 @@ pictures:
 fast:
 	@$(INSTALL) test-needs $(VENV)/installed-test
 	$(PYTEST) -m "not (end_to_end or attack or soak or pictures)"
+
+## docs: build the documentation; a daemon serves it below /docs, and a wheel made now has it
+docs: $(VENV)/installed-docs
+	rm -rf build/docs
+	$(BIN)/sphinx-build -q -W --keep-going -d build/docs-read -b html docs build/docs
+	rm -f build/docs/.buildinfo
+	@cd build/docs && $(abspath $(BIN))/python -m zipfile --create $(CURDIR)/build/docs.zip .
+	@mv build/docs.zip mailcheck/web/site/docs.zip
+
+## reference: write docs/reference/ anew, from the code
+reference: $(VENV)/installed-test
+	$(BIN)/python -m tests.docs.reference
 
 # Debian's packages come after the environment, which may need one of them too.
 test-needs: | $(VENV)/bin/pip
@@ -81,6 +96,10 @@ mcp-clients: test-needs
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/installed-docs: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	@touch $@
 
 ## lint: style, and one spelling of it
@@ -99,4 +118,4 @@ format: $(VENV)/installed-test
 
 ## clean: remove what was made here, but not var/: it holds mail
 clean:
-	rm -rf $(VENV) .venv-mcp node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf mailcheck/web/site/docs.zip $(VENV) .venv-mcp node_modules *.egg-info build pictures .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

@@ -3,9 +3,15 @@
 Run it by ``.venv/bin/python -m benchmarks.cluster_wake_up``. In turns, in one run:
 
 * a wait on one daemon is woken by a mail to itself, and by one to the other daemon: from the
-  250 after DATA to the waiter's answer;
-* mails over ten kept connections to one daemon that is alone, to one of two that share a
-  Redis, and to both of them, five connections each: CPU of the daemons, and of Redis, per mail.
+  250 after DATA to the waiter's answer; then the same while other mail comes in to the other one;
+* mails over kept connections to: one daemon alone; two that share nothing; one of two
+  that share a Redis and an inbox; both of these. CPU of the daemons, and of Redis, per mail.
+
+A daemon takes what is ready on all its connections at once, so a mail costs it the less the more
+of them are busy. So each case runs with ten connections to each daemon, and with five: that two
+take ten together costs what one alone needs for five, and then what sharing adds. Two strangers
+show what the machine's caches cost when more processes run. Reading mails
+for lists, which is put off while they come in and done by any daemon, is left out.
 """
 
 import contextlib
@@ -14,21 +20,27 @@ import smtplib
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from benchmarks.measuring import cpu_seconds, percentile
+from benchmarks.measuring import cpu_seconds, percentile, processes
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.postgresql import PostgresqlServer
 from tests.servers.redis import running_redis
 
 WAKE_UPS = 40
-ROUNDS = 3
+ROUNDS = 5
+READER = b"content\0"
+"""How the command line of the process ends that reads mails for lists."""
+
+ALONE, STRANGERS = "one daemon alone", "two that share nothing"
 MAILS = 1_000
-CONNECTIONS = 10
+CONNECTIONS = (10, 5)  # to each daemon
+LOAD = 150.0  # mails a second while waits are woken
+LOAD_CONNECTIONS = 5
 BODY = "Your code is 482913: https://example.com/confirm\r\n" * 100
 
 WAKE_TARGET = 10.0  # milliseconds, p50
@@ -70,33 +82,63 @@ def wake_up(here: Daemon, there: Daemon, client: smtplib.SMTP) -> float:
     return max(0.0, (answered[0] - stored) * 1e3)
 
 
-def send_mails(daemons: Sequence[Daemon], recipient: str) -> None:
+Target = tuple[Daemon, str]
+"""A daemon, and the address to which mail is sent through it."""
+
+
+def send_mails(targets: Sequence[Target], connections: int) -> None:
     """Send mails over kept connections, the same number to each daemon."""
 
-    def send(port: int) -> None:
-        with smtplib.SMTP(HOST, port) as client:
-            for number in range(MAILS // CONNECTIONS):
+    def send(daemon: Daemon, recipient: str) -> None:
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            for number in range(MAILS // connections // len(targets)):
                 mail = f"Subject: {number}\r\n\r\n{BODY}"
                 client.sendmail("a@example.com", [recipient], mail)
 
-    ports = [daemons[number % len(daemons)].smtp_port for number in range(CONNECTIONS)]
-    senders = [threading.Thread(target=send, args=[port]) for port in ports]
+    senders = [
+        threading.Thread(target=send, args=target) for target in targets for _ in range(connections)
+    ]
     for sender in senders:
         sender.start()
     for sender in senders:
         sender.join()
 
 
-def cost(daemons: Sequence[Daemon], pids: Sequence[int], recipient: str) -> tuple[float, float]:
-    """Give microseconds of CPU per mail while they come in, and mails a second.
+@contextlib.contextmanager
+def mail_coming_in(daemon: Daemon) -> Iterator[None]:
+    """Send mails at a steady rate, with another tag, as long as the context lasts."""
+    recipient, over = daemon.address("other"), threading.Event()
 
-    Reading them for lists is put off for as long as that lasts, and costs the same everywhere.
-    """
-    every = [*(one.process.pid for one in daemons), *pids]
-    before, began = sum(map(cpu_seconds, every)), time.perf_counter()
-    send_mails(daemons, recipient)
+    def send() -> None:
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            while not over.wait(LOAD_CONNECTIONS / LOAD):
+                client.sendmail("a@example.com", [recipient], f"Subject: other\r\n\r\n{BODY}")
+
+    senders = [threading.Thread(target=send) for _ in range(LOAD_CONNECTIONS)]
+    for sender in senders:
+        sender.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for sender in senders:
+            sender.join()
+
+
+def cpu_of(pids: Iterable[int]) -> float:
+    """Give the CPU time of daemons and servers without that of reading mails for lists."""
+    every = [one for pid in pids for one in processes(pid)]
+    readers = [one for one in every if Path(f"/proc/{one}/cmdline").read_bytes().endswith(READER)]
+    return sum(map(cpu_seconds, pids)) - sum(map(cpu_seconds, readers))
+
+
+def cost(targets: Sequence[Target], connections: int, pids: Sequence[int]) -> tuple[float, float]:
+    """Give microseconds of CPU per mail while they come in, and mails a second."""
+    every = {*(daemon.process.pid for daemon, _ in targets), *pids}
+    before, began = cpu_of(every), time.perf_counter()
+    send_mails(targets, connections)
     seconds = time.perf_counter() - began
-    return (sum(map(cpu_seconds, every)) - before) / MAILS * 1e6, MAILS / seconds
+    return (cpu_of(every) - before) / MAILS * 1e6, MAILS / seconds
 
 
 def main() -> None:
@@ -111,8 +153,11 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(running_postgresql())
         redis = stack.enter_context(running_redis())
-        alone = stack.enter_context(
-            running_daemon(folder / "alone", storage_url=server.make_database("alone"), **common)
+        alone, stranger = (
+            stack.enter_context(
+                running_daemon(folder / name, storage_url=server.make_database(name), **common)
+            )
+            for name in ("alone", "stranger")
         )
         shared = {
             "storage_url": server.make_database("shared"), "cluster_redis": redis.url, **common
@@ -120,48 +165,63 @@ def main() -> None:
         one = stack.enter_context(running_daemon(folder / "one", **shared))
         shared["accounts_bootstrap_key"] = one.key
         two = stack.enter_context(running_daemon(folder / "two", **shared))
-        local, across = measure_wake_ups(one, two)
-        costs = [
-            (
-                cost([alone], [], alone.address()),
-                cost([one], [two.process.pid, redis.pid], one.address()),
-                cost([one, two], [redis.pid], one.address()),
-            )
-            for _ in range(ROUNDS)
-        ]
-    report(local, across, costs)
+        report_wake_ups("", one, two)
+        with mail_coming_in(two):
+            report_wake_ups(f", with {LOAD:g} other mails a second to that one", one, two)
+        print(f"  target: p50 across daemons under {WAKE_TARGET:g} ms\n")
+        cluster = [one.process.pid, two.process.pid, redis.pid]
+        here, there, inbox = (daemon.address() for daemon in (alone, stranger, one))
+        cases: dict[str, tuple[list[Target], list[int]]] = {
+            ALONE: ([(alone, here)], []),
+            STRANGERS: ([(alone, here), (stranger, there)], []),
+            "one of two, with Redis": ([(one, inbox)], cluster),
+            "both of two, with Redis": ([(one, inbox), (two, inbox)], cluster),
+        }
+        costs: Costs = {(name, count): [] for count in CONNECTIONS for name in cases}
+        for _ in range(ROUNDS):
+            for name, count in costs:
+                targets, pids = cases[name]
+                costs[name, count].append(cost(targets, count, pids))
+        report_costs(costs)
 
 
-def measure_wake_ups(one: Daemon, two: Daemon) -> tuple[list[float], list[float]]:
+def report_wake_ups(what: str, one: Daemon, two: Daemon) -> None:
     """Wake waits on the first daemon by mail to it and to the other one, in turns."""
     local, across = [], []
     with smtplib.SMTP(HOST, one.smtp_port) as here, smtplib.SMTP(HOST, two.smtp_port) as there:
         for _ in range(WAKE_UPS):
             local.append(wake_up(one, one, here))
             across.append(wake_up(one, two, there))
-    return local, across
-
-
-def report(
-    local: Sequence[float],
-    across: Sequence[float],
-    costs: Sequence[Sequence[tuple[float, float]]],
-) -> None:
-    """Print figures, ratios and targets."""
-    print(f"{os.cpu_count()} cores, {WAKE_UPS} wake-ups, {ROUNDS} x {MAILS} mails of 5 KB\n")
     for name, values in (("the same daemon", local), ("another daemon", across)):
         p50, p99 = percentile(values, 50), percentile(values, 99)
-        print(f"woken by mail to {name}: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
-    print(f"  target: p50 across daemons under {WAKE_TARGET:g} ms\n")
-    names = ("one daemon alone", "one of two, with Redis", "both of two, with Redis")
-    for name, rounds in zip(names, zip(*costs, strict=True), strict=True):
-        cpu, rate = min(rounds)
-        ratios = [each[0] / alone[0] for each, (alone, *_) in zip(rounds, costs, strict=True)]
-        print(
-            f"{name}: {cpu:.0f} us of CPU a mail, {rate:.0f} mails a second; "
-            f"{percentile(ratios, 50):.2f} x in the same round"
-        )
-    print(f"  target: at most {CPU_TARGET:g} x")
+        print(f"woken by mail to {name}{what}: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
+
+
+Costs = dict[tuple[str, int], list[tuple[float, float]]]
+"""For each case and number of connections, of each round: CPU a mail, and mails a second."""
+
+
+def report_costs(costs: Costs) -> None:
+    """Print figures, ratios and the target."""
+    print(f"{os.cpu_count()} cores, {ROUNDS} x {MAILS} mails of 5 KB")
+    for count in CONNECTIONS:
+        print(f"{count} connections to each daemon:")
+        for (name, connections), rounds in costs.items():
+            if connections == count:
+                cpu, rate = (percentile(values, 50) for values in zip(*rounds, strict=True))
+                alone, strangers = (
+                    _ratio(rounds, costs[peer, count]) for peer in (ALONE, STRANGERS)
+                )
+                print(
+                    f"  {name:24} {cpu:4.0f} us of CPU a mail, {rate:4.0f} a second: "
+                    f"{alone:.2f} x one alone, {strangers:.2f} x strangers"
+                )
+    print(f"  target: both of two at most {CPU_TARGET:g} x one alone")
+
+
+def _ratio(rounds: Sequence[tuple[float, float]], peer: Sequence[tuple[float, float]]) -> float:
+    """Compare CPU within the same rounds: the median."""
+    return percentile([own / other for (own, _), (other, _) in zip(rounds, peer, strict=True)], 50)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,9 @@ from twisted.internet.task import LoopingCall, deferLater, react
 from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
-from mailcheck.assembly.daemon import Assembly, daemon_workers
+from mailcheck.assembly.daemon import Assembly, daemon_clock
 from mailcheck.assembly.ops import Surroundings
+from mailcheck.assembly.workers import daemon_workers
 from mailcheck.config.reading import load_config
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State, local_part_of
 from mailcheck.core.identifiers import DeliverabilityTestId
@@ -76,8 +77,11 @@ class Bench:
             "WEB_LISTEN": f'["{HOST}:{http}"]',
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
-        self.assembly = Assembly(config, reactor, daemon_workers(reactor), os.urandom)
-        self.service = self.assembly.services(Surroundings(io.StringIO(), {}, None, lambda: config))
+        wall_clock = daemon_clock(config, time.time, reactor)
+        self.assembly = Assembly(config, reactor, wall_clock, daemon_workers(reactor), os.urandom)
+        self.service = self.assembly.services(
+            Surroundings(io.StringIO(), {}, None, lambda: config, {})
+        )
         self.completed: dict[str, float] = {}
         self.assembly.tests.wake_ups.listen(self._note)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Workers
+from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
@@ -34,6 +34,12 @@ RAW = (
     b"From: Shop <shop@example.com>\r\nSubject: Welcome\r\n\r\n"
     b"Your code is 482913: https://example.com/confirm?t=7f3a\r\n" + b"Thank you.\r\n" * 40
 )
+
+TEXT = b"".join(
+    b"Line %d of an ordinary newsletter, with as many words as people put into one.\r\n" % number
+    for number in range(53)
+)
+"""4 KB of text, in which nobody has looked for anything before."""
 
 Result = TypeVar("Result")
 
@@ -63,25 +69,31 @@ class BatchWorker:
         """Nothing to stop."""
 
 
-def fill(url: str, count: int, tag_of: Callable[[int], str], began: float) -> None:
+def fill(
+    url: str, count: int, tag_of: Callable[[int], str], began: float, text: bytes = b""
+) -> None:
     """Store ``count`` messages, with their content, in the first account's inbox at a URL.
 
-    The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and came
-    ``n`` milliseconds after ``began`` (seconds since the epoch).
+    The daemon must not run. Message ``n`` has the tag ``tag_of(n)`` and ``n`` in its subject,
+    came ``n`` milliseconds after ``began`` (seconds since the epoch), and ends with ``text``.
     """
     config = replace(Config(), storage=StorageOptions(url=url))
     worker, clock = BatchWorker(), Clock()
-    assembly = Assembly(config, clock, Workers(worker, DirectWorker(), DirectWorker()), os.urandom)
+    workers = Workers(worker, DirectWorker(), DirectWorker())
+    wall_clock = daemon_clock(config, clock.seconds, clock)
+    assembly = Assembly(config, clock, wall_clock, workers, os.urandom)
     assembly.engine.open()
     mails = SqlMailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
     contents = SqlContentStore(assembly.engine)
-    content = derive_content(RAW)
+    raw = RAW + text
+    content = derive_content(raw)
     accounts: list[list[Account]] = []
     Deferred.fromCoroutine(assembly.accounts.accounts()).addCallback(accounts.append)
     for number in range(count):
         received_at = Instant(int(began * 1000) + number)
         delivery = make_delivery(accounts[0][0], tag_of(number), received_at)
-        mails.deliver(delivery)
+        numbered = raw.replace(b"Welcome", b"Welcome %d" % number, 1)
+        mails.deliver(delivery._replace(raw_message=numbered))
         contents.save_content(delivery.id, content)
         if number % GROUP == 0:
             worker.run_all()

@@ -19,12 +19,21 @@ def processes(pid: int) -> list[int]:
 
 def cpu_seconds(pid: int) -> float:
     """Give the CPU time that a process and its children have used, in user and system mode."""
-    return sum(_cpu_ticks(one) for one in processes(pid)) / os.sysconf("SC_CLK_TCK")
+    return sum(own_cpu_seconds(one) for one in processes(pid))
 
 
-def _cpu_ticks(pid: int) -> int:
+def own_cpu_seconds(pid: int) -> float:
+    """Give the CPU time of a process alone."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def machine_seconds() -> float:
+    """Give the CPU time that all processes of the machine have used."""
+    user, nice, system, _, _, *interrupts = map(
+        int, Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+    )
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 def resident_bytes(pid: int) -> int:

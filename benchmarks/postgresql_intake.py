@@ -12,16 +12,25 @@ writer, and of all processes of the server.
 
 Then the store alone: mails come in by groups while an equal number expires.
 
+Last the floor: what the writer has sent for groups of few mails is sent again by
+a bare loop of psycopg2 that does nothing else. Where all processors are busy a
+rate is what a mail takes of them, so that no writer could come nearer to SQLite
+than the ratio that is printed there: receiver, sender and SQLite's writer over
+receiver, sender and that loop with its server.
+
 Targets: at least 0.8 x the rate on SQLite, also while mail expires.
 """
 
 import argparse
 import os
+import resource
 import signal
 import statistics
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +44,14 @@ from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.committing import Write, commit_group
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.postgresql import PostgresqlEngine
+from mailcheck.storage.postgresql import PostgresqlEngine, prepare_database
+from mailcheck.storage.postgresql_connection import (
+    BY_INDEX,
+    COPY_PIECE,
+    PostgresqlTransaction,
+    PostgresqlWriter,
+    connect,
+)
 from mailcheck.storage.removing import _expire
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
@@ -48,14 +64,22 @@ NO_LIMIT = 10**15
 TICKS = os.sysconf("SC_CLK_TCK")
 GROUP = 64
 SWEPT = 200
+FEW = 5
+"""Mails in a group that ten sessions make: while it is committed the other five come."""
+FLOOR_GROUPS = 400
+SIZE = 5_000  # octets
+
+
+ANN = Account(AccountId("ann"), "ann", "dev-ann", False, Instant(1), None, None)
 
 
 def cpu_of(pids: list[int]) -> float:
     """Give the seconds of CPU that processes, and their ended children, have used."""
     ticks = 0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += sum(map(int, fields[11:15]))
+        with suppress(FileNotFoundError):  # it has ended, and counts for its parent
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
     return ticks / TICKS
 
 
@@ -84,7 +108,8 @@ class Measured:
     server: PostgresqlServer | None
     expected: int = 0
     rates: list[float] = field(default_factory=list)
-    cpu: list[tuple[float, float, float]] = field(default_factory=list)
+    cpu: list[tuple[float, ...]] = field(default_factory=list)
+    few: tuple[float, ...] = ()
 
     def take(self, sessions: int, count: int) -> None:
         """Run one round; the daemon rests afterwards."""
@@ -93,29 +118,39 @@ class Measured:
         send(self.daemon.smtp_port, self.daemon.address("load"), count, sessions)
         self.rates.append(count / (time.perf_counter() - began))
         used = [(now - then) / count * 1e6 for now, then in zip(self._used(), before, strict=True)]
-        self.cpu.append((used[0], used[1], used[2]))
+        self.cpu.append(tuple(used))
         self.expected += count
         if self.daemon.total() != self.expected:
             raise SystemExit(f"{self.daemon.total()} stored, {self.expected} acknowledged")
         os.killpg(self.daemon.process.pid, signal.SIGSTOP)
 
-    def _used(self) -> tuple[float, float, float]:
+    def _used(self) -> tuple[float, ...]:
         main, *children = self.daemon.pids()
         server = [] if self.server is None else server_pids(self.server)
-        return cpu_of([main]), cpu_of(named(children, "writer")), cpu_of(server)
+        sender = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (
+            cpu_of([main]),
+            cpu_of(named(children, "writer")),
+            cpu_of(server),
+            sender.ru_utime + sender.ru_stime,
+        )
 
     def summary(self) -> str:
-        """Write the medians, and forget the rounds."""
-        receiver, writer, server = (statistics.median(one) for one in zip(*self.cpu, strict=True))
+        """Write the medians, and forget the rounds but for what those of few sessions took."""
+        used = tuple(statistics.median(one) for one in zip(*self.cpu, strict=True))
+        self.few = self.few or used
+        receiver, writer, server, sender = used
         rate = statistics.median(self.rates)
         self.rates, self.cpu = [], []
         return (
-            f"{self.name:10} {rate:6.0f} mails/s   us of CPU per mail: "
-            f"receiver {receiver:4.0f}  writer {writer:4.0f}  server {server:4.0f}"
+            f"{self.name:10} {rate:6.0f} mails/s   us of CPU per mail: receiver {receiver:4.0f}"
+            f"  writer {writer:4.0f}  server {server:4.0f}  sender {sender:4.0f}"
         )
 
 
-def measure_intake(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:
+def measure_intake(
+    folder: Path, server: PostgresqlServer, rounds: int, count: int
+) -> list[Measured]:
     """Run both daemons in turn."""
     limits: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": NO_LIMIT}
     url = server.make_database("intake")
@@ -141,6 +176,7 @@ def measure_intake(folder: Path, server: PostgresqlServer, rounds: int, count: i
             print(f"  {rates[1] / rates[0]:.2f} x SQLite's rate (at least {AT_LEAST})", flush=True)
         for one in both:
             os.killpg(one.daemon.process.pid, signal.SIGCONT)
+        return both
 
 
 def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:
@@ -150,7 +186,7 @@ def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: i
         "SQLite": SqliteEngine(str(folder / "expiry.db"), worker, worker),
         "PostgreSQL": PostgresqlEngine(server.make_database("expiry"), worker, worker),
     }
-    account = Account(AccountId("ann"), "ann", "dev-ann", False, Instant(1), None, None)
+    account = ANN
     runs: dict[tuple[str, bool], list[float]] = {}
     for engine in engines.values():
         engine.open()
@@ -193,6 +229,92 @@ def store_and_sweep(
             swept += SWEPT if gone else 0
 
 
+Sent = list[tuple[bytes, bytes | None]]
+"""Statements that left together, and the rows that went with them."""
+
+
+class RecordingWriter(PostgresqlWriter):
+    """A writer that keeps what it sends."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.sent: Sent = []
+
+    def begin(self) -> PostgresqlTransaction:
+        """Begin a transaction whose statements are kept."""
+        transaction = super().begin()
+        assert isinstance(transaction, PostgresqlTransaction)
+        send = transaction.send
+
+        def keep(statement: bytes, *, is_repeatable: bool = True) -> None:
+            rows = None if transaction._copied is None else transaction._copied.getvalue()
+            self.sent.append((b";\n".join([*transaction._waiting, statement]), rows))
+            send(statement, is_repeatable=is_repeatable)
+
+        transaction.send = keep  # type: ignore[method-assign]
+        return transaction
+
+    @property
+    def prepared(self) -> list[str]:
+        """Give what it had to prepare."""
+        known = self._connection._prepared.items()
+        return [f"PREPARE {name} AS {statement}" for statement, name in known]
+
+
+def measure_floor(server: PostgresqlServer, sqlite: Measured, rounds: int) -> None:
+    """Send again, and do nothing else."""
+    writer = RecordingWriter(empty_store(server, "recorded"))
+    raw = b"From: <load@example.com>\r\nSubject: Load\r\n\r\n".ljust(SIZE, b"x")
+    deliver = DeliverMails(Quota(NO_LIMIT, NO_LIMIT))
+    for number in range(FLOOR_GROUPS):
+        mails = [
+            make_delivery(ANN, "load", Instant(1_800_000_000_000 + number * FEW + n))
+            for n in range(FEW)
+        ]
+        commit_group(writer, [Write(deliver, one._replace(raw_message=raw)) for one in mails])
+    taken = [send_again(server, writer, f"floor_{number}") for number in range(rounds)]
+    writer.close()
+    client, its_server = (statistics.median(one) for one in zip(*taken, strict=True))
+    receiver, of_sqlite, _, sender = sqlite.few
+    ratio = (receiver + of_sqlite + sender) / (receiver + client + its_server + sender)
+    print(
+        f"a bare loop of psycopg2, groups of {FEW}: us of CPU per mail: loop {client:.0f}"
+        f"  server {its_server:.0f}\n"
+        f"  {ratio:.2f} x SQLite's rate is the most that any writer can reach at"
+        f" {SESSIONS[0]} sessions where all processors are busy"
+    )
+
+
+def send_again(server: PostgresqlServer, writer: RecordingWriter, name: str) -> tuple[float, float]:
+    """Send what a writer has sent to another database; gives microseconds of CPU per mail."""
+    connection = connect(empty_store(server, name), BY_INDEX)
+    with connection.cursor() as cursor:
+        for statement in writer.prepared:
+            cursor.execute(statement)
+        pids = server_pids(server)
+        before = time.process_time(), cpu_of(pids)
+        for statements, rows in writer.sent:
+            if rows is None:
+                cursor.execute(statements)
+            else:
+                cursor.copy_expert(statements, BytesIO(rows), COPY_PIECE)
+        after = time.process_time(), cpu_of(pids)
+    connection.close()
+    mails = FLOOR_GROUPS * FEW
+    return (after[0] - before[0]) / mails * 1e6, (after[1] - before[1]) / mails * 1e6
+
+
+def empty_store(server: PostgresqlServer, name: str) -> str:
+    """Make a database in which there is one account; gives its URL."""
+    url = server.make_database(name)
+    prepare_database(url)
+    engine = PostgresqlEngine(url, DirectWorker(), DirectWorker())
+    engine.open()
+    SqlAccountStore(engine).add_account(ANN)
+    engine.close()
+    return url
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -204,8 +326,9 @@ def main() -> None:
         folder.chmod(0o755)
         print(f"fsync of 4 KiB in {folder}: {fsync_milliseconds(folder):.2f} ms (median)")
         with own_server(folder / "server") as server:
-            measure_intake(folder, server, options.rounds, options.messages)
+            sqlite, _ = measure_intake(folder, server, options.rounds, options.messages)
             measure_expiry(folder, server, options.rounds, options.messages)
+            measure_floor(server, sqlite, options.rounds)
 
 
 if __name__ == "__main__":

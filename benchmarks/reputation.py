@@ -33,14 +33,15 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.task import deferLater, react
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus, Presence
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.checks.lookups import Presence
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.checks.link_checks import Hop, LinkAnswer
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
@@ -134,6 +135,10 @@ class DelayedHosts:
         missing = PolicyFetch(FetchOutcome.MISSING)
         return deferLater(self._reactor, DELAY, lambda: missing)
 
+    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+        """Say that a link works."""
+        return deferLater(self._reactor, DELAY, LinkAnswer, url, method, (Hop(url, 200),))
+
     def open(self) -> None:
         """Nothing has to be made ready."""
 
@@ -158,7 +163,8 @@ async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> N
     for _ in range(ROUNDS + 1):
         hosts = DelayedHosts(reactor)
         resolvers = open_resolvers(config, reactor, os.urandom)
-        checks = ChecksAssembly(config, reactor, os.urandom, resolvers, hosts, LocalRateCounters())
+        alone = LocalCluster(reactor)
+        checks = ChecksAssembly(config, reactor, time_of_day, os.urandom, resolvers, hosts, alone)
         began, used = time.perf_counter(), time.process_time()
         found: Reputation = await checks.reputation.compute(QUERY)
         times.append((time.perf_counter() - began) * 1e3)
@@ -190,7 +196,9 @@ async def _timed(checks: ChecksAssembly) -> float:
 async def _crowd(reactor: Any, config: Config) -> None:
     hosts = DelayedHosts(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
-    checks = ChecksAssembly(config, reactor, os.urandom, resolvers, hosts, LocalRateCounters())
+    checks = ChecksAssembly(
+        config, reactor, time_of_day, os.urandom, resolvers, hosts, LocalCluster(reactor)
+    )
     began = time.perf_counter()
     computing = [Deferred.fromCoroutine(checks.reputation.compute(QUERY)) for _ in range(CROWD)]
     await gatherResults(computing)

@@ -1,7 +1,7 @@
 """Counts the files and functions of mailcheck that three walks through the house enter.
 
     .venv/bin/python -m benchmarks.walks            # the figures
-    .venv/bin/python -m benchmarks.walks --files    # and the files, folder by folder
+    .venv/bin/python -m benchmarks.walks --files    # and the files, as CONTRIBUTING.md has them
 
 Each walk is taken twice and the second is counted: what is only done once is no
 part of it. What child processes do is left out. The outside world is that of the
@@ -154,19 +154,21 @@ def require(status: int) -> None:
 
 
 def show_files(files: list[str]) -> None:
-    """Print the files folder by folder."""
+    """Print the files folder by folder, in Markdown."""
     folders: dict[str, list[str]] = defaultdict(list)
     for name in files:
         path = PurePosixPath(name)
         folders[str(path.parent)].append(path.stem)
+    print()
     for folder, names in folders.items():
-        print(f"    {folder}/: {', '.join(names)}")
+        print(f"* `{folder}/` {', '.join(names)}")
+    print()
 
 
 def main() -> None:
     """Take the walks and print what they entered."""
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    arguments.add_argument("--files", action="store_true", help="list the files")
+    arguments.add_argument("--files", action="store_true", help="list the files, in Markdown")
     options = arguments.parse_args()
     walks: dict[str, Any] = {
         MAIL_TO_WAITER: mail_to_waiter,
@@ -179,7 +181,7 @@ def main() -> None:
         counted = (
             f"{len(seen.files)} files [{files}], {len(seen.functions)} functions [{functions}]"
         )
-        print(f"{name}: {counted}")
+        print(f"**{name[0].upper()}{name[1:]}**: {counted}")
         if options.files:
             show_files(seen.files)
 

@@ -2,7 +2,9 @@
 
 import gc
 import os
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +32,8 @@ def makeService(options: Options) -> IService:
 
     :raises CannotStart: the configuration can't be used; the message says why.
     """
+    # Until the daemon can read its configuration again: SIGHUP would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with _no_garbage():
         return _build(options)
 
@@ -38,25 +42,35 @@ def _build(options: Options) -> IService:
     # Imported here: that takes a second, and whoever asks for --help need not wait for it.
     from twisted.internet import reactor
 
-    from mailcheck.assembly.daemon import Assembly, daemon_workers
-    from mailcheck.assembly.ops import Surroundings, log_writer
-    from mailcheck.assembly.processes import inherited_ports, parent_of_processes
+    from mailcheck.assembly.workers import daemon_workers
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
-    from mailcheck.daemon.file_limit import raise_file_limit
-    from mailcheck.daemon.listening import CannotStart
+    from mailcheck.daemon.listening import CannotStart, raise_file_limit
+    from mailcheck.daemon.wall_clock import run_on_monotonic_clock, time_of_day
 
+    run_on_monotonic_clock(reactor)
     path = Path(options["config"]) if options["config"] else None
     read_config = partial(load_config, path, os.environ)
     try:
         config = read_config()
         os.umask(PRIVATE_FILES)
         raise_file_limit()
-        log = log_writer(config, options.parent or {"nodaemon": True})
+        twistd = options.parent or {"nodaemon": True}
+        workers = daemon_workers(reactor)
+        if config.daemon.processes == 1 and twistd["nodaemon"]:
+            # A twistd that is going to leave this process behind would leave its children, too.
+            for worker in workers.ahead:
+                worker.start()
+        from mailcheck.assembly.daemon import Assembly, daemon_clock
+        from mailcheck.assembly.ops import Surroundings, log_writer
+        from mailcheck.assembly.processes import inherited_ports, parent_of_processes
+
+        log = log_writer(config, twistd)
         if config.daemon.processes > 1:
             arguments = ["--config", str(path)] if path else []
-            return parent_of_processes(config, arguments, log, os.environ, reactor)
-        assembly = Assembly(config, reactor, daemon_workers(reactor), RandomPool(os.urandom))
+            return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
+        wall_clock = daemon_clock(config, time.time, reactor)
+        assembly = Assembly(config, reactor, wall_clock, workers, RandomPool(os.urandom))
         surroundings = Surroundings(
             sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
         )

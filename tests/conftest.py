@@ -18,11 +18,20 @@ change_dkimpy()
 
 pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
 
-# How long an example takes says something about the machine alone.
+# How long an example takes says something about the machine alone. `make soak` tries many more.
 settings.register_profile(
-    "untimed", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "untimed",
+    settings(),
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=1000)
 settings.load_profile("untimed")
+
+UNTRACED = ("attack", "hypothesis", "untraced")
+"""Markers of tests that go through lines that others cover, megabytes or hundreds of times: traced
+they take three times as long. So do those that look at pages with a browser."""
 
 
 @implementer(ILogObserver)
@@ -50,10 +59,12 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)  # the plugin of Hypothesis marks its tests in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Trace no attack: its megabytes go through lines that other tests cover, thrice as slowly."""
+    """Look at what is covered where that is told by few examples."""
     for item in items:
-        if item.get_closest_marker("attack") is not None:
+        has_marker = any(item.get_closest_marker(name) is not None for name in UNTRACED)
+        if has_marker or item.path.parent.name == "browser":
             item.add_marker(pytest.mark.no_cover)
 
 

@@ -53,7 +53,8 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
     with connection.cursor() as cursor:
         cursor.execute(
             "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM delivery; "
-            "DELETE FROM invitation; DELETE FROM account"
+            "DELETE FROM invitation; DELETE FROM account; DELETE FROM request_count; "
+            "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease"
         )
     return url
 

@@ -13,12 +13,12 @@ from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
-from mailcheck.assembly.daemon import Assembly, Workers
+from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.messages import Envelope, Session
+from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.storage.sqlite_writer import SqliteWriter
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.memory_zone import MemoryZone
@@ -87,6 +87,14 @@ class Pending:
         self.stub.flush()
         return bool(self.answers)
 
+    @property
+    def media_type(self) -> str:
+        """Give the media type of the response that has begun, empty while there is none."""
+        if not self.is_answered or hasattr(self.answers[0], "raiseException"):
+            return ""
+        kind: str = self.answers[0].headers.getRawHeaders("Content-Type", [""])[0]
+        return kind
+
     def answer(self) -> Answer:
         """Give the response that must be there by now; judged by SPEC.md's tables."""
         assert self.is_answered, f"{self.method} {self.path} has no answer yet"
@@ -111,13 +119,18 @@ class Pending:
 
 
 class House:
-    """A daemon without sockets, threads or real time."""
+    """A daemon without sockets, threads or real time.
+
+    ``set_ahead`` is by how many seconds its time of day was set, which its time-outs don't see.
+    """
 
     def __init__(self, config: Config, workers: Workers | None = None) -> None:
         self.clock = Clock()
         self.clock.advance(START_OF_TIME)
         workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
-        self.assembly = Assembly(config, self.clock, workers, counted_bytes())
+        self.set_ahead = 0.0
+        wall_clock = daemon_clock(config, lambda: self.clock.seconds() + self.set_ahead, self.clock)
+        self.assembly = Assembly(config, self.clock, wall_clock, workers, counted_bytes())
         # No name exists, unless a test says which do.
         self.zone = MemoryZone({})
         self.assembly.checks.resolvers = Resolvers(self.zone, self.zone, self.zone)
@@ -168,6 +181,13 @@ class House:
             receiver.deliver(session, Envelope(sender, tuple(accepted)), raw)
         )
         return delivery
+
+    def refuse(self, tag: str = "", reason: str = "too large") -> None:
+        """Refuse a mail to the first account as the SMTP side does it after its DATA."""
+        session = Session("192.0.2.7", "mx.example.com", True)
+        recipient = Recipient(self.address(tag), self.account.id, tag)
+        receiver = self.assembly.receiver
+        receiver.record_refusal(session, "shop@example.com", (recipient,), reason)
 
     def ask(self, method: str, path: str, key: str | None = "", **options: Any) -> Pending:
         """Send a request below the API's base path, with the first account's key."""

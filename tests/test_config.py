@@ -171,6 +171,7 @@ class TestContradictions:
             ("web", "trusted_proxies = ['1.2.3.4.5']", "trusted_proxies"),
             ("smtp", "certificate = 'c.pem'", "certificate needs a private_key"),
             ("smtp", "private_key = 'k.pem'", "private_key needs a certificate"),
+            ("smtp", "private_key = 'k.pem'\ncertificate = 'self-signed'", "has no place beside"),
             ("storage", "url = 'mysql:x'", "url begins with 'mysql': it is sqlite:<path>"),
             ("storage", "url = 'sqlite:'", "it is sqlite:<path>"),
             ("storage", "url = 'sqlite::memory:'", "url is in memory"),
@@ -369,3 +370,19 @@ class TestSecrets:
         variables = {"MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE": "/nowhere/at/all"}
         with pytest.raises(ConfigError, match="MAILCHECK_ACCOUNTS_BOOTSTRAP_KEY_FILE: the file"):
             load_config(None, variables)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("auto", "auto"), ("0", 0), ("1048576", 1_048_576), ('"auto"', "auto")]
+)
+def test_a_word_or_a_number(text: str, value: object) -> None:
+    """Where a word stands for what the daemon works out, a number may stand in its place."""
+    config = load_config(None, {"MAILCHECK_STORAGE_MIN_FREE": text})
+    assert config.storage.min_free == value
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1.5", "true"])
+def test_neither_word_nor_number(text: str) -> None:
+    """Anything else is refused, and what it may be is named."""
+    with pytest.raises(ConfigError, match="min_free is"):
+        load_config(None, {"MAILCHECK_STORAGE_MIN_FREE": text})

@@ -1,14 +1,8 @@
 """The plugin of twistd: what it costs to ask it, and what it leaves behind."""
 
-import gc
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
-
-from mailcheck.daemon.listening import CannotStart
-from mailcheck.tap import Options, makeService
 
 _MODULES = "import sys, mailcheck.tap; print('\\n'.join(sys.modules))"
 
@@ -22,10 +16,64 @@ def test_options_cost_nothing() -> None:
     assert ours == {"mailcheck", "mailcheck.tap"}
 
 
-def test_a_wrong_configuration(tmp_path: Path) -> None:
-    """A configuration that can't be read ends the start with its name; garbage is collected on."""
-    options = Options()
-    options.parseOptions(["--config", str(tmp_path / "missing.toml")])
-    with pytest.raises(CannotStart, match=r"missing\.toml"):
-        makeService(options)
-    assert gc.isenabled()
+_STARTED_WRONGLY = """
+import gc, os, signal
+from mailcheck.tap import Options, makeService
+options = Options()
+options.parseOptions(["--config", "missing.toml"])
+try:
+    makeService(options)
+except SystemExit as error:
+    os.kill(os.getpid(), signal.SIGHUP)
+    print(gc.isenabled(), error)
+"""
+
+
+def test_a_start_that_fails(tmp_path: Path) -> None:
+    """A missing configuration is named, garbage is collected on, and SIGHUP ends nothing."""
+    done = subprocess.run(
+        [sys.executable, "-c", _STARTED_WRONGLY],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    assert done.stdout.startswith("True mailcheck: ")
+    assert "missing.toml" in done.stdout
+
+
+_BUILT = """
+import os, sys
+from pathlib import Path
+from mailcheck.tap import Options, makeService
+options = Options()
+options.parseOptions(["--config", "mailcheck.toml"])
+options.parent = {"nodaemon": True}
+makeService(options)
+children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+lines = [Path(f"/proc/{one}/cmdline").read_text().strip("\\0") for one in children]
+print(*sorted(line.split("\\0")[-1] for line in lines))
+print(*sys.modules)
+"""
+
+
+def test_a_daemon_loads_what_it_runs(tmp_path: Path) -> None:
+    """Its process imports nothing that only children need, or who asks for a page or a sample.
+
+    The ones that write, and take mails apart, are started first: they learn their work meanwhile.
+    """
+    (tmp_path / "mailcheck.toml").write_text('[storage]\nurl = "sqlite:mail.sqlite3"\n')
+    done = subprocess.run(
+        [sys.executable, "-c", _BUILT],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+    )
+    started, loaded = done.stdout.splitlines()
+    assert started == "content writer"
+    assert "mailcheck.assembly.daemon" in loaded.split()
+    spared = {"dkim", "nacl", "spf", "nh3", "jinja2", "mailcheck.checks.content.derive"}
+    assert not spared & set(loaded.split())

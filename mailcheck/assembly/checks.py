@@ -1,20 +1,20 @@
 """Builds the domain checks from a configuration: for the daemon, and for the command line alone."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred, DeferredList
 
+from mailcheck.assembly.cluster import Cluster, Lasting
 from mailcheck.checks.dnsbl.catalogue import Catalogue
 from mailcheck.checks.dnsbl.loading import BadCatalogue, packaged_catalogue_text, parse_catalogue
 from mailcheck.config.options import BlocklistOptions, Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.instants import instant_of
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.reactor import DnsReactor
@@ -25,25 +25,36 @@ from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.ask_blocklists import AskBlocklists
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
-from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationSources
+from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.domains.compute_reputation import (
+    ComputeReputation,
+    Reputation,
+    ReputationSources,
+)
 from mailcheck.operations.domains.describe_domain import DescribeDomain
-from mailcheck.operations.domains.known_selectors import LearnedSelectors
-from mailcheck.operations.domains.list_budgets import ListBudgets
+from mailcheck.operations.domains.known_selectors import SAVE_INTERVAL, LearnedSelectors
 from mailcheck.operations.domains.probe_hosts import (
     PolicyFetcher,
     RegistrationFinder,
     StarttlsProber,
 )
-from mailcheck.operations.domains.zone_health import INTERVAL, ZoneHealthCheck
-from mailcheck.operations.ports import RateCounters
+from mailcheck.operations.domains.zone_health import (
+    LOOK_INTERVAL,
+    HealthOfLists,
+    ListBudgets,
+    ZoneHealthCheck,
+)
+from mailcheck.operations.inbox.check_links import LinkProber
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Now
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.mcp.domain_tools import AgentDomainTools
 from mailcheck.web.mcp.tools import Tool
 
 
-class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol):
-    """Whoever looks at hosts, registries and policy files."""
+class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, LinkProber, Protocol):
+    """Whoever looks at hosts, registries, policy files and the links of mails."""
 
     def open(self) -> None:
         """Get ready; says what is wrong with the configuration."""
@@ -52,8 +63,7 @@ class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, Protocol)
         """End what is under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resolvers:
+class Resolvers(Struct, frozen=True):
     """Who answers questions.
 
     ``plain`` and ``lists`` remember answers; ``fresh_lists`` does not, so that
@@ -131,30 +141,36 @@ class ChecksAssembly:
         self,
         config: Config,
         reactor: Any,
+        now: Now,
         random_bytes: RandomBytes,
         resolvers: Resolvers,
         outside: OutsideProbes,
-        counters: RateCounters,
+        cluster: Cluster,
+        lasting: Lasting | None = None,
     ) -> None:
-        """``counters`` know how often each list was asked today."""
+        """``lasting`` has what a restart must not forget, where the cluster does forget it."""
+        lasting = lasting or cluster
         self._config = config
         self._reactor = reactor
         self.resolvers = resolvers
         self.outside = outside
         self._allow_private = config.network.allow_private
-        self._now = lambda: instant_of(reactor.seconds())
+        self._now = now
         self.catalogue = load_catalogue(
             config.blocklists, allow_special_use=config.dns.allow_special_use
         )
-        self._build_blocklists(random_bytes, counters)
+        self._build_blocklists(random_bytes, cluster, lasting)
         self.mx = CheckMx(resolvers.plain, reactor, allow_private=self._allow_private)
-        self.selectors = LearnedSelectors()
-        self._build_wholes(outside)
+        self.selectors = LearnedSelectors(lasting.selectors, self._now)
+        self.turns = CheckTurns(reactor)
+        self._build_wholes(outside, cluster)
 
-    def _build_blocklists(self, random_bytes: RandomBytes, counters: RateCounters) -> None:
+    def _build_blocklists(
+        self, random_bytes: RandomBytes, cluster: Cluster, lasting: Lasting
+    ) -> None:
         options, resolvers = self._config.blocklists, self.resolvers
         self.budgets = ListBudgets(
-            _as_numbers(parse_pairs(options.daily_budgets)), counters, self._now
+            _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
         )
         self.health = ZoneHealthCheck(
             self.catalogue.blocklists,
@@ -163,6 +179,8 @@ class ChecksAssembly:
             self._reactor,
             self._now,
             random_bytes,
+            KeptValues(lasting.memory, "health", HealthOfLists),
+            cluster.wake_ups("lists"),
         )
         self.lists = AskBlocklists(
             resolvers.lists, self.budgets, self.health, self._reactor, options.deadline
@@ -175,10 +193,13 @@ class ChecksAssembly:
             allow_private=self._allow_private,
         )
 
-    def _build_wholes(self, outside: OutsideProbes) -> None:
+    def _build_wholes(self, outside: OutsideProbes, cluster: Cluster) -> None:
         plain, clock, now = self.resolvers.plain, self._reactor, self._now
         sources = ReputationSources(plain, self.blocklists, outside, outside, self.selectors.of)
-        self.reputation = ComputeReputation(sources, clock, now, allow_private=self._allow_private)
+        kept: KeptValues[Reputation] = KeptValues(cluster.memory, "reputation", Reputation)
+        self.reputation = ComputeReputation(
+            sources, kept, clock, now, allow_private=self._allow_private
+        )
         self.domain = DescribeDomain(
             plain,
             outside,
@@ -189,10 +210,17 @@ class ChecksAssembly:
             allow_private=self._allow_private,
         )
 
-    def self_tests(self) -> PeriodicService:
-        """Build the service that tests the blocklists again and again."""
-        return PeriodicService(
-            "testing the blocklists", INTERVAL, self.health.test_all, self._reactor
+    def services(self) -> Iterator[PeriodicService]:
+        """Give what tests the blocklists again and again, and what keeps selectors."""
+        yield PeriodicService(
+            "testing the blocklists", LOOK_INTERVAL, self.health.look, self._reactor
+        )
+        yield PeriodicService(
+            "keeping selectors",
+            SAVE_INTERVAL,
+            self.selectors.save,
+            self._reactor,
+            ends_with_round=True,
         )
 
     def close(self) -> Deferred[Any]:
@@ -204,6 +232,7 @@ class ChecksAssembly:
         """List the routes of the REST API."""
         return ToolRoutes(
             self._operations(),
+            self.turns,
             allow_special_use=self._config.dns.allow_special_use,
             allow_private=self._allow_private,
         ).routes()
@@ -212,6 +241,7 @@ class ChecksAssembly:
         """List the tools of the MCP server."""
         return AgentDomainTools(
             self._operations(),
+            self.turns,
             allow_special_use=self._config.dns.allow_special_use,
             allow_private=self._allow_private,
         ).tools()

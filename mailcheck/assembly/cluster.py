@@ -1,6 +1,7 @@
 """Chooses what a daemon shares with others: nothing, or what one Redis holds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Protocol
 
 from twisted.application.service import IService
@@ -11,23 +12,40 @@ from twisted.internet.endpoints import (
 )
 from twisted.internet.interfaces import IStreamClientEndpoint
 
+from mailcheck.cluster.figures import RedisFigures
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.core.conditions import Conditions
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.operations.ports import HeldPlaces, RateCounters, WakeUps
+from mailcheck.operations.ports import HeldPlaces, Memory, RateCounters, SelectorStore, WakeUps
 from mailcheck.probes.trust import NoAuthorities, find_trust_roots
 
 CONNECT_SECONDS = 2.0
 
+REDIS = "Redis"
+"""As the log, and `mailcheck_well`, call it."""
 
-class Cluster(Protocol):
-    """Makes what daemons share: counters, wake-ups, places."""
+
+class Lasting(Protocol):
+    """What is counted and known of the outside."""
 
     @property
     def counters(self) -> RateCounters:
         """Count requests of all daemons."""
+
+    @property
+    def memory(self) -> Memory:
+        """Keep what was found out."""
+
+    @property
+    def selectors(self) -> SelectorStore:
+        """Keep which selectors domains sign with."""
+
+
+class Cluster(Lasting, Protocol):
+    """What daemons share; one that is alone has it in memory."""
 
     def wake_ups(self, channel: str) -> WakeUps[Any]:
         """Make the wake-ups of one kind."""
@@ -35,13 +53,23 @@ class Cluster(Protocol):
     def places(self, name: str, of_one: int) -> HeldPlaces:
         """Make places of which each owner may have so many."""
 
+    @property
+    def own_name(self) -> str:
+        """Give the name by which the others know this daemon, in hexadecimal; alone it has none."""
+
+    def note_present(self, names: Collection[str]) -> None:
+        """Learn by their names which daemons the database knows."""
+
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
         """Call ``look`` whenever wake-ups may have been lost."""
 
 
-def open_cluster(config: Config, reactor: Any) -> tuple[Cluster, list[IService]]:
+def open_cluster(
+    config: Config, reactor: Any, conditions: Conditions, figures: RedisFigures
+) -> tuple[Cluster, list[IService]]:
     """Give what the configuration asks for, and the services that keep it up.
 
+    :param conditions: are told of each loss and return of Redis.
     :raises ConfigError: the authorities that Redis is checked against can't be read.
     """
     if not config.cluster.redis:
@@ -51,10 +79,11 @@ def open_cluster(config: Config, reactor: Any) -> tuple[Cluster, list[IService]]
     from mailcheck.cluster.shared import RENEWAL, RedisCluster
 
     address = parse_redis_address(config.cluster.redis)
-    redis = Redis(address, redis_endpoint(address, config.cluster.ca_file, reactor), reactor)
+    endpoint = redis_endpoint(address, config.cluster.ca_file, reactor)
+    redis = Redis(address, endpoint, reactor, partial(conditions.set, REDIS), figures)
     cluster = RedisCluster(redis, reactor)
     renewing = PeriodicService("renewing places", RENEWAL, cluster.renew, reactor)
-    return cluster, [redis, renewing]
+    return cluster, [redis, cluster.others, renewing]
 
 
 def redis_endpoint(address: RedisAddress, ca_file: str, reactor: Any) -> IStreamClientEndpoint:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from twisted.application.service import IService, MultiService, Service
+from twisted.internet.ssl import CertificateOptions
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.cluster import open_cluster
@@ -24,9 +25,11 @@ from mailcheck.assembly.metrics import (
     check_metrics,
     daemon_metrics,
     mail_metrics,
+    redis_metrics,
     store_metrics,
     wait_metrics,
     web_metrics,
+    webhook_metrics,
 )
 from mailcheck.assembly.ops import (
     Certificates,
@@ -39,65 +42,82 @@ from mailcheck.assembly.ops import (
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
-from mailcheck.assembly.storage import daemon_presence, database_engine, is_shared, lease_holder
+from mailcheck.assembly.storage import (
+    StoredState,
+    daemon_presence,
+    database_engine,
+    is_shared,
+    lease_holder,
+    stored_state,
+)
 from mailcheck.assembly.tool_pages import tool_pages
+from mailcheck.assembly.webhooks import WebhookAssembly
 from mailcheck.assembly.workers import Workers as Workers
-from mailcheck.assembly.workers import daemon_workers as daemon_workers
+from mailcheck.cluster.figures import RedisFigures
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import Quota, RequestLimits
 from mailcheck.core.conditions import Conditions
-from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.instants import HOUR, instant_of
+from mailcheck.core.identifiers import ADDRESS_FILE, RandomBytes
+from mailcheck.core.instants import DAY, HOUR, SECOND
 from mailcheck.core.instruments import Metric
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.daemon.checks_service import ChecksService
 from mailcheck.daemon.derivation import Derivation
 from mailcheck.daemon.first_start import FirstStart, Shown
 from mailcheck.daemon.first_steps import FirstSteps
-from mailcheck.daemon.listening import ListeningService
-from mailcheck.daemon.ordered_services import DaemonServices
-from mailcheck.daemon.parked_waits import ParkedWaits
+from mailcheck.daemon.listening import AddressFile, ListeningService
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
 from mailcheck.daemon.presence import PresenceService
 from mailcheck.daemon.retention import INTERVAL, Retention
+from mailcheck.daemon.services import ChecksService, DaemonServices, ParkedWaits, StoreService
 from mailcheck.daemon.settled_heap import SettledHeap
-from mailcheck.daemon.store_service import StoreService
+from mailcheck.daemon.wall_clock import WallClock
 from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.revoked_keys import INTERVAL as REVOKED_KEYS_INTERVAL
+from mailcheck.operations.accounts.revoked_keys import RevokedKeys
+from mailcheck.operations.concurrency import MailTraffic, Turns
+from mailcheck.operations.deliverability.check_progress import CheckProgress
+from mailcheck.operations.deliverability.mail_of_test import MailOfTest
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
+from mailcheck.operations.inbox.check_links import CheckLinks
+from mailcheck.operations.inbox.check_mail import CheckMail
 from mailcheck.operations.inbox.contents import Contents, MessageLoader
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
-from mailcheck.operations.inbox.feeds import InboxFeeds
-from mailcheck.operations.inbox.hand_over import HandOver
+from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
+from mailcheck.operations.inbox.follow_inbox import FollowInbox
 from mailcheck.operations.inbox.mail_bytes import MailBytes
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.read_inbox import ReadInbox
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.operations.inbox.requested_faults import RequestedFaults
 from mailcheck.operations.inbox.share_message import ShareMessage
+from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
-from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import Memory, Now
+from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
 from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
+from mailcheck.ops.watch import DISK
 from mailcheck.smtp.factory import MailFactory
-from mailcheck.smtp.settings import TlsPolicy
+from mailcheck.smtp.settings import TlsPolicy, offer_to_all
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.removing import SqlExpiryStore
 from mailcheck.web.api.admission import Gate
+from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.dispatch import Dispatcher
 from mailcheck.web.mcp.endpoint import McpEndpoint
-from mailcheck.web.site.client_addresses import ClientAddresses
 from mailcheck.web.site.open_pages import OpenPages
 from mailcheck.web.site.proxy_protocol import BehindProxies
-from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 from mailcheck.web.site.server import BoundedSite, build_site
 from mailcheck.wire.urls import PublicUrls
 
@@ -114,37 +134,70 @@ class Ports(NamedTuple):
     web: ListeningService
     mail: ListeningService
     submission: ListeningService
+    broken_tls: ListeningService
     metrics: ListeningService
+
+
+def daemon_clock(config: Config, seconds: Callable[[], float], clock: Any) -> WallClock:
+    """Build the clock of the day that mail and tests expire by."""
+    longest = max(config.inbox.retention_hours * HOUR, config.tests.retention_days * DAY)
+    return WallClock(seconds, clock, longest / SECOND)
 
 
 class Assembly:
     """Everything that one process needs, built once and put together."""
 
     def __init__(
-        self, config: Config, reactor: Any, workers: Workers, random_bytes: RandomBytes
+        self,
+        config: Config,
+        reactor: Any,
+        wall_clock: WallClock,
+        workers: Workers,
+        random_bytes: RandomBytes,
     ) -> None:
+        """``reactor`` runs on a clock that nobody sets."""
         self.config = config
         self._reactor = reactor
         self._workers = workers
         self._random_bytes = random_bytes
+        self._turns = Turns(reactor)
         self.conditions = Conditions()
         self.pace = Pace()
         self.clients = ClientJournal(self.pace)
-        self.now: Now = lambda: instant_of(reactor.seconds())
+        self.now: Now = wall_clock.now
+        self._expiry_now: Now = wall_clock.expiry_now
         self.retention = int(config.inbox.retention_hours * HOUR)
         self.urls = PublicUrls(public_url(config))
-        self.cluster, self._cluster_services = open_cluster(config, reactor)
+        self._redis_figures = RedisFigures()
+        self.cluster, self._cluster_services = open_cluster(
+            config, reactor, self.conditions, self._redis_figures
+        )
         self._build_storage()
         self._build_accounts()
-        self.scoring = ScoringAssembly(
-            config, scoring_settings(config), reactor, workers.analysis, lambda: self.checks
-        )
+        self.scoring = self._build_scoring()
         self._build_operations()
-        self._build_receiver()
+        lasting = None if config.cluster.redis else stored_state(self.engine, self.now)
+        self._build_receiver((lasting or self.cluster).memory)
+        self._build_checks(lasting)
+
+    def _build_checks(self, lasting: StoredState | None) -> None:
+        config, reactor, random_bytes = self.config, self._reactor, self._random_bytes
         resolvers = open_resolvers(config, reactor, random_bytes)
-        outside = Probes(config, reactor, resolvers.plain)
+        outside = Probes(config, reactor, self.now, resolvers.plain, self.cluster)
+        self._make_webhook_dialer = outside.webhooks
         self.checks = ChecksAssembly(
-            config, reactor, random_bytes, resolvers, outside, self.cluster.counters
+            config, reactor, self.now, random_bytes, resolvers, outside, self.cluster, lasting
+        )
+
+    def _build_scoring(self) -> ScoringAssembly:
+        progress = CheckProgress(self.cluster.wake_ups("checks of tests"))
+        return ScoringAssembly(
+            self.config,
+            scoring_settings(self.config),
+            self._reactor,
+            self._workers.analysis,
+            progress,
+            lambda: self.checks,
         )
 
     def _build_storage(self) -> None:
@@ -152,10 +205,16 @@ class Assembly:
         self.engine = database_engine(self.config, self._workers)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
-        self._mail_bytes = MailBytes(self._content_store, self._workers.content, self._reactor)
+        self._mail_bytes = MailBytes(
+            self._content_store, self._workers.content, self._workers.large, self._reactor
+        )
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
-        self._retention = Retention(self._expiry_store, self.now)
+        self._retention = Retention(self._expiry_store, self._expiry_now)
         self._account_store = SqlAccountStore(self.engine)
+        self._keys_in_use = RevokedKeys(self._account_store)
+        self.heartbeat = Heartbeat(
+            self.conditions, self.engine, self._workers.children, self._reactor
+        )
 
     def _build_accounts(self) -> None:
         config, now, random_bytes = self.config, self.now, self._random_bytes
@@ -163,7 +222,15 @@ class Assembly:
         self._meter = RequestMeter(self.cluster.counters, now)
         worker, accounts, meter = self._workers.passwords, self.accounts, self._meter
         self.dashboard = DashboardAssembly(
-            config, self.engine, worker, accounts, meter, now, random_bytes, self.clients
+            config,
+            self.engine,
+            worker,
+            accounts,
+            meter,
+            now,
+            random_bytes,
+            self.clients,
+            lambda: bool(self.conditions.problems.get(DISK)),
         )
         self.authenticator = Authenticator(
             self._account_store,
@@ -173,38 +240,64 @@ class Assembly:
 
     def _build_operations(self) -> None:
         config, store = self.config, self._mail_store
-        now, random_bytes, reactor = self.now, self._random_bytes, self._reactor
+        now, random_bytes, reactor = self._expiry_now, self._random_bytes, self._reactor
         self.wake_ups = self.cluster.wake_ups("inboxes")
         self.feeds = InboxFeeds(store, now)
         self.wake_ups.listen(self.feeds.hear)
         self.cluster.when_hints_are_lost(self.feeds.look_everywhere)
+        removals = self.cluster.wake_ups("removals")
+        removals.listen(self.feeds.hear_removal)
         contents = Contents(
             self._content_store,
             self._mail_bytes,
-            self._workers.content,
             lambda content: self.checks.selectors.learn(content.header_list),
             reactor,
         )
         traffic = self._traffic = MailTraffic(reactor)
+        is_alone = not is_shared(config)
         self.derivation = Derivation(
-            contents, self._content_store, traffic, reactor, is_alone=not is_shared(config)
+            contents, self._content_store, traffic, reactor, self.now, is_alone=is_alone
         )
-        self._hand_over = HandOver(self.feeds, contents, self.derivation.want)
-        loader = MessageLoader(store, contents, now)
+        self._hand_over = HandOver(self.feeds, contents, self.derivation.want, self._workers.soon)
+        loader = self._loader = MessageLoader(store, contents, now)
         slots = self._build_tests()
         self.inbox = InboxOperations(
             read=ReadInbox(store, contents, loader, self._mail_bytes, now),
-            wait=WaitForMessage(store, self.feeds, loader, slots, self._reactor),
-            delete=DeleteMessages(store, now),
+            wait=WaitForMessage(store, self.feeds, loader, slots, reactor, self.now, now),
+            follow=FollowInbox(store, self.feeds, loader, slots, self._keys_in_use, reactor, now),
+            delete=DeleteMessages(store, now, removals.publish),
             share=ShareMessage(store, loader, now, random_bytes),
-            authenticate=AuthenticateMessage(
-                self.scoring.known,
-                self._content_store,
-                lambda: self.checks.resolvers.plain,
-                self._workers.analysis,
-                scoring_settings(config),
-                self._reactor,
-            ),
+            authenticate=self._authenticating_messages(),
+            check=CheckMail(self._mail_bytes),
+            check_links=CheckLinks(lambda: self.checks.outside, self._meter, reactor),
+            webhooks=self._build_webhooks(loader).keep,
+        )
+
+    def _build_webhooks(self, loader: MessageLoader) -> WebhookAssembly:
+        self.webhooks = WebhookAssembly(
+            self.engine,
+            self._mail_store,
+            loader,
+            lambda: self._make_webhook_dialer(),
+            self.cluster,
+            self.wake_ups,
+            self.urls,
+            lease_holder(self.config, self._random_bytes),
+            self._reactor,
+            self.now,
+            self._expiry_now,
+            self._random_bytes,
+        )
+        return self.webhooks
+
+    def _authenticating_messages(self) -> AuthenticateMessage:
+        return AuthenticateMessage(
+            self.scoring.known,
+            self._content_store,
+            lambda: self.checks.resolvers.plain,
+            self._workers.analysis,
+            scoring_settings(self.config),
+            self._reactor,
         )
 
     def _build_tests(self) -> WaitSlots:
@@ -219,11 +312,15 @@ class Assembly:
             self._traffic,
             lease_holder(config, self._random_bytes),
             self._reactor,
+            self.now,
+            self._expiry_now,
             self._random_bytes,
         )
         return slots
 
-    def _build_receiver(self) -> None:
+    def _build_receiver(self, memory: Memory) -> None:
+        is_on, counters = self.config.inbox.faults, self.cluster.counters
+        self.faults = RequestedFaults(memory, counters, self.now, is_on=is_on)
         self.journals = {name: MailJournal(name, self.pace) for name in ("mail", "submission")}
         self.receiver = ReceiveMail(
             self._mail_store,
@@ -232,6 +329,7 @@ class Assembly:
             self._traffic,
             self._hand_over,
             self.tests.mail,
+            self.faults,
             receive_settings(self.config, self.retention),
             self.now,
             self._random_bytes,
@@ -257,8 +355,10 @@ class Assembly:
         return [
             *mail_metrics(self.journals, connections),
             *wait_metrics(self.inbox.wait, self.feeds, self.tests.feeds),
+            *webhook_metrics(self.webhooks.deliver),
             *check_metrics(self.checks, self.tests.runner),
             *store_metrics(self.engine, self._workers),
+            *redis_metrics(self._redis_figures),
             *web_metrics(site.answers, self.clients.failed_access),
             *daemon_metrics(self.conditions, certificate_expiry, log),
         ]
@@ -271,26 +371,26 @@ class Assembly:
         per_day = self.config.limits.requests_per_day
         gate = Gate(self.authenticator, self._meter, addresses, per_day, self.clients)
         built = BuiltOperations(
-            self.inbox, self.checks, self.tests, self.scoring, self._workers, self._reactor
+            self.accounts,
+            self.inbox,
+            self.checks,
+            self.tests,
+            self.scoring,
+            self._workers,
+            self._reactor,
+            self._turns,
         )
         served = RestAndMcp(self.config, built, self.retention, self.now, self._random_bytes)
         api = served.api(gate, urls)
-        pages = OpenPages(self.is_ready)
+        pages = OpenPages(lambda: self.heartbeat.state)
         dispatcher = Dispatcher(served.agent_tools(), self._random_bytes, self.urls.public_url)
         cancelled = self.cluster.wake_ups("cancelled calls")
-        mcp = McpEndpoint(gate, dispatcher, urls, cancelled, self._reactor, self._random_bytes)
-        shown = inbox_pages(
-            self.config,
-            self.inbox,
-            self.receiver,
-            self._mail_bytes,
-            self._workers.content,
-            self.now,
-            self._random_bytes,
+        mcp = McpEndpoint(
+            gate, dispatcher, urls, cancelled, self._reactor, self.now, self._random_bytes
         )
-        tools = tool_pages(self.config, built, self._meter, self.now, self._reactor)
+        pages_of_mail = self._mail_pages(built)
         dashboard = self.dashboard.resource(
-            urls, self.authenticator, self.inbox, tools, shown, served.pages
+            urls, self.authenticator, self.inbox, *pages_of_mail, served.pages
         )
         return build_site(
             api.resource(),
@@ -303,13 +403,24 @@ class Assembly:
             self.clients,
         )
 
-    async def is_ready(self) -> bool:
-        """Tell whether the store answers."""
-        try:
-            await self._mail_store.find_operator_inbox()
-        except ExpectedFailure:
-            return False
-        return True
+    def _mail_pages(self, built: BuiltOperations) -> list[Callable[[Renderer], list[Page]]]:
+        """Build the pages of tools and inbox: both show mails, in the same way."""
+        show = ShowMessage(self._mail_bytes, self._workers.content)
+        mail = MailOfReport(MailOfTest(self.tests.store, self._loader.complete), show)
+        tools = tool_pages(self.config, built, mail, self._meter, self.now, self._reactor)
+        return [tools, self._inbox_pages(show)]
+
+    def _inbox_pages(self, show: ShowMessage) -> Callable[[Renderer], list[Page]]:
+        return inbox_pages(
+            self.config,
+            self.inbox,
+            self.receiver,
+            show,
+            self._reactor,
+            self._turns,
+            self.now,
+            self._random_bytes,
+        )
 
     def mail_factory(self, tls_for: TlsPolicy, *, is_submission: bool) -> MailFactory:
         """Build the factory for SMTP connections of one port."""
@@ -328,14 +439,20 @@ class Assembly:
             *self._store_services(),
             *self._cluster_services,
             self.derivation,
-            self.checks.self_tests(),
+            *self.checks.services(),
             # Stopped before the self-tests: a round under way ends at once.
             ChecksService(self.checks.close),
             PeriodicService("retention", INTERVAL, self._retention.sweep, self._reactor),
             self._noting_key_uses(),
+            self._looking_for_revoked_keys(),
             self.scoring.filter.service,
             *self.tests.services(),
+            *self.webhooks.services(),
             *ports,
+            AddressFile(
+                Path(self.config.storage.state_directory) / ADDRESS_FILE,
+                lambda: self._url(ports),
+            ),
             ParkedWaits(self.feeds, self.tests.feeds),
             SettledHeap(self._reactor, gc),
             *self._ops(ports, certificates, surroundings),
@@ -348,14 +465,18 @@ class Assembly:
         return tree
 
     def _store_services(self) -> list[IService]:
-        """Give the store; where several daemons can work on it, also what tells them apart."""
+        """Give the store, and what keeps other daemons from it."""
         store = StoreService(self.engine, self._workers.beside_store)
-        presence = daemon_presence(self.config)
+        presence = daemon_presence(self.config, self.cluster.own_name)
         if presence is None:
             return [store]
+        if not is_shared(self.config):
+            return [PresenceService(presence), store]
 
         async def keep() -> None:
-            await self._workers.reader.run(presence.keep)
+            names = await self._workers.reader.run(presence.keep)
+            if names is not None:
+                self.cluster.note_present(names)
             await self.derivation.look_after_others()
 
         keeping = PeriodicService(
@@ -373,11 +494,17 @@ class Assembly:
             "noting key uses", KEY_USE_INTERVAL, save, self._reactor, ends_with_round=True
         )
 
+    def _looking_for_revoked_keys(self) -> PeriodicService:
+        look = self._keys_in_use.look
+        return PeriodicService("revoked keys", REVOKED_KEYS_INTERVAL, look, self._reactor)
+
     def _ports(self, certificates: Certificates, log: LogWriter | None) -> Ports:
         """Give what listens; all of it takes connections only when everything has started."""
         config, tls_for = self.config, certificates.policy
         mail = self.mail_factory(tls_for, is_submission=False)
         submission = self.mail_factory(tls_for, is_submission=True)
+        # Without a certificate every handshake ends in an alert (RFC 8446 6.2).
+        broken = self.mail_factory(offer_to_all(CertificateOptions()), is_submission=True)
         site = self.site()
         metrics = MetricsSite(self.metrics(mail, submission, site, certificates.expiry, log))
         return Ports(
@@ -386,6 +513,7 @@ class Assembly:
             self._listening(
                 "submission", config.smtp.submission_listen, submission, submission.drain
             ),
+            self._listening("broken TLS", config.smtp.broken_tls_listen, broken, broken.drain),
             self._listening("metrics", config.ops.listen, metrics, is_needed=False),
         )
 
@@ -411,10 +539,9 @@ class Assembly:
             receive_settings(config, self.retention).min_free,
             self.checks,
             certificates,
-            self.is_ready,
         )
         ops = OpsAssembly(config, self.conditions, certificates, surroundings, self._reactor)
-        yield from ops.services(self.pace, watch, doors, self.accounts)
+        yield from ops.services(self.pace, watch, self.heartbeat, doors, self.accounts)
 
     def _manhole(self, tree: DaemonServices) -> ListeningService:
         inside = {
@@ -427,15 +554,19 @@ class Assembly:
             "the manhole", (self.config.ops.manhole,), manhole(self.config, inside), is_needed=False
         )
 
+    def _url(self, ports: Ports) -> str:
+        """Give the address of pages and API, where the daemon listens by now."""
+        listens = [parse_listen_address(text) for text in ports.web.addresses]
+        return daemon_url(self.config, *listens[:1])
+
     def _first_start(self, ports: Ports, output: TextIO) -> FirstStart:
         config = self.config
 
         def first_steps(address: str, key: Shown, name: str, password: Shown) -> str:
-            listens = [parse_listen_address(text) for text in ports.web.addresses]
             write = FirstSteps(
                 mail=ports.mail.addresses,
                 submission=ports.submission.addresses,
-                urls=PublicUrls(daemon_url(config, *listens[:1])),
+                urls=PublicUrls(self._url(ports)),
                 per_minute=config.limits.requests_per_minute,
                 per_day=config.limits.requests_per_day,
                 retention_hours=config.inbox.retention_hours,

@@ -19,21 +19,20 @@ from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.journals import AccessJournal
-from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.ports import AccessJournal, Now, Worker
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
 from mailcheck.storage.engine import Engine
 from mailcheck.web.dashboard.accounts.key_pages import KeyPages
 from mailcheck.web.dashboard.accounts.pages import AccountPages, ServerNames
 from mailcheck.web.dashboard.accounts.sign_in_pages import SignInPages
+from mailcheck.web.dashboard.accounts.webhook_pages import WebhookPages
 from mailcheck.web.dashboard.admission import Admission
 from mailcheck.web.dashboard.application import Dashboard
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.visits import Page
-from mailcheck.web.site.client_addresses import ClientAddresses
-from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.requests import ClientAddresses, RequestUrls
 
 
 def check_budget(config: Config, meter: RequestMeter) -> CheckBudget:
@@ -55,9 +54,11 @@ class DashboardAssembly:
         now: Now,
         random_bytes: RandomBytes,
         journal: AccessJournal,
+        refuses_mail: Callable[[], bool],
     ) -> None:
         options = config.accounts
         self._config = config
+        self._refuses_mail = refuses_mail
         self._accounts = accounts
         self._meter = meter
         self._now = now
@@ -67,7 +68,9 @@ class DashboardAssembly:
         attempts = Attempts(meter, now)
         self.sessions = DashboardSessions(SqlSessionStore(engine), now, random_bytes)
         self.invitations = Invitations(passwords, now, random_bytes)
-        self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, now, journal)
+        self.sign_in = SignIn(
+            passwords, hasher, self.sessions, attempts, now, journal, random_bytes
+        )
         self.register = Register(
             RegistrationRules(Registration(options.registration), options.per_address),
             accounts,
@@ -87,31 +90,34 @@ class DashboardAssembly:
         *more: Callable[[Renderer], Sequence[Page]],
     ) -> Any:
         """Build what answers at ``<public_url>/``; ``more`` make the pages of other rooms."""
-        keys = OwnKeys(self._accounts, authenticator, self._meter)
         networks = [ip_network(text) for text in self._config.web.trusted_proxies]
         static = StaticFiles()
-        renderer = Renderer(static)
+        renderer = Renderer(static, self._refuses_mail)
         admission = Admission(
             self.sessions, urls, ClientAddresses(networks), self._now, self._random_bytes
         )
-        pages = [
-            *static.pages(),
-            *SignInPages(self.sign_in, self.register, self.sessions, renderer).pages(),
-            *AccountPages(
-                self.sign_in,
-                self.register,
-                self.invitations,
-                keys,
-                inbox.read,
-                ServerNames(
-                    self._config.inbox.domain,
-                    mail_server(self._config),
-                    submission_server(self._config),
-                ),
-                renderer,
-            ).pages(),
-            *KeyPages(keys, check_budget(self._config, self._meter), renderer).pages(),
-        ]
+        pages = [*static.pages(), *self._account_pages(authenticator, inbox, renderer)]
         for make_pages in more:
             pages += make_pages(renderer)
         return Dashboard(admission, renderer, pages).resource()
+
+    def _account_pages(
+        self, authenticator: Authenticator, inbox: InboxOperations, renderer: Renderer
+    ) -> list[Page]:
+        keys = OwnKeys(self._accounts, authenticator, self._meter)
+        budget = check_budget(self._config, self._meter)
+        options = self._config.inbox
+        submission = submission_server(self._config)
+        servers = ServerNames(options.domain, mail_server(self._config), submission)
+        key_pages = KeyPages(
+            keys, inbox.webhooks, budget, renderer, submission, has_faults=options.faults
+        )
+        webhook_pages = WebhookPages(inbox.webhooks, budget, renderer, key_pages.show_with)
+        return [
+            *SignInPages(self.sign_in, self.register, self.sessions, renderer).pages(),
+            *AccountPages(
+                self.sign_in, self.register, self.invitations, keys, inbox.read, servers, renderer
+            ).pages(),
+            *key_pages.pages(),
+            *webhook_pages.pages(),
+        ]

@@ -9,10 +9,12 @@ from mailcheck.assembly.cluster import Cluster
 from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.instants import DAY, Instant, instant_of
-from mailcheck.daemon.analysis_service import AnalysisService
+from mailcheck.core.instants import DAY
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention
+from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.concurrency import MailTraffic
+from mailcheck.operations.deliverability.delete_test import DeleteTest
 from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.generate_test import GenerateTest
@@ -24,8 +26,8 @@ from mailcheck.operations.deliverability.run_test_checks import RENEWAL, RunTest
 from mailcheck.operations.deliverability.score_message import ScoreMessage
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
-from mailcheck.operations.mail_traffic import MailTraffic
 from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.ports import Now
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.engine import Engine
 
@@ -46,13 +48,11 @@ class DeliverabilityAssembly:
         traffic: MailTraffic,
         holder: str,
         reactor: Any,
+        now: Now,
+        expiry_now: Now,
         random_bytes: RandomBytes,
     ) -> None:
-        def now() -> Instant:
-            return instant_of(reactor.seconds())
-
-        retention = config.tests.retention_days * DAY
-        self._now = now
+        self._expiry_now = expiry_now
         self._reactor = reactor
         self.analyse = analyse
         self.store = SqlDeliverabilityStore(engine)
@@ -60,28 +60,48 @@ class DeliverabilityAssembly:
         self.wake_ups = cluster.wake_ups("tests")
         self.wake_ups.listen(self.feeds.hear)
         self.runner = RunTestChecks(
-            self.store, lambda mail: self.analyse(mail), self.wake_ups, traffic, holder, reactor
+            self.store,
+            lambda mail: self.analyse(mail),
+            self.wake_ups,
+            traffic,
+            holder,
+            reactor,
+            now,
         )
         look = _tell_all_to_look(cluster, self.runner)
         cluster.when_hints_are_lost(self.feeds.look_everywhere)
-        find = FindTest(self.store, now)
-        self.operations = DeliverabilityOperations(
+        find = FindTest(self.store, expiry_now)
+        wait = WaitForTest(find, self.feeds, slots, reactor, expiry_now)
+        self.operations = self._operations(config, find, wait, look, now, random_bytes)
+        self.mail = ReceiveForTests(
+            self.store, self.wake_ups, look, own_domains(config), public_url(config), expiry_now
+        )
+
+    def _operations(
+        self,
+        config: Config,
+        find: FindTest,
+        wait: WaitForTest,
+        look: Callable[[], None],
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> DeliverabilityOperations:
+        retention = config.tests.retention_days * DAY
+        return DeliverabilityOperations(
             generate=GenerateTest(self.store, retention, now, random_bytes),
             find=find,
-            wait=WaitForTest(find, self.feeds, slots, reactor),
+            wait=wait,
             recheck=RecheckTest(self.store, self.wake_ups, look, now),
-            share=ShareTest(self.store, now, random_bytes),
+            share=ShareTest(self.store, self._expiry_now, random_bytes),
             score_message=ScoreMessage(self.store, retention, look, now, random_bytes),
-        )
-        self.mail = ReceiveForTests(
-            self.store, self.wake_ups, look, own_domains(config), public_url(config), now
+            delete=DeleteTest(self.store, self.wake_ups, self._expiry_now),
         )
 
     def services(self) -> list[Service]:
         """Give the services of the tests; parked waits are ended before them."""
-        retention = DeliverabilityRetention(self.store, self._now)
+        retention = DeliverabilityRetention(self.store, self._expiry_now)
         return [
-            AnalysisService(self.runner),
+            LeasedWorkService(self.runner),
             # Stopped before it: a round under way would begin new analyses.
             PeriodicService("renewing leases", RENEWAL, self.runner.renew, self._reactor),
             PeriodicService("retention of tests", INTERVAL, retention.sweep, self._reactor),

@@ -1,5 +1,6 @@
 """What follows from the configuration for this one daemon: its address, certificate, mail."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_network
@@ -7,12 +8,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mailcheck.config.access import daemon_url
-from mailcheck.config.options import Config
+from mailcheck.config.options import GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.instants import Instant
-from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.daemon.file_limit import half_of_files
-from mailcheck.daemon.listening import real_address
+from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
+from mailcheck.daemon.listening import half_of_files, real_address
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import WatchedCertificate, ensure_self_signed
 from mailcheck.smtp.settings import (
@@ -20,14 +21,27 @@ from mailcheck.smtp.settings import (
     Limits,
     SmtpSettings,
     TlsPolicy,
+    offer_to_all,
     offer_to_public,
 )
+from mailcheck.storage.sqlite import IN_MEMORY
 from mailcheck.web.site.connection import ConnectionLimits
+
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 def public_url(config: Config) -> str:
     """Give the address under which people reach the daemon."""
     return daemon_url(config, real_address(parse_listen_address(config.web.listen[0])))
+
+
+def own_ports(config: Config) -> frozenset[int]:
+    """Give the ports at which the daemon listens."""
+    smtp, ops = config.smtp, config.ops
+    texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
+    texts += (*ops.listen, *((ops.manhole,) if ops.manhole else ()))
+    addresses = map(real_address, map(parse_listen_address, texts))
+    return frozenset(address.port for address in addresses if address.port)
 
 
 def mail_server(config: Config) -> str:
@@ -82,23 +96,31 @@ def own_certificate(config: Config) -> WatchedCertificate | None:
     :raises ConfigError: a file is no certificate or key, or can't be read.
     """
     smtp = config.smtp
-    if not smtp.certificate:
+    if smtp.certificate in ("", SELF_SIGNED):
         return None
     with naming("[smtp] certificate"):
         return WatchedCertificate(Path(smtp.certificate), Path(smtp.private_key))
 
 
 def self_signed_policy(config: Config, now: Instant) -> TlsPolicy:
-    """Offer a certificate that we have signed, where the operator has none, to public clients.
+    """Offer a certificate that we have signed, where the operator has none.
+
+    To public clients, and where it is asked for to all of them.
 
     :raises ConfigError: its folder can't be read or written.
     """
     smtp = config.smtp
     folder = Path(config.storage.state_directory)
-    name = smtp.host_name or config.inbox.domain
+    # What programs on this machine, and those beside its container, connect to.
+    names = [smtp.host_name or config.inbox.domain, *LOCAL_NAMES]
+    host = urlsplit(config.web.public_url).hostname
+    if host is not None and (is_domain_name(host) or parse_ip_address(host) is not None):
+        names.append(host)
+    is_for_all = smtp.certificate == SELF_SIGNED
     with naming("[storage] state_directory"):
         folder.mkdir(parents=True, exist_ok=True)
-        return offer_to_public(ensure_self_signed(folder, name, now))
+        ours = ensure_self_signed(folder, names, now, for_local_clients=is_for_all)
+    return offer_to_all(ours) if is_for_all else offer_to_public(ours)
 
 
 def own_domains(config: Config) -> frozenset[str]:
@@ -106,12 +128,25 @@ def own_domains(config: Config) -> frozenset[str]:
     return frozenset(domain.lower() for domain in (config.inbox.domain, *config.inbox.aliases))
 
 
+def least_free(config: Config) -> int:
+    """Give the bytes that stay free on the disk of a SQLite file; none of a server's."""
+    wanted = config.storage.min_free
+    if isinstance(wanted, int):
+        return wanted
+    kind, _, path = config.storage.url.partition(":")
+    if kind != "sqlite" or path == IN_MEMORY:
+        return 0
+    folder = next(one for one in Path(path).absolute().parents if one.is_dir())
+    disk = os.statvfs(folder)
+    return min(GIBIBYTE, disk.f_blocks * disk.f_frsize // 20)
+
+
 def receive_settings(config: Config, retention: int) -> ReceiveSettings:
     """Give what taking mail in depends on; ``retention`` is in milliseconds."""
     return ReceiveSettings(
         domains=own_domains(config),
         retention=retention,
-        min_free=config.storage.min_free,
+        min_free=least_free(config),
     )
 
 

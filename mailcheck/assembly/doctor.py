@@ -1,7 +1,7 @@
 """Builds the doctor: what of this daemon's set-up is examined, and by whom."""
 
+import time
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +9,24 @@ from twisted.internet.task import deferLater
 from twisted.internet.threads import deferToThreadPool
 
 from mailcheck.assembly.checks import ChecksAssembly
-from mailcheck.assembly.deployment import own_domains
+from mailcheck.assembly.deployment import least_free, own_domains
 from mailcheck.assembly.probes import Probes
 from mailcheck.assembly.storage import is_shared
+from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.hosts.own_zone import OwnZone, evaluate_own_zone
-from mailcheck.checks.lookups import HostAddresses, look_up_addresses
-from mailcheck.config.options import Config, InboxOptions
+from mailcheck.checks.proofs import Outcome
+from mailcheck.config.options import SELF_SIGNED, Config, InboxOptions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.core.network_addresses import IpAddress, why_not_public
 from mailcheck.daemon.first_start import PASSWORD_FILE
 from mailcheck.daemon.spamd_folder import find_spamd
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
-from mailcheck.operations.doctor import Doctor, Examine, not_found_out
+from mailcheck.operations.ask import Inquiry
+from mailcheck.operations.doctor import Advice, Doctor, Examine, not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.operations.prove_fixes import prove_fixes
 from mailcheck.probes.guarded_dialer import is_own_address
 from mailcheck.probes.own_machine import (
     examine_certificate,
@@ -36,12 +38,13 @@ from mailcheck.probes.own_machine import (
 from mailcheck.probes.spamd_address import parse_spamd_address
 from mailcheck.probes.spamd_client import SpamdClient
 from mailcheck.probes.spamd_filter import USUAL_PLACES
-from mailcheck.storage.safekeeping import require_database
+from mailcheck.storage.safekeeping.backup import require_database
 
 REDIS_SECONDS = 3.0
 REDIS_LOOKS = 0.1
 
 EXAMPLE_DOMAIN = InboxOptions().domain
+ROOT = "."  # its name servers exist wherever the Internet does
 
 
 class DoctorAssembly:
@@ -76,6 +79,7 @@ class DoctorAssembly:
     def doctor(self) -> Doctor:
         """Give the doctor."""
         examiners: dict[str, Examine] = {
+            "resolver": self._resolver,
             "dns": self._dns,
             "port-in": self._way_in,
             "port-out": self._way_out,
@@ -86,7 +90,7 @@ class DoctorAssembly:
             "rights": self._rights,
             "database": self._database,
         }
-        if self._config.smtp.certificate:
+        if self._config.smtp.certificate not in ("", SELF_SIGNED):
             examiners["certificate"] = self._certificate
         if self._config.cluster.redis:
             examiners["redis"] = self._redis
@@ -97,32 +101,44 @@ class DoctorAssembly:
         """Tell whether nobody outside is meant to send mail here."""
         return self._config.inbox.domain == EXAMPLE_DOMAIN
 
-    async def _dns(self) -> Iterable[Finding]:
+    async def _resolver(self) -> Iterable[Finding]:
+        inquiry = Inquiry.starting_now(self._checks.resolvers.plain, self._reactor)
+        root = await inquiry.ask(lambda answers: look_up(answers, ROOT, "NS"))
+        own = "Let [dns] resolvers name one that answers for the whole Internet."
+        if not root.status.is_determined:
+            return [not_found_out("resolver", "No resolver answers.", own)]
+        if not root.records:
+            meaning = (
+                "The resolver knows no name of the Internet, not even the servers of the root:"
+                ' whatever is checked would be told "does not exist".'
+            )
+            return [Finding("doctor.resolver.closed", Severity.ERROR, meaning, own)]
+        return []
+
+    async def _dns(self) -> Iterable[Finding] | Advice:
         if self._is_for_this_machine:
             meaning = f"Programs near by can send to @{EXAMPLE_DOMAIN}; nobody outside can."
             fix = "To receive mail from outside, set [inbox] domain to a domain of yours."
             return [Finding("doctor.dns.example", Severity.NOTE, meaning, fix)]
-        found: tuple[Finding, ...] = await self._ask(partial(evaluate_own_zone, self.zone))
-        return found
+        zone = self.zone
+
+        def judge(answers: Answers) -> Outcome:
+            return Outcome(evaluate_own_zone(zone, answers), 0)
+
+        inquiry = Inquiry.starting_now(self._checks.resolvers.plain, self._reactor)
+        found = await inquiry.ask(judge)
+        proofs = await prove_fixes(found, judge, inquiry)
+        return Advice(found.findings, proofs)
 
     async def _way_in(self) -> Iterable[Finding]:
         if self._is_for_this_machine:
             return []
         zone = self.zone
-        host: HostAddresses = await self._ask(
-            lambda answers: look_up_addresses(answers, zone.host_name)
-        )
+        inquiry = Inquiry.starting_now(self._checks.resolvers.plain, self._reactor)
+        host = await inquiry.ask(lambda answers: look_up_addresses(answers, zone.host_name))
         addresses: list[IpAddress] = list(host.addresses)
         port = self._config.probes.smtp_port
         return await examine_way_in(self._reactor, addresses, port, zone.host_name)
-
-    async def _ask(self, evaluate: Any) -> Any:
-        return await ask_until_known(
-            self._checks.resolvers.plain,
-            evaluate,
-            clock=self._reactor,
-            budget=QuestionBudget.starting_now(self._reactor),
-        )
 
     async def _way_out(self) -> Iterable[Finding]:
         found = await self._probes.outbound_port()
@@ -179,7 +195,7 @@ class DoctorAssembly:
     async def _disk(self) -> Iterable[Finding]:
         if is_shared(self._config) or not self._folder.is_dir():
             return []
-        return examine_disk(self._folder, self._config.storage.min_free)
+        return examine_disk(self._folder, least_free(self._config))
 
     async def _rights(self) -> Iterable[Finding]:
         files = [self._folder / name for name in (KEY_FILE, PASSWORD_FILE)]
@@ -190,7 +206,7 @@ class DoctorAssembly:
         return examine_rights(self._folder, files)
 
     async def _certificate(self) -> Iterable[Finding]:
-        return examine_certificate(Path(self._config.smtp.certificate), self._reactor.seconds())
+        return examine_certificate(Path(self._config.smtp.certificate), time.time())
 
     async def _database(self) -> Iterable[Finding]:
         url = self._config.storage.url
@@ -208,13 +224,14 @@ class DoctorAssembly:
 
     async def _redis(self) -> Iterable[Finding]:
         from mailcheck.assembly.cluster import redis_endpoint
+        from mailcheck.cluster.figures import RedisFigures
         from mailcheck.cluster.redis import Redis
         from mailcheck.cluster.redis_address import parse_redis_address
 
         options = self._config.cluster
         address = parse_redis_address(options.redis)
         endpoint = redis_endpoint(address, options.ca_file, self._reactor)
-        redis = Redis(address, endpoint, self._reactor)
+        redis = Redis(address, endpoint, self._reactor, lambda _: None, RedisFigures())
         redis.startService()
         try:
             for _ in range(round(REDIS_SECONDS / REDIS_LOOKS)):

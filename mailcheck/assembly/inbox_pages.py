@@ -2,19 +2,22 @@
 
 from collections.abc import Callable
 
+from twisted.internet.interfaces import IReactorTime
+
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.operations.inbox.mail_bytes import MailBytes
+from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.show_message import ShowMessage
-from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.ports import Now
+from mailcheck.web.dashboard.inbox.listing import InboxFacts, InboxList
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
-from mailcheck.web.dashboard.inbox.pages import InboxFacts, InboxPages
+from mailcheck.web.dashboard.inbox.pages import InboxPages
 from mailcheck.web.dashboard.inbox.share_pages import SharePages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
@@ -24,13 +27,13 @@ def inbox_pages(
     config: Config,
     inbox: InboxOperations,
     receiver: ReceiveMail,
-    mail_bytes: MailBytes,
-    worker: Worker,
+    show: ShowMessage,
+    clock: IReactorTime,
+    turns: Turns,
     now: Now,
     random_bytes: RandomBytes,
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer."""
-    show = ShowMessage(mail_bytes, worker)
     sample = SendSample(receiver, config.inbox.domain, now, random_bytes)
     addresses = [parse_listen_address(text) for text in config.smtp.listen]
     facts = InboxFacts(
@@ -39,14 +42,16 @@ def inbox_pages(
         int(config.inbox.retention_hours * HOUR),
     )
 
+    listed = InboxList(inbox.read, facts)
+
     def make(renderer: Renderer) -> list[Page]:
         return [
-            *InboxPages(inbox.read, inbox.delete, sample, renderer, facts).pages(),
-            *LivePages(inbox.wait, now).pages(),
+            *InboxPages(listed, inbox.delete, sample, renderer).pages(),
+            *LivePages(inbox.follow, renderer, clock).pages(),
             *MessagePages(
-                inbox.read, inbox.authenticate, show, inbox.share, inbox.delete, renderer
+                inbox.read, listed, inbox.authenticate, show, inbox.share, inbox.delete, renderer
             ).pages(),
-            *SharePages(inbox.share, inbox.authenticate, show, renderer).pages(),
+            *SharePages(inbox.share, inbox.authenticate, show, renderer, turns).pages(),
         ]
 
     return make

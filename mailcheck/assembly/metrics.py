@@ -6,11 +6,13 @@ from importlib.metadata import version
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.workers import Workers
+from mailcheck.cluster.figures import RedisFigures
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally
 from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
+from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.ops.journal import MailJournal
@@ -77,7 +79,8 @@ def wait_metrics(
         ),
         counter(
             "waits",
-            "Waits for mail that have ended: found at once, woken by a mail, or timed out.",
+            "Waits for mail that have ended: found at once, woken by a mail, told that one "
+            "was refused, or timed out.",
             ("outcome",),
             wait.outcomes,
         ),
@@ -86,6 +89,31 @@ def wait_metrics(
             "From the last octet of a mail to the moment at which a wait that it has woken has "
             "it, codes and links taken out.",
             wait.wake_up_seconds,
+        ),
+    ]
+
+
+def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
+    """List what is counted of webhooks; of several daemons one delivers."""
+
+    def by_state() -> Values:
+        found: dict[tuple[str, ...], float] = {}
+        for state in deliver.states():
+            found[state.value,] = found.get((state.value,), 0) + 1
+        return found
+
+    return [
+        counter(
+            "webhook_deliveries",
+            "Messages that were posted to receivers of webhooks: told, or failed.",
+            ("outcome",),
+            deliver.outcomes,
+        ),
+        gauge(
+            "webhooks",
+            "Webhooks that this daemon delivers to, by their state.",
+            ("state",),
+            by_state,
         ),
     ]
 
@@ -173,6 +201,24 @@ def store_metrics(engine: DatabaseEngine, workers: Workers) -> list[Metric]:
             "Work that was given to a process or thread of the daemon and has no answer yet.",
             ("worker",),
             lambda: {(name,): worker.under_way for name, worker in measured.items()},
+        ),
+    ]
+
+
+def redis_metrics(figures: RedisFigures) -> list[Metric]:
+    """List what is counted of the Redis that daemons share."""
+    return [
+        distribution(
+            "redis_seconds",
+            "From a command of this daemon to Redis' answer; each request with a key needs one.",
+            figures.answers,
+        ),
+        counter(
+            "redis_messages",
+            "Messages among daemons through Redis, hints of what has come meanwhile and signs "
+            "of life: told by this one, and heard by it (its own too).",
+            ("direction",),
+            figures.messages,
         ),
     ]
 

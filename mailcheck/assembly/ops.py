@@ -1,7 +1,6 @@
 """Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -19,6 +18,8 @@ from mailcheck.core.instants import Instant
 from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.ops.heartbeat import INTERVAL as BEAT
+from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import Pace, log_changes
 from mailcheck.ops.log import RENDERINGS, LogWriter, twistd_output
 from mailcheck.ops.start_report import Doors, StartReport
@@ -53,7 +54,7 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
     log: LogWriter | None
     read_config: Callable[[], Config]
-    inherited: Mapping[str, int] = field(default_factory=dict)
+    inherited: Mapping[str, int]
 
 
 def log_writer(config: Config, twistd: Mapping[str, Any]) -> LogWriter | None:
@@ -116,12 +117,18 @@ class OpsAssembly:
         log_changes(conditions)
 
     def services(
-        self, pace: Pace, watch: Watch, doors: Doors, accounts: KeepAccounts
+        self,
+        pace: Pace,
+        watch: Watch,
+        heartbeat: Heartbeat,
+        doors: Doors,
+        accounts: KeepAccounts,
     ) -> Iterator[Service]:
         """Give them in the order in which they start."""
         reactor = self._reactor
         yield PeriodicService("counting refusals", MINUTE, pace.begin_minute, reactor)
         yield PeriodicService("looking after the daemon", INTERVAL, watch.look, reactor)
+        yield PeriodicService("writing to the store", BEAT, heartbeat.look, reactor)
 
         async def has_account() -> bool:
             # On the first start it is being made just now.
@@ -155,7 +162,6 @@ def daemon_watch(
     min_free: int,
     checks: ChecksAssembly,
     certificates: Certificates,
-    store_answers: Callable[[], Awaitable[bool]],
 ) -> Watch:
     """Say what is looked at again and again."""
     stubs = checks.resolvers.stubs
@@ -170,7 +176,7 @@ def daemon_watch(
         look_at_resolvers(servers, silent),
         certificates.look,
     )
-    return Watch(conditions, store_answers, looks)
+    return Watch(conditions, looks)
 
 
 def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:

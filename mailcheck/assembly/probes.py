@@ -1,20 +1,26 @@
 """Builds the probes from a configuration, when they are first needed."""
 
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
+from mailcheck.assembly.cluster import Lasting
+from mailcheck.assembly.deployment import own_ports, public_url
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.config.rules import parse_allowed
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.doctor import not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.operations.inbox.webhook_ports import WebhookDialer
+from mailcheck.operations.ports import Now
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
@@ -25,11 +31,14 @@ from mailcheck.probes.rdap import RdapFinder, RegistryList
 from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
+if TYPE_CHECKING:
+    from mailcheck.probes.link_prober import GuardedLinkProber
+
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
 
 
 class Probes:
-    """All that looks at hosts, registries and policy files: three ports in one.
+    """All that looks at hosts, registries, policy files and links: four ports in one.
 
     Nothing is read or opened before it is used: a command that only issues a
     key needs none of it.
@@ -37,9 +46,14 @@ class Probes:
 
     _log = Logger()
 
-    def __init__(self, config: Config, reactor: Any, resolver: Resolver) -> None:
+    def __init__(
+        self, config: Config, reactor: Any, now: Now, resolver: Resolver, shared: Lasting
+    ) -> None:
+        """``shared`` keeps what was found out, and counts connections, for all daemons."""
+        self._shared = shared
         self._config = config
         self._reactor = cast(ProbeReactor, reactor)
+        self._now = now
         self._resolver = resolver
 
     def open(self) -> None:
@@ -70,7 +84,8 @@ class Probes:
         """Compare the clock with that of the server which has the list of registries."""
         if self._trust is None:
             return [not_found_out("clock", NO_AUTHORITIES)]
-        return await examine_clock(self._fetcher, self._config.probes.rdap_bootstrap, self._reactor)
+        source = self._config.probes.rdap_bootstrap
+        return await examine_clock(self._fetcher, source, self._now)
 
     def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
         """Answer as `PolicyFetcher` promises."""
@@ -78,9 +93,37 @@ class Probes:
             return succeed(PolicyFetch(FetchOutcome.SILENT))
         return self._policies.fetch_policy(domain)
 
+    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+        """Answer as `LinkProber` promises."""
+        return self._links.look_at_link(url, method)
+
+    def webhooks(self) -> WebhookDialer:
+        """Make what posts to the receivers of webhooks: `[network] allow_private` is not for it."""
+        # Here: most daemons and commands have no webhook.
+        from mailcheck.probes.webhook_posts import SECONDS, WebhookPosts
+
+        config = self._config
+        dialer = GuardedDialer(
+            self._reactor,
+            self._resolver,
+            is_own_address=is_own_address,
+            allow_private=False,
+            own_ports=own_ports(config),
+        )
+        return WebhookPosts(
+            self._reactor,
+            dialer,
+            self._trust or TrustRoots(()),
+            self._shared.counters,
+            parse_allowed(config.webhooks.allow),
+            public_url(config),
+            self._now,
+            SECONDS,
+        )
+
     def stop(self) -> None:
         """End what is under way."""
-        for made in ("_prober", "_outbound", "_registrations", "_policies"):
+        for made in ("_prober", "_outbound", "_registrations", "_policies", "_links"):
             if made in vars(self):
                 vars(self)[made].stop()
 
@@ -122,7 +165,14 @@ class Probes:
             port=self._config.probes.smtp_port,
         )
         return MailHostProber(
-            self._reactor, self._dialer, self._authorities, self._outbound, settings
+            self._reactor,
+            self._dialer,
+            self._authorities,
+            self._outbound,
+            settings,
+            self._shared.memory,
+            self._shared.counters,
+            self._now,
         )
 
     @cached_property
@@ -132,10 +182,16 @@ class Probes:
     @cached_property
     def _registrations(self) -> RdapFinder:
         source = self._config.probes.rdap_bootstrap
-        return RdapFinder(
-            self._fetcher, RegistryList(self._fetcher, self._reactor, source), self._reactor
-        )
+        registries = RegistryList(self._fetcher, self._reactor, source)
+        return RdapFinder(self._fetcher, registries, self._reactor, self._now, self._shared.memory)
+
+    @cached_property
+    def _links(self) -> "GuardedLinkProber":
+        # Imported here: it is no part of the start, and seldom asked for.
+        from mailcheck.probes.link_prober import GuardedLinkProber
+
+        return GuardedLinkProber(self._reactor, self._dialer, self._trust, self._shared.memory)
 
     @cached_property
     def _policies(self) -> MtaStsFetcher:
-        return MtaStsFetcher(self._fetcher, self._reactor)
+        return MtaStsFetcher(self._fetcher, self._reactor, self._shared.memory)

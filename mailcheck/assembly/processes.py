@@ -7,10 +7,10 @@ from mailcheck.assembly.ops import Certificates
 from mailcheck.config.options import Config
 from mailcheck.config.reading import variable_name
 from mailcheck.core.conditions import Conditions
-from mailcheck.core.instants import instant_of
+from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import ListenAddress, parse_listen_address
-from mailcheck.daemon.ordered_services import DaemonServices
 from mailcheck.daemon.processes import Processes
+from mailcheck.daemon.services import DaemonServices
 from mailcheck.ops.log import LogWriter
 from mailcheck.ops.supervision import (
     SOCKET,
@@ -25,7 +25,8 @@ WORDS = frozenset({SOCKET, WATCHDOG_MICROSECONDS, WATCHDOG_PID})
 
 def shared_addresses(config: Config) -> list[ListenAddress]:
     """List the ports that all processes of a machine have together."""
-    texts = (*config.smtp.listen, *config.smtp.submission_listen, *config.web.listen)
+    smtp = config.smtp
+    texts = (*smtp.listen, *smtp.submission_listen, *smtp.broken_tls_listen, *config.web.listen)
     return list(map(parse_listen_address, texts))
 
 
@@ -41,13 +42,14 @@ def parent_of_processes(
     log: LogWriter | None,
     environment: Mapping[str, str],
     reactor: Any,
+    now: Instant,
 ) -> DaemonServices:
     """Build what opens the ports and runs the processes.
 
     :raises ConfigError: the certificate can't be used.
     """
     # Made before there are several who would make it.
-    Certificates(config, Conditions(), instant_of(reactor.seconds()))
+    Certificates(config, Conditions(), now)
     count = config.daemon.processes
     # The supervisor hears of the parent alone.
     inherited = {name: text for name, text in environment.items() if name not in WORDS}

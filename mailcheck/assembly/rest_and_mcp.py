@@ -1,17 +1,20 @@
 """Builds what REST and MCP serve of the operations: the routes, and the tools for agents."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
+from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.scoring import ScoringAssembly
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.ports import Now
@@ -20,7 +23,11 @@ from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.deliverability_routes import DeliverabilityRoutes
 from mailcheck.web.api.description import ApiDescription
+from mailcheck.web.api.event_routes import EventRoutes
+from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
+from mailcheck.web.api.webhook_routes import WebhookRoutes
+from mailcheck.web.dashboard.api_reference.answers import AnswerPages
 from mailcheck.web.dashboard.api_reference.pages import ApiPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
@@ -28,19 +35,20 @@ from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
 from mailcheck.web.mcp.inbox_tools import InboxTools
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.tools import Tool
-from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.requests import RequestUrls
 
 
-@dataclass(frozen=True)
-class BuiltOperations:
+class BuiltOperations(Struct, frozen=True, dict=True):
     """What was built before, and is served now."""
 
+    accounts: KeepAccounts
     inbox: InboxOperations
     checks: ChecksAssembly
     tests: DeliverabilityAssembly
     scoring: ScoringAssembly
     workers: Workers
     clock: IReactorTime
+    turns: Turns
 
     @cached_property
     def preflight(self) -> Preflight:
@@ -66,6 +74,8 @@ class RestAndMcp:
         self._domain = config.inbox.domain
         self._built = built
         self._retention = retention
+        self._has_faults = config.inbox.faults
+        self._mail_server = mail_server(config)
         self._random_bytes = random_bytes
         self.routes = self._routes()
         self._description = ApiDescription(self.routes)
@@ -76,13 +86,36 @@ class RestAndMcp:
 
     def pages(self, renderer: Renderer) -> Sequence[Page]:
         """List the pages that describe the REST API to people."""
-        return ApiPages(self._description, renderer).pages()
+        find = self._built.tests.operations.find
+        answers = AnswerPages(self.routes, self._built.inbox.read, find)
+        return [
+            *ApiPages(self._description, answers.shown, renderer).pages(),
+            *answers.pages(),
+        ]
 
     def _routes(self) -> Sequence[Route]:
         built = self._built
-        inbox = InboxRoutes(built.inbox, self._domain, self._retention, self._random_bytes)
-        tests = DeliverabilityRoutes(built.tests.operations, built.preflight, self._domain)
-        return [*inbox.routes(), *built.checks.routes(), *tests.routes()]
+        inbox = InboxRoutes(
+            built.inbox,
+            self._domain,
+            self._retention,
+            self._random_bytes,
+            self._mail_server,
+            built.turns,
+        )
+        tests = DeliverabilityRoutes(
+            built.tests.operations, built.preflight, self._domain, built.turns
+        )
+        faults = FaultRoutes(built.accounts, is_on=self._has_faults)
+        events = EventRoutes(built.inbox.follow, built.clock)
+        return [
+            *inbox.routes(),
+            *events.routes(),
+            *faults.routes(),
+            *WebhookRoutes(built.inbox.webhooks).routes(),
+            *built.checks.routes(),
+            *tests.routes(),
+        ]
 
     def agent_tools(self) -> Sequence[Tool]:
         """List the tools of the MCP server, in the order in which they are shown."""

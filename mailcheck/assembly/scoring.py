@@ -1,30 +1,83 @@
 """Builds the analysis of received mails: for the daemon, and for the command line alone."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
+
+from msgspec import Struct
+from twisted.application.service import IService
 
 from mailcheck.assembly.checks import ChecksAssembly
-from mailcheck.assembly.content_filter import FilterAssembly, assemble_filter
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import ReceivedMail, StoredReport
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import is_local_client
+from mailcheck.daemon.services import ChecksService, OrderedServices
+from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
+from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults
 from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
+from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.deliverability.score_mail import (
     ScoreMail,
     ScoringSettings,
 )
 from mailcheck.operations.ports import Worker
+from mailcheck.probes.spamd_address import parse_spamd_address
+from mailcheck.probes.spamd_endpoint import SpamdReactor
+from mailcheck.probes.spamd_filter import (
+    AutomaticSpamd,
+    ConfiguredSpamd,
+    FilterLimits,
+    NoSpamd,
+    SpamdFilter,
+    SpamdFinder,
+)
 from mailcheck.wire.deliverability.report import store_report
+
+
+class FilterAssembly(Struct, frozen=True):
+    """The filter, and the service that has to run while it is used.
+
+    Nothing is connected to and no process is started before the first mail.
+    Stopping the service ends what is under way as undetermined, and the
+    private spamd.
+    """
+
+    content_filter: ContentFilter
+    service: IService
+
+
+def assemble_filter(config: Config, reactor: Any, worker: Worker) -> FilterAssembly:
+    """Build the content filter; for the daemon and for commands that score a file.
+
+    ``worker`` takes large mails apart: in the daemon a process, for a command a `DirectWorker`.
+    """
+    options = config.spamassassin
+    services = OrderedServices()
+    finder: SpamdFinder
+    if options.spamd == "off":
+        finder = NoSpamd()
+    elif options.spamd == "auto":
+        settings = SpamdSettings(options.user, options.network_tests, options.concurrency)
+        private = SpamdService(reactor, settings, find_spamd)
+        private.setServiceParent(services)
+        finder = AutomaticSpamd(cast(SpamdReactor, reactor), private)
+    else:
+        address = parse_spamd_address(options.spamd)
+        finder = ConfiguredSpamd(cast(SpamdReactor, reactor), address)
+    limits = FilterLimits(at_a_time=options.concurrency)
+    judging = SpamdFilter(finder, reactor, worker, limits)
+    ChecksService(judging.close).setServiceParent(services)
+    return FilterAssembly(judging, services)
 
 
 class ScoringAssembly:
     """What scores mails, and the content filter that it asks.
 
+    :param progress: is told of each part of the work that has ended.
     :param checks: gives the checks of domains, whose resolvers and lists are used; asked
         for each mail.
     """
@@ -35,12 +88,14 @@ class ScoringAssembly:
         settings: ScoringSettings,
         reactor: Any,
         worker: Worker,
+        progress: CheckProgress,
         checks: Callable[[], ChecksAssembly],
     ) -> None:
         self._settings = settings
         self._reactor = reactor
         self._worker = worker
         self._checks = checks
+        self.progress = progress
         self.known = KnownResults()
         self.filter: FilterAssembly = assemble_filter(config, reactor, worker)
         self.content_filter: ContentFilter = self.filter.content_filter
@@ -57,6 +112,7 @@ class ScoringAssembly:
             self._worker,
             self.known,
             self._settings,
+            self.progress.tell,
             self._reactor,
         )
         return await scoring.score(mail, records)

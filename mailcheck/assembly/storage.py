@@ -3,14 +3,19 @@
 import os
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 from mailcheck.assembly.deployment import naming
 from mailcheck.assembly.workers import Workers
+from mailcheck.cluster.local import CountersOrAlone
 from mailcheck.config.options import Config
+from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.presence import Presence
+from mailcheck.operations.ports import Memory, Now, RateCounters, SelectorStore
 from mailcheck.storage.database import DatabaseEngine
-from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
 
 
 def is_shared(config: Config) -> bool:
@@ -36,13 +41,28 @@ def database_engine(config: Config, workers: Workers) -> DatabaseEngine:
     return SqliteEngine(path, writer, reader, workers.soon)
 
 
-def daemon_presence(config: Config) -> Presence | None:
-    """Give what keeps daemons apart that do not know of each other; a SQLite file has one."""
+def daemon_presence(config: Config, name: str) -> Presence | None:
+    """Give what keeps daemons apart that do not know of each other; ``name`` is this one's."""
     if not is_shared(config):
-        return None
+        path = config.storage.url.partition(":")[2]
+        return None if path == IN_MEMORY else SqlitePresence(path)
     from mailcheck.storage.postgresql_presence import DaemonPresence
 
-    return DaemonPresence(config.storage.url, is_alone=not config.cluster.redis)
+    return DaemonPresence(config.storage.url, name=name, is_alone=not config.cluster.redis)
+
+
+class StoredState(NamedTuple):
+    """What a daemon without Redis keeps in the store, so that a restart forgets none of it."""
+
+    counters: RateCounters
+    memory: Memory
+    selectors: SelectorStore
+
+
+def stored_state(engine: DatabaseEngine, now: Now) -> StoredState:
+    """Give it; with no room in the store, questions to lists are counted in memory."""
+    counters = CountersOrAlone(SqlRateCounters(engine), StoreUnavailable)
+    return StoredState(counters, SqlMemory(engine, now), SqlSelectors(engine))
 
 
 def lease_holder(config: Config, random_bytes: RandomBytes) -> str:

@@ -6,24 +6,35 @@ from typing import Any
 from mailcheck.assembly.dashboard import check_budget
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.rest_and_mcp import BuiltOperations
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
 from mailcheck.operations.accounts.authenticate import RequestMeter
+from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.doctor import Doctor
 from mailcheck.operations.ports import Now
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
+from mailcheck.web.dashboard.deliverability.history import ComparisonPages
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
+from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.deliverability.pages import DeliverabilityPages
 from mailcheck.web.dashboard.deliverability.preflight import PreflightPages
+from mailcheck.web.dashboard.deliverability.report_files import ReportFiles
 from mailcheck.web.dashboard.deliverability.report_pages import ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.domains.pages import DomainPages
 from mailcheck.web.dashboard.domains.view import NameRules
+from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
 
 
 def tool_pages(
-    config: Config, built: BuiltOperations, meter: RequestMeter, now: Now, reactor: Any
+    config: Config,
+    built: BuiltOperations,
+    mail: MailOfReport,
+    meter: RequestMeter,
+    now: Now,
+    reactor: Any,
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer.
 
@@ -31,30 +42,49 @@ def tool_pages(
     """
     budget = check_budget(config, meter)
     rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
-    checks, operations = built.checks, built.tests.operations
-    domain = config.inbox.domain
+    checks = built.checks
 
     def doctor() -> Doctor:
         # Imported here: it is no part of the start, and seldom asked for.
         from mailcheck.assembly.doctor import DoctorAssembly
         from mailcheck.assembly.probes import Probes
 
-        return DoctorAssembly(
-            config, reactor, checks, Probes(config, reactor, checks.resolvers.plain)
-        ).doctor
+        # With a memory of its own: it looks at how things are now.
+        probes = Probes(config, reactor, now, checks.resolvers.plain, LocalCluster(reactor))
+        return DoctorAssembly(config, reactor, checks, probes).doctor
 
     def make(renderer: Renderer) -> list[Page]:
-        deliverability = DeliverabilityPages(
-            operations, budget, renderer, domain, mail_server(config)
-        )
         return [
-            *DomainPages(checks.reputation, checks.domain, budget, renderer, rules).pages(),
-            *BlocklistPages(checks.blocklists, budget, renderer, rules).pages(),
-            *deliverability.pages(),
+            *DomainPages(
+                checks.reputation, checks.domain, budget, checks.turns, renderer, rules
+            ).pages(),
+            *BlocklistPages(checks.blocklists, budget, checks.turns, renderer, rules).pages(),
+            *_pages_of_tests(config, built, mail, budget, renderer),
             *DoctorPages(doctor, renderer).pages(),
-            *DeliverabilityLivePages(operations.wait, now).pages(),
-            *PreflightPages(operations.find, built.preflight, budget, renderer).pages(),
-            *ReportPages(operations.share, renderer, domain).pages(),
+            *CheckPages(built.inbox, built.tests.operations.find, renderer).pages(),
+            *DeliverabilityLivePages(
+                built.tests.operations.wait, built.scoring.progress, reactor
+            ).pages(),
         ]
 
     return make
+
+
+def _pages_of_tests(
+    config: Config,
+    built: BuiltOperations,
+    mail: MailOfReport,
+    budget: CheckBudget,
+    renderer: Renderer,
+) -> list[Page]:
+    operations, domain = built.tests.operations, config.inbox.domain
+    deliverability = DeliverabilityPages(
+        operations, built.scoring.progress, mail, budget, renderer, domain, mail_server(config)
+    )
+    return [
+        *deliverability.pages(),
+        *PreflightPages(operations.find, built.preflight, budget, renderer).pages(),
+        *ComparisonPages(operations.find, renderer).pages(),
+        *ReportFiles(operations.find, mail, renderer, domain).pages(),
+        *ReportPages(operations.share, mail, renderer, domain).pages(),
+    ]

@@ -1,15 +1,19 @@
 """Where blocking work runs: in processes and threads of the daemon, at once for a command."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
 from functools import partial
 from typing import Any
 
-from mailcheck.checks.content.derive import derive_content
-from mailcheck.checks.deliverability.reading import read_mail_for_score
-from mailcheck.checks.dkim.dkimpy_linear import change_dkimpy
-from mailcheck.operations.ports import Worker
-from mailcheck.storage.group_commit import Soon, at_once
+from msgspec import Struct, field
+
+from mailcheck.operations.in_children import (
+    change_dkimpy,
+    derive_content,
+    read_mail_for_score,
+)
+from mailcheck.operations.ports import Soon, Worker
+from mailcheck.storage.group_commit import at_once
+from mailcheck.workers.child import load
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.measured import MeasuredWorker
 from mailcheck.workers.process import ProcessWorker
@@ -20,30 +24,53 @@ from mailcheck.workers.watched import WatchedWorker
 READER_THREADS = 4
 """Reads at a time; each is short, and the disk cache serves most."""
 
-PASSWORD_THREADS = 2
+MOST_PASSWORD_THREADS = 2
 """Hashes at a time: they compute outside the interpreter's lock, 32 MiB each."""
 
 LONGEST_READING = 20.0
 """Seconds for one step of reading a mail: the worst that 25 MiB were made to take is two of them,
 on a machine that has nothing else to do."""
 
-WARM_UP_AFTER = 2.0
-"""Seconds after the start: until then the processor belongs to the daemon, which is to be ready."""
+LONGEST_SILENCE = LONGEST_READING + 1
+"""Seconds until a process that reads mails and has stopped is replaced, had it nothing to read."""
+
+LONGEST_COMMIT = 6.0
+"""Seconds for a commit: more than another process may hold the database up, and little enough for
+a sender to hear within ten seconds that he should try again."""
+
+NICENESS = 5
+"""Of all that may take long, against what takes in mail and answers: those who guess passwords, or
+have large mails read, use the processor that nobody else wants."""
+
+WRITTEN_BY = ("mailcheck.storage.committing", "mailcheck.storage.delivering")
+"""What the process that writes needs for a mail."""
+
+CONTENT_AFTER, ANALYSIS_AFTER = 0.2, 2.0
+"""Seconds after which a process begins that was not started ahead of the daemon (`Workers.ahead`).
+What analyses mails learns that only after the first one: it takes as much memory as the others."""
 
 FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
 """A mail that is taken apart before there is any: the first real one would wait for 0.4 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Where blocking work runs; ``soon`` is after all that the reactor has found to do."""
+class Workers(Struct, frozen=True):
+    """Where blocking work runs; ``soon`` is after all that the reactor has found to do.
+
+    ``children`` are the processes behind it that have to answer: what reads large mails may take
+    as long as it is given, and is replaced after that. Those ``ahead`` may be started before the
+    daemon: they learn their work while it does, on another processor. Somebody may send a first
+    mail, and wait for its codes, the moment that it is ready.
+    """
 
     writer: Worker
     reader: Worker
     content: Worker
     passwords: Worker = field(default_factory=DirectWorker)
     analysis: Worker = field(default_factory=DirectWorker)
+    large: Worker = field(default_factory=DirectWorker)
     soon: Soon = at_once
+    children: tuple[ProcessWorker, ...] = ()
+    ahead: tuple[ProcessWorker, ...] = ()
 
     @property
     def measured(self) -> dict[str, MeasuredWorker]:
@@ -54,6 +81,7 @@ class Workers:
             "content": self.content,
             "passwords": self.passwords,
             "analysis": self.analysis,
+            "large": self.large,
         }
         return {
             name: worker for name, worker in named.items() if isinstance(worker, MeasuredWorker)
@@ -62,7 +90,7 @@ class Workers:
     @property
     def beside_store(self) -> tuple[Worker, ...]:
         """Give the workers that no engine starts and stops itself."""
-        return self.content, self.passwords, self.analysis
+        return self.content, self.passwords, self.analysis, self.large
 
 
 def daemon_workers(reactor: Any) -> Workers:
@@ -70,39 +98,48 @@ def daemon_workers(reactor: Any) -> Workers:
 
     Writing, taking mails apart and analysing them have processes of their own:
     in a thread each of their steps would take the interpreter's lock from the
-    receiver. No mail holds up the next ones for long.
+    receiver. No mail holds up the next ones for long, and no small one waits
+    behind a large one: the process of these starts with the first of them.
     """
 
     def measured(worker: Worker) -> Worker:
         return MeasuredWorker(worker, reactor)
 
-    return Workers(
-        measured(ProcessWorker(reactor, "writer")),
-        measured(ThreadWorker(reactor, "reader", READER_THREADS)),
-        measured(
-            _reading_worker(
-                reactor, ProcessWorker(reactor, "content"), partial(derive_content, FIRST_MAIL)
-            )
-        ),
-        measured(ThreadWorker(reactor, "passwords", PASSWORD_THREADS)),
-        measured(_analysis_worker(reactor)),
-        partial(reactor.callLater, 0),
+    def watched(process: ProcessWorker) -> WatchedWorker:
+        return WatchedWorker(process, reactor, LONGEST_READING)
+
+    be_nice = partial(os.nice, NICENESS)
+    learn_to_write = partial(load, *WRITTEN_BY)
+    writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, learn_to_write)
+    learn_to_read = partial(derive_content, FIRST_MAIL)
+    content = ProcessWorker(reactor, "content", LONGEST_SILENCE, learn_to_read)
+    analysis = ProcessWorker(reactor, "analysis", LONGEST_SILENCE, be_nice, change_dkimpy)
+    large = ProcessWorker(reactor, "large", LONGEST_SILENCE, be_nice)
+    reads = WarmedWorker(watched(content), load, reactor, CONTENT_AFTER)
+    analyses = WarmedWorker(
+        watched(analysis), partial(read_mail_for_score, FIRST_MAIL), reactor, ANALYSIS_AFTER, reads
     )
+    return Workers(
+        measured(writer),
+        measured(ThreadWorker(reactor, "reader", READER_THREADS)),
+        measured(reads),
+        measured(
+            ThreadWorker(reactor, "passwords", password_threads(os.cpu_count() or 1), NICENESS)
+        ),
+        measured(analyses),
+        measured(WarmedWorker(watched(large), None, reactor, 0.0)),
+        partial(reactor.callLater, 0),
+        (writer, content, analysis),
+        (writer, content),
+    )
+
+
+def password_threads(processors: int) -> int:
+    """Say how many passwords are hashed at a time: who guesses gets half of the processors."""
+    return max(1, min(MOST_PASSWORD_THREADS, processors // 2))
 
 
 def direct_analysis_worker() -> Worker:
     """Give the worker of a command that analyses mails: it does so in the command's process."""
     change_dkimpy()
     return DirectWorker()
-
-
-def _analysis_worker(reactor: Any) -> Worker:
-    process = ProcessWorker(reactor, "analysis", prepare=change_dkimpy)
-    return _reading_worker(reactor, process, partial(read_mail_for_score, FIRST_MAIL))
-
-
-def _reading_worker(
-    reactor: Any, process: ProcessWorker, first_call: Callable[[], object]
-) -> Worker:
-    watched = WatchedWorker(process, reactor, LONGEST_READING)
-    return WarmedWorker(watched, first_call, reactor, WARM_UP_AFTER)

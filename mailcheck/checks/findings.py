@@ -1,12 +1,17 @@
 """What is wrong, what it means and what to publish: one value for every mechanism.
 
 A reader is no mail expert. ``meaning`` is one sentence about the consequence,
-``fix`` one about what to do, ``record`` the exact DNS record where there is one.
+``fix`` one about what to do. A record that would help is proposed only: it is shown
+once `mailcheck.checks.proofs` has judged it.
+
+In a deliverability report each has what it costs. Points are counted in tenths, so that a
+sum is exact: the score is 100 tenths less all deductions, not below 0.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Severity(Enum):
@@ -24,11 +29,13 @@ class Severity(Enum):
     @property
     def rank(self) -> int:
         """Order: 0 is the worst."""
-        return list(Severity).index(self)
+        return _RANKS[self]
 
 
-@dataclass(frozen=True, slots=True)
-class RecordToPublish:
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+class RecordToPublish(Struct, frozen=True):
     """A DNS record as it is typed into a zone editor: absolute name without the last dot.
 
     ``value`` is the presentation form, for TXT without the quotes.
@@ -39,15 +46,28 @@ class RecordToPublish:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding. ``id`` is stable, like ``spf.too-many-lookups``; texts may change."""
+class Finding(Struct, frozen=True):
+    """One finding. ``id`` is stable, like ``spf.too-many-lookups``; texts may change.
+
+    ``fix`` tells in words what to do and who can do it, whether or not a record is
+    shown. ``proposed`` is a record that may mend it, not proven yet; what stands at
+    its name for the same purpose goes, and so does ``replaced``, the values of its type
+    that it takes the place of. ``alternatives`` are tried where ``proposed`` fails.
+    """
 
     id: str
     severity: Severity
     meaning: str
     fix: str
-    record: RecordToPublish | None = None
+    proposed: RecordToPublish | None = None
+    replaced: tuple[str, ...] = ()
+    alternatives: tuple[RecordToPublish, ...] = ()
+
+    @property
+    def records_to_try(self) -> tuple[RecordToPublish, ...]:
+        """Give the records to be tried, the best first."""
+        first = () if self.proposed is None else (self.proposed,)
+        return (*first, *self.alternatives)
 
 
 ELSEWHERE = "Send the test from the server that sends your real mail."
@@ -65,9 +85,9 @@ def undetermined(finding_id: str, names: Iterable[str]) -> Finding:
     return Finding(
         finding_id,
         Severity.UNDETERMINED,
-        f"Could not be determined: the name servers gave no answer about {listed}.",
-        "Try again in a minute; if it stays, the name servers of that domain"
-        " or the resolver of this service don't answer.",
+        f"Could not be determined: DNS gave no usable answer about {listed}.",
+        "Try again in a minute. If it stays like this, the name servers of that domain or the"
+        " resolver of this service do not answer, or the answer is larger than this service reads.",
     )
 
 
@@ -76,4 +96,51 @@ def several_records(
 ) -> Finding:
     """Say that senders ignore all records of a kind, since there is more than one."""
     meaning = f"{domain} has more than one {kind} record, so senders ignore all of them."
-    return Finding(finding_id, severity, meaning, "Keep one of them.", kept)
+    return Finding(
+        finding_id, severity, meaning, f"Keep one {kind} record, and remove the others.", kept
+    )
+
+
+PERFECT = 100
+"""Tenths of a mail nobody finds fault with: 10.0."""
+
+
+class Area(Enum):
+    """What a finding is about; the first five are the ``checks`` of SPEC.md 2.5."""
+
+    SPF = "spf"
+    """Also reverse DNS and HELO."""
+    DKIM = "dkim"
+    DMARC = "dmarc"
+    BLACKLIST = "blacklist"
+    SPAMASSASSIN = "spamassassin"
+    AUTHENTICATION = "authentication"
+    """Neither SPF nor DKIM passes."""
+    TRANSPORT = "transport"
+    HEADERS = "headers"
+    CONTENT = "content"
+    """MIME structure and HTML."""
+    LINKS = "links"
+    UNSUBSCRIBE = "unsubscribe"
+    ARC = "arc"
+
+
+class CheckStatus(Enum):
+    """How a check ended; what could not be determined is ``warn`` and costs nothing."""
+
+    PASS = "pass"  # noqa: S105
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class ChargedFinding(Struct, frozen=True):
+    """A finding and the tenths of a point it takes off (0: good to know only)."""
+
+    area: Area
+    finding: Finding
+    tenths: int = 0
+
+
+def in_order(findings: Iterable[ChargedFinding]) -> list[ChargedFinding]:
+    """Give findings as they are read: what costs most first, then the gravest."""
+    return sorted(findings, key=lambda one: (-one.tenths, one.finding.severity.rank))

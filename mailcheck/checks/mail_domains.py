@@ -1,6 +1,9 @@
-"""Domain names as they stand in mail: in an address, in HELO, in a signature."""
+"""Domain names as they stand in mail (addresses, HELO, signatures), and who registered them."""
+
+from functools import cache
 
 import idna
+from publicsuffixlist import PublicSuffixList
 
 from mailcheck.core.domain_names import is_special_use
 
@@ -34,7 +37,7 @@ def read_mail_domain(text: str) -> str | None:
     labels = domain.split(".")
     if len(domain) > MAX_NAME or not all(0 < len(label) <= MAX_LABEL for label in labels):
         return None
-    if domain.startswith("[") or any(not "!" <= letter <= "~" for letter in domain):
+    if domain.startswith("[") or " " in domain or not domain.isprintable():
         return None
     # Four numbers are an address that lacks its brackets; no domain ends in a number.
     return None if labels[-1].isdigit() else domain
@@ -46,3 +49,17 @@ def _to_a_labels(text: str) -> str:
         return idna.encode(text, uts46=True).decode("ascii")
     except (idna.IDNAError, UnicodeError):
         return ""
+
+
+def owner_of(host: str) -> str:
+    """Give the domain that somebody registered: one label below a suffix; a suffix is its own.
+
+    For comparing hosts, for asking blocklists, and for what receivers of RFC 7489 see. DMARC
+    itself asks DNS (RFC 9989 4.10).
+    """
+    return _suffixes().privatesuffix(host) or host
+
+
+@cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()

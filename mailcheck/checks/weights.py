@@ -11,12 +11,12 @@ those stand in ``checks/scoring/awards.py``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 
-from mailcheck.checks.charges import Area, ChargedFinding
-from mailcheck.checks.findings import Finding
+from msgspec import Struct
+
+from mailcheck.checks.findings import Area, ChargedFinding, Finding
 
 SCORING_VERSION = "1"
 """Changes with every change of a number or rule here, so that scores can be compared."""
@@ -25,8 +25,7 @@ GRAVE = 10
 """Tenths from which on a finding is an error and its check fails: as much as no SPF record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """What one finding takes off, and why."""
 
     area: Area
@@ -164,8 +163,7 @@ MEASURED = frozenset({"dnsbl.listed", "spamassassin.points"})
 `cost_of_points`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListingTier:
+class ListingTier(Struct, frozen=True):
     """What one listing costs; the first tier whose weight is reached."""
 
     weight: int

@@ -1,7 +1,9 @@
 """``mailcheck account ...`` and ``mailcheck key ...``."""
 
 import argparse
+import json
 import shlex
+from collections.abc import Mapping
 from functools import partial
 
 from mailcheck.assembly.daemon import Assembly
@@ -9,8 +11,9 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.dashboard_commands import add_dashboard_commands
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.store_access import with_store
-from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.accounts import Account, ApiKey, RequestLimits
 from mailcheck.core.addresses import join_subaddress
+from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.instants import Instant, format_instant
 
 MAX_REQUESTS, MAX_QUOTA = 2**31 - 1, 2**63 - 1
@@ -30,6 +33,7 @@ def add_account_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--max-bytes", type=quota, help="bytes of mail its inbox may hold")
     add.set_defaults(command=add_account)
     listing = commands.add_parser("list", help="list all accounts")
+    listing.add_argument("--json", action="store_true", help="a JSON object for each, on one line")
     listing.set_defaults(command=list_accounts)
     add_dashboard_commands(commands)
 
@@ -46,7 +50,15 @@ def add_key_commands(parser: argparse.ArgumentParser) -> None:
     issue.set_defaults(command=issue_key)
     listing = commands.add_parser("list", help="list keys: never the keys themselves")
     listing.add_argument("account", nargs="?", help="of this account only")
+    listing.add_argument("--json", action="store_true", help="a JSON object for each, on one line")
     listing.set_defaults(command=list_keys)
+    fault = commands.add_parser("fault", help="let mails that a key hands in fail, on purpose")
+    fault.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
+    which = fault.add_mutually_exclusive_group(required=True)
+    every = partial(_whole_number, highest=LARGEST_EVERY)
+    which.add_argument("--every", type=every, help="of so many mails the last gets 451")
+    which.add_argument("--off", action="store_true", help="let none fail")
+    fault.set_defaults(command=set_fault)
     revoke = commands.add_parser("revoke", help="revoke a key for good")
     revoke.add_argument("id", help="the key's id, as `mailcheck key list` shows it")
     revoke.set_defaults(command=revoke_key)
@@ -79,6 +91,15 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
 
     for account in with_store(console.config, read):
         address = join_subaddress(account.mailbox_name, "", console.config.inbox.domain)
+        if options.json:
+            shown = {
+                "name": account.name,
+                "address": address,
+                "createdAt": format_instant(account.created_at),
+                "isOperator": account.is_operator,
+            }
+            console.say(json.dumps(shown))
+            continue
         role = "  operator" if account.is_operator else ""
         console.say(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
     return EXIT_FINE
@@ -112,7 +133,24 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
         return [(account, key) for account in accounts for key in await keep.list_keys(account)]
 
     for account, key in with_store(console.config, read):
-        console.say(_describe_key(account, key, console))
+        limits = _limits_of(key, console)
+        if options.json:
+            console.say(json.dumps(_key_as_json(account, key, limits)))
+        else:
+            console.say(_describe_key(account, key, limits))
+    return EXIT_FINE
+
+
+def set_fault(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck key fault ID``: from the next sign-in on the submission port on."""
+
+    async def set_it(assembly: Assembly) -> None:
+        await assembly.accounts.set_fault(options.id, options.every)
+
+    with_store(console.config, set_it)
+    console.remark("none of its mails fails" if options.off else "set")
+    if not console.config.inbox.faults:
+        console.remark("[inbox] faults is false: no mail fails")
     return EXIT_FINE
 
 
@@ -127,19 +165,43 @@ def revoke_key(options: argparse.Namespace, console: Console) -> int:
     return EXIT_FINE
 
 
-def _describe_key(account: Account, key: ApiKey, console: Console) -> str:
+def _limits_of(key: ApiKey, console: Console) -> RequestLimits:
     defaults = console.config.limits
-    per_minute = key.per_minute or defaults.requests_per_minute
-    per_day = key.per_day or defaults.requests_per_day
+    return RequestLimits(
+        key.per_minute or defaults.requests_per_minute, key.per_day or defaults.requests_per_day
+    )
+
+
+def _key_as_json(account: Account, key: ApiKey, limits: RequestLimits) -> Mapping[str, object]:
+    return {
+        "id": key.id,
+        "account": account.name,
+        "name": key.name,
+        "hint": key.hint,
+        "perMinute": limits.per_minute,
+        "perDay": limits.per_day,
+        "failsEvery": key.fails_every,
+        "createdAt": format_instant(key.created_at),
+        "revokedAt": _moment_or_none(key.revoked_at),
+        "lastUsedAt": _moment_or_none(key.last_used_at),
+    }
+
+
+def _describe_key(account: Account, key: ApiKey, limits: RequestLimits) -> str:
     state = f"revoked {_moment(key.revoked_at)}" if key.revoked_at else "valid"
+    rates = f"{limits.per_minute}/min {limits.per_day}/day"
     return (
-        f"{key.id}  {account.name}  {key.hint}...  {per_minute}/min {per_day}/day  {state}  "
+        f"{key.id}  {account.name}  {key.hint}...  {rates}  {state}  "
         f"last used {_moment(key.last_used_at)}  {key.name}".rstrip()
     )
 
 
+def _moment_or_none(instant: Instant | None) -> str | None:
+    return None if instant is None else format_instant(instant)
+
+
 def _moment(instant: Instant | None) -> str:
-    return "never" if instant is None else format_instant(instant)
+    return _moment_or_none(instant) or "never"
 
 
 def _whole_number(text: str, highest: int) -> int:

@@ -3,12 +3,17 @@
 import argparse
 import json
 import os
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
+
+from msgspec import Struct
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
+from mailcheck.checks.dnsbl.listings import describe_listings
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.scoring.blacklists import judge_blacklists
+from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import (
     Painter,
@@ -17,17 +22,10 @@ from mailcheck.cli.check_texts import (
     describe_mx,
     describe_reputation,
 )
-from mailcheck.cli.check_verdicts import (
-    FAIL_ON,
-    judge_blocklists,
-    judge_domain,
-    judge_mx,
-    judge_reputation,
-)
 from mailcheck.cli.commands import Console
-from mailcheck.cli.exit_statuses import EXIT_USAGE
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.on_reactor import on_reactor
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
     parse_domain,
@@ -35,7 +33,11 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.domains.compute_reputation import ReputationQuery
+from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.operations.domains.check_blocklists import BlocklistCheck
+from mailcheck.operations.domains.check_mx import MxCheck
+from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
+from mailcheck.operations.domains.describe_domain import DomainReport
 from mailcheck.wire.domains.blocklists import render_blocklist_check, render_no_answer
 from mailcheck.wire.domains.mx import render_mx_check, render_mx_undetermined
 from mailcheck.wire.domains.report import render_domain_report
@@ -43,11 +45,66 @@ from mailcheck.wire.domains.reputation import render_reputation, render_ungradab
 from mailcheck.wire.json_values import JsonObject
 from mailcheck.wire.shapes import as_json
 
+FAIL_ON = ("error", "warning", "never")
+"""What ``--fail-on`` may be; ``never`` still tells what could not be determined."""
+
+_PROBLEMS = {
+    "error": (Severity.ERROR,),
+    "warning": (Severity.ERROR, Severity.WARNING),
+    "never": (),
+}
+
+OPTIONAL = ("dane", "dnssec")
+"""Mechanisms that need a validating resolver: not knowing them is the usual case."""
+
+
+def judge_mx(check: MxCheck, fail_on: str) -> int:
+    """Give the exit status of an MX check."""
+    return _judge(check.findings, fail_on, is_unknown=bool(check.undetermined))
+
+
+def judge_blocklists(check: BlocklistCheck, fail_on: str) -> int:
+    """Give the exit status of a blocklist check.
+
+    Some silent lists are the usual case; it is undetermined where a score would be.
+    """
+    is_known = judge_blacklists(check.listings).award.is_determined
+    return _judge(describe_listings(check.listings), fail_on, is_unknown=not is_known)
+
+
+def judge_reputation(found: Reputation, fail_on: str) -> int:
+    """Give the exit status of a score: a factor that fails is an error."""
+    if not found.score.is_gradable:
+        return EXIT_UNDETERMINED
+    known = [factor.status for factor in found.score.factors if factor.is_determined]
+    bad = {"error": {Status.FAIL}, "warning": {Status.FAIL, Status.WARN}, "never": set()}
+    if bad[fail_on] & set(known):
+        return EXIT_PROBLEM
+    return EXIT_UNDETERMINED if found.score.undetermined else EXIT_FINE
+
+
+def judge_domain(report: DomainReport, fail_on: str) -> int:
+    """Give the exit status of a report."""
+    findings = [finding for found in report.findings.values() for finding in found]
+    unknown = [
+        finding
+        for name, found in report.findings.items()
+        for finding in found
+        if name not in OPTIONAL and finding.severity is Severity.UNDETERMINED
+    ]
+    return _judge(findings, fail_on, is_unknown=bool(unknown))
+
+
+def _judge(findings: Iterable[Finding], fail_on: str, *, is_unknown: bool) -> int:
+    if any(finding.severity in _PROBLEMS[fail_on] for finding in findings):
+        return EXIT_PROBLEM
+    return EXIT_UNDETERMINED if is_unknown else EXIT_FINE
+
+
 Lines = list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a check found: for scripts, for people, and as an exit status."""
 
     shape: JsonObject
@@ -127,11 +184,12 @@ def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> 
     async def work(reactor: Any) -> Result:
         progress = Progress(reactor, console.errors)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
-        outside = Probes(console.config, reactor, resolvers.plain)
+        cluster = LocalCluster(reactor)
+        outside = Probes(console.config, reactor, time_of_day, resolvers.plain, cluster)
         try:
             outside.open()
             checks = ChecksAssembly(
-                console.config, reactor, os.urandom, resolvers, outside, LocalRateCounters()
+                console.config, reactor, time_of_day, os.urandom, resolvers, outside, cluster
             )
             allowed = console.config.dns.allow_special_use, console.config.network.allow_private
             return await check(options, checks, *allowed)

@@ -1,11 +1,14 @@
 """What a check found, written for people."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count, describe_listings
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.proofs import NO_PROOFS, Proofs, proof_of
+from mailcheck.checks.quality.topics import Topic, topic_of
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
@@ -24,8 +27,7 @@ _SEVERITIES: Mapping[Severity, tuple[str, str]] = {
 _STATUSES = {Status.PASS: GREEN, Status.WARN: YELLOW, Status.FAIL: RED}
 
 
-@dataclass(frozen=True, slots=True)
-class Painter:
+class Painter(Struct, frozen=True):
     """Colours text where the one who reads can see colours."""
 
     is_coloured: bool
@@ -36,18 +38,21 @@ class Painter:
 
 
 def describe_mx(check: MxCheck, painter: Painter) -> list[str]:
-    """Write an MX check."""
+    """Write an MX check; of a name that does not exist, that alone."""
     lines = [painter.paint(check.domain, BOLD)]
+    if not check.exists:
+        return [*lines, *describe_findings(check.findings, check.proofs, painter)]
     for host in check.mx.hosts:
         addresses = ", ".join(map(str, host.addresses)) or "no address known"
         lines.append(f"  MX     {host.preference:>3} {host.exchange} ({addresses})")
     if not check.mx.hosts:
-        lines.append(f"  MX     {_absence(check.mx.presence)}")
+        null = "null MX: the domain takes no mail" if check.mx.is_null_mx else ""
+        lines.append(f"  MX     {null or _absence(check.mx.presence)}")
     lines.append(f"  SPF    {_spf(check.spf)}")
     record = check.dmarc.record
     found = f"{record.text} (at {check.dmarc.found_at})" if record is not None else ""
     lines.append(f"  DMARC  {_clean(found) or _absence(check.dmarc.presence)}")
-    return [*lines, *describe_findings(check.findings, painter)]
+    return [*lines, *describe_findings(check.findings, check.proofs, painter)]
 
 
 def describe_blocklists(check: BlocklistCheck, painter: Painter) -> list[str]:
@@ -61,13 +66,15 @@ def describe_blocklists(check: BlocklistCheck, painter: Painter) -> list[str]:
         lines.append(f"  {status} {listing.blocklist.name:<28} {listing.blocklist.zone}")
     totals = (f"{count(check.listings, one)} {one.value}" for one in ListingStatus)
     lines.append("  " + ", ".join(total for total in totals if not total.startswith("0 ")))
-    return [*lines, *describe_findings(describe_listings(check.listings), painter)]
+    return [*lines, *describe_findings(describe_listings(check.listings), NO_PROOFS, painter)]
 
 
 def describe_reputation(found: Reputation, painter: Painter) -> list[str]:
     """Write a score with its factors, and what to do about each."""
-    score = found.score
+    score, mx = found.score, found.evidence.mx
     lines = [painter.paint(found.domain, BOLD)]
+    if not mx.exists:
+        return [*lines, *describe_findings(mx.findings, found.proofs, painter)]
     if score.is_gradable:
         worst = max((f.status for f in score.factors), key=list(Status).index)
         lines[0] += "  " + painter.paint(f"{score.score}/100 {score.grade}", _STATUSES[worst])
@@ -77,21 +84,26 @@ def describe_reputation(found: Reputation, painter: Painter) -> list[str]:
         colour = _STATUSES[factor.status] if factor.is_determined else BLUE
         status = factor.status.value if factor.is_determined else "unknown"
         points = f"{factor.impact:>3}/{factor.maximum:<2}"
+        title = topic_of(factor.name.value).title
         lines.append(
-            f"  {painter.paint(f'{status:<7}', colour)} {points} {factor.name.value:<11}"
+            f"  {painter.paint(f'{status:<7}', colour)} {points} {title:<11}"
             f" {_clean(factor.detail)}"
         )
         if factor.fix is not None:
-            gain = f" (+{factor.gain})" if factor.gain else ""
-            lines += [f"{'':17}{line}" for line in _fix(factor.fix, gain)]
+            lines += [f"{'':17}{line}" for line in _fix(factor.fix, found.proofs)]
+    topics = [topic_of(f.name.value) for f in score.factors if f.fix]
     refused = [f for f in describe_listings(found.evidence.listings) if f.id == "dnsbl.refused"]
-    return [*lines, *describe_findings(refused, painter)]
+    lines += describe_findings(refused, NO_PROOFS, painter)
+    return lines + describe_topics(topics, painter)
 
 
 def describe_domain(report: DomainReport, painter: Painter) -> list[str]:
     """Write everything about a domain."""
     records = report.records
-    lines = describe_mx(MxCheck(report.domain, records.mx, records.spf, records.dmarc), painter)
+    mx = MxCheck(report.domain, records.mx, records.spf, records.dmarc, report.proofs)
+    lines = describe_mx(mx, painter)
+    if not mx.exists:
+        return lines
     keys = [f"{k.selector} ({k.record.key_type}, {k.record.bits} bits)" for k in records.dkim.keys]
     policy = report.mta_sts.policy
     mode = policy.mode.value if policy is not None and policy.mode is not None else ""
@@ -105,25 +117,44 @@ def describe_domain(report: DomainReport, painter: Painter) -> list[str]:
     lines += [f"  {name:<8} {_clean(text)}" for name, text in more.items()]
     shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec")
     rest = [finding for name in shown for finding in report.findings[name]]
-    return [*lines, *describe_findings(rest, painter)]
+    lines += describe_findings(rest, report.proofs, painter)
+    wrong = (Severity.ERROR, Severity.WARNING)
+    topics = (
+        topic_of(name)
+        for name, found in report.findings.items()
+        if any(one.severity in wrong for one in found)
+    )
+    return lines + describe_topics(topics, painter)
 
 
-def describe_findings(findings: Iterable[Finding], painter: Painter) -> list[str]:
+def describe_topics(topics: Iterable[Topic], painter: Painter) -> list[str]:
+    """Say why topics matter, and where to read on; nothing where there are none."""
+    lines = []
+    for topic in dict.fromkeys(topics):
+        lines.append(f"  {topic.title:<11} {topic.why}")
+        lines += [f"{'':14}{link.title}: {link.url}" for link in topic.links]
+    return ["", painter.paint("why it matters", BOLD), *lines] if lines else []
+
+
+def describe_findings(findings: Iterable[Finding], proofs: Proofs, painter: Painter) -> list[str]:
     """Write findings, the worst first: what is wrong and what to do."""
     lines: list[str] = []
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         word, colour = _SEVERITIES[finding.severity]
         lines.append(f"{painter.paint(word, colour)} {_clean(finding.meaning)}")
-        lines += [f"{'':8}{line}" for line in _fix(finding, "")]
+        lines += [f"{'':8}{line}" for line in _fix(finding, proofs)]
     return ["", *lines] if lines else []
 
 
-def _fix(finding: Finding, gain: str) -> list[str]:
+def _fix(finding: Finding, proofs: Proofs) -> list[str]:
+    proven = proof_of(finding, proofs)
+    if proven is None:
+        return [f"fix: {_clean(finding.fix)}"]
+    gain = f" ({proven.score_before} -> {proven.score_after})" if proven.gain else ""
+    record = proven.record
     lines = [f"fix{gain}: {_clean(finding.fix)}"]
-    if finding.record is not None:
-        record = finding.record
-        lines.append(f"{record.name}  {record.rdtype}  {_clean(record.value)}")
-    return lines
+    lines += [f"replace {_clean(value)}" for value in proven.removed]
+    return [*lines, f"{record.name}  {record.rdtype}  {_clean(record.value)}"]
 
 
 def _spf(spf: SpfVerdict) -> str:

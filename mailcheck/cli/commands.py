@@ -3,14 +3,14 @@
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TextIO
+
+from msgspec import Struct
 
 from mailcheck.config.options import Config
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(Struct, frozen=True):
     """The configuration, and the two streams a command may write to."""
 
     config: Config

@@ -8,11 +8,13 @@ from typing import Any
 
 from mailcheck.assembly.daemon import Assembly
 from mailcheck.cli.commands import Console
+from mailcheck.cli.daemon_access import url_here
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.cli.store_access import with_store
 from mailcheck.core.identifiers import new_password
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS
 from mailcheck.operations.accounts.register import Registration
+from mailcheck.wire.urls import PublicUrls
 
 
 def add_dashboard_commands(commands: Any) -> None:
@@ -33,7 +35,8 @@ def make_invitation(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck account invite``: prints the link, and nothing else, to standard output."""
 
     async def invite(assembly: Assembly) -> str:
-        return assembly.urls.invitation_url(await assembly.dashboard.invitations.invite())
+        invitation = await assembly.dashboard.invitations.invite()
+        return PublicUrls(url_here(console.config)).invitation_url(invitation)
 
     console.say(with_store(console.config, invite))
     console.remark(f"it works once, for {INVITATION_DAYS} days")

@@ -2,18 +2,71 @@
 
 import argparse
 import json
-from typing import Any
+import time
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, TextIO
 from urllib.parse import quote
 
+from mailcheck.cli.check_progress import CLEAR_LINE
 from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.daemon_access import (
+    add_daemon_options,
+    command_line,
+    reach_daemon,
+    report_problem,
+)
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
+from mailcheck.cli.inbox_commands import mail_server
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
 from mailcheck.cli.score_texts import Shape, describe_report
-from mailcheck.cli.waiting_line import WaitingLine
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
-from mailcheck.core.network_addresses import parse_listen_address
+
+INTERVAL = 0.2  # seconds between two pictures
+
+
+class WaitingLine:
+    """One line with ``text`` and the time, drawn while the command waits; gone in the end.
+
+    It has a thread of its own: who waits for an answer can't draw.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.text = "waiting for the mail"
+        self._stream = stream
+        self._began = time.monotonic()
+        self._end = Event()
+        self._thread = Thread(target=self._draw, daemon=True) if stream.isatty() else None
+
+    @property
+    def seconds(self) -> float:
+        """Say how long it has been."""
+        return time.monotonic() - self._began
+
+    def __enter__(self) -> "WaitingLine":
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._thread is not None:
+            self._end.set()
+            self._thread.join()
+            self._stream.write(CLEAR_LINE)
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        while not self._end.wait(INTERVAL):
+            minutes, seconds = divmod(int(self.seconds), 60)
+            self._stream.write(f"{CLEAR_LINE}{self.text} ... {minutes}:{seconds:02}")
+            self._stream.flush()
+
 
 POLL = 10
 """Seconds of one request while the mail is awaited: as often the display tells what has changed."""
@@ -27,6 +80,9 @@ def add_test(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXIT_STATUSES + " Status 1 also says that no mail came."
     add_daemon_options(parser)
     parser.add_argument("--id", help="go on with this test instead of making one")
+    parser.add_argument(
+        "--delete", metavar="ID", help="delete a test with its report and its mail, and end"
+    )
     parser.add_argument(
         "--no-wait", action="store_true", help="print the address alone, and end; see --id"
     )
@@ -46,10 +102,12 @@ def run_deliverability(options: argparse.Namespace, console: Console) -> int:
     daemon = reach_daemon(options, console)
     test_id = options.id
     try:
+        if options.delete is not None:
+            return _delete(options.delete, daemon, console)
         if test_id is None:
             made = daemon.request("POST", "/test/generate")
             test_id = made["testId"]
-            _tell(made, options, console)
+            _tell(made, daemon, options, console)
         if options.no_wait:
             return EXIT_FINE
         found = _wait(daemon, test_id, options.timeout, console)
@@ -58,30 +116,32 @@ def run_deliverability(options: argparse.Namespace, console: Console) -> int:
     except KeyboardInterrupt:
         console.remark("")
         if test_id is not None:
-            console.remark(f"the address stays; go on: mailcheck test --id {test_id}")
+            console.remark(f"the address stays; go on: {_again(test_id, options)}")
         return EXIT_UNDETERMINED
     return _print(found, options, console)
 
 
-def _tell(made: Shape, options: argparse.Namespace, console: Console) -> None:
+def _delete(test_id: str, daemon: Mailcheck, console: Console) -> int:
+    daemon.request("DELETE", f"/test/{quote(test_id, safe='')}")
+    console.remark(f"test {test_id} has been deleted, with its report and its mail")
+    return EXIT_FINE
+
+
+def _again(test_id: str, options: argparse.Namespace) -> str:
+    return command_line(options, "test", "--id", test_id)
+
+
+def _tell(made: Shape, daemon: Mailcheck, options: argparse.Namespace, console: Console) -> None:
     """Say where the mail is to be sent."""
     address = made["email"]
     if options.no_wait:
-        console.say(address)
-        console.remark(f"next: mailcheck test --id {made['testId']}")
+        console.say(json.dumps(made) if options.json else address)
+        console.remark(f"next: {_again(made['testId'], options)}")
         return
     console.remark(f"Send one mail from the server under test to\n\n    {address}\n")
     console.remark(f"by {made['expiresAt']}, with its usual From. To see how it works:\n")
-    console.remark(f"    swaks --server {_server(console)} --from you@example.com --to {address}\n")
-
-
-def _server(console: Console) -> str:
-    """Give host and port where mail is received, as the configuration here has them."""
-    for text in console.config.smtp.listen:
-        listen = parse_listen_address(text)
-        if listen.host is not None:
-            return f"{listen.host}:{listen.port or 25}"
-    return "HOST:25"
+    server = mail_server(daemon)
+    console.remark(f"    swaks --server {server} --from you@example.com --to {address}\n")
 
 
 def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> dict[str, Any]:
@@ -114,7 +174,7 @@ def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
                 console.say(line)
             console.say(f"\nthe whole report: {found['shareUrl']}")
         return judge_report(found, options.fail_under)
-    again = f"go on: mailcheck test --id {found['testId']}"
+    again = f"go on: {_again(found['testId'], options)}"
     said = {
         "pending": (f"no mail has come in; {again}", EXIT_PROBLEM),
         "processing": (f"the mail is still being analysed; {again}", EXIT_UNDETERMINED),

@@ -11,10 +11,12 @@ from mailcheck.assembly.doctor import DoctorAssembly
 from mailcheck.assembly.probes import Probes
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.hosts.own_zone import zone_lines
+from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.on_reactor import on_reactor
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.doctor import Examination, Health
 from mailcheck.wire.domains.doctor import render_diagnosis, worst_health
 from mailcheck.wire.shapes import as_json
@@ -43,11 +45,11 @@ def examine(options: argparse.Namespace, console: Console) -> int:
 
     async def work(reactor: Any) -> tuple[Examination, ...] | tuple[RecordToPublish, ...]:
         resolvers = open_resolvers(console.config, reactor, os.urandom)
-        probes = Probes(console.config, reactor, resolvers.plain)
+        cluster = LocalCluster(reactor)
+        probes = Probes(console.config, reactor, time_of_day, resolvers.plain, cluster)
         try:
-            counters = LocalRateCounters()
             checks = ChecksAssembly(
-                console.config, reactor, os.urandom, resolvers, probes, counters
+                console.config, reactor, time_of_day, os.urandom, resolvers, probes, cluster
             )
             assembly = DoctorAssembly(console.config, reactor, checks, probes)
             return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
@@ -94,6 +96,7 @@ def _say_findings(examinations: Iterable[Examination], console: Console) -> None
         for finding in one.findings:
             console.say(f"  {finding.meaning}")
             console.say(f"  -> {finding.fix}")
-            if finding.record is not None:
-                record = finding.record
+            fix = proof_of(finding, one.proofs)
+            if fix is not None:
+                record = fix.record
                 console.say(f"     {record.name}  {record.rdtype}  {record.value}")

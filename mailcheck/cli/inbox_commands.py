@@ -1,14 +1,30 @@
-"""``mailcheck wait``, ``mailcheck inbox``, ``mailcheck send-sample``: they talk to a daemon."""
+"""``mailcheck new``, ``wait``, ``inbox``, ``send-sample``: they talk to a daemon."""
 
 import argparse
 import json
 import smtplib
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from email.message import EmailMessage
+from typing import cast
 
 from mailcheck.cli.commands import Console
-from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
-from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
-from mailcheck.clients.mailcheck_client import Mail, MailcheckError
+from mailcheck.cli.daemon_access import (
+    add_daemon_options,
+    command_line,
+    reach_daemon,
+    report_problem,
+)
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
+from mailcheck.clients.mailcheck_client import (
+    LARGEST_PAGE,
+    Filters,
+    Mail,
+    Mailcheck,
+    MailcheckError,
+    UnexpectedMail,
+)
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.network_addresses import parse_listen_address
 
@@ -16,24 +32,58 @@ SAMPLE_TAG = "sample"
 SAMPLE_CODE = "482913"
 SAMPLE_TIMEOUT = 10.0
 
+LOOK_BACK = 600
+"""Seconds: who waits without a cursor has mostly sent the mail a moment ago."""
+
+DEFAULT_WAIT, DEFAULT_SILENCE = 30.0, 5.0
+"""Seconds."""
+
+
+def add_new(new: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck new``."""
+    add_daemon_options(new)
+    new.add_argument("tag", nargs="?", help="its tag; without one, a tag that nobody has used")
+    new.add_argument("--json", action="store_true", help="print JSON")
+    new.set_defaults(command=take_address)
+
 
 def add_wait(wait: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck wait``."""
+    wait.description = (
+        "Waits for a mail, and prints it. Without --after the newest that came within the last "
+        "10 minutes counts too; standard error says how old it is."
+    )
+    wait.epilog = "Exit status: 0 fine, 1 none came (with --none: one came), 2 usage, 3 no daemon."
     add_daemon_options(wait)
     wait.add_argument("--tag", help="only mail to this tag; empty: only untagged mail")
-    wait.add_argument("--after", metavar="CURSOR", help="only mail after this cursor")
-    wait.add_argument("--from", dest="author", help="only mail whose author contains this")
+    wait.add_argument("--to", help="only mail to this address")
+    wait.add_argument("--from", dest="from_", help="only mail whose author contains this")
     wait.add_argument("--subject", help="only mail whose subject contains this")
-    wait.add_argument("--timeout", type=float, default=30.0, metavar="SECONDS")
+    begin = wait.add_mutually_exclusive_group()
+    begin.add_argument("--after", metavar="CURSOR", help="only mail after this cursor")
+    begin.add_argument("--new", action="store_true", help="only mail that comes from now on")
+    wanted = wait.add_mutually_exclusive_group()
+    wanted.add_argument("--count", type=int, metavar="N", help="wait for N mails, 1 to 100")
+    wanted.add_argument("--none", action="store_true", help="expect that no mail comes")
+    wait.add_argument(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help=f"how long ({DEFAULT_WAIT:g}; with --none {DEFAULT_SILENCE:g})",
+    )
     _add_shape(wait)
     wait.set_defaults(command=wait_for_mail)
 
 
 def add_inbox(inbox: argparse.ArgumentParser) -> None:
     """Add the options of ``mailcheck inbox``."""
+    inbox.description = (
+        "Lists mails, the newest first; shows those with the given ids; `inbox delete` deletes "
+        "them, or all to a --tag, or --all."
+    )
     add_daemon_options(inbox)
-    inbox.add_argument("id", nargs="?", help="show this mail")
-    inbox.add_argument("--tag", help="list only mail to this tag")
+    inbox.add_argument("ids", nargs="*", metavar="[delete] ID", help="show, or delete, this mail")
+    inbox.add_argument("--tag", help="only mail to this tag")
     inbox.add_argument(
         "-q",
         "--query",
@@ -42,7 +92,8 @@ def add_inbox(inbox: argparse.ArgumentParser) -> None:
         "stand in docs/search.md",
     )
     inbox.add_argument("--limit", type=int, default=20, help="mails to list, the newest (20)")
-    _add_shape(inbox)
+    inbox.add_argument("--all", action="store_true", help="delete the whole inbox")
+    _add_shape(inbox, code="print only the one-time code, without an id of the newest mail")
     inbox.set_defaults(command=show_inbox)
 
 
@@ -54,66 +105,183 @@ def add_send_sample(sample: argparse.ArgumentParser) -> None:
     sample.set_defaults(command=send_sample)
 
 
+def take_address(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck new [TAG]``: the address and its cursor, on one line."""
+    inbox = reach_daemon(options, console)
+    asked = {"unique": "true"} if options.tag is None else {"tag": options.tag}
+    try:
+        made = inbox.request("GET", "/inbox/address", asked)
+    except MailcheckError as error:
+        return report_problem(error, console)
+    if options.json:
+        console.say(json.dumps(made))
+        return EXIT_FINE
+    console.say(f"{made['address']}  {made['cursor']}")
+    wait = command_line(options, "wait", "--tag", made["tag"], "--after", made["cursor"])
+    console.remark(f"next: {wait}")
+    return EXIT_FINE
+
+
 def wait_for_mail(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck wait``: exit status 1 when no mail comes, with what did come on stderr."""
     inbox = reach_daemon(options, console)
+    filters = _filters(options)
     try:
-        mail = inbox.wait(
-            tag=options.tag,
-            after=options.after,
-            timeout=options.timeout,
-            subject=options.subject,
-            from_=options.author,
-        )
+        if options.none:
+            seconds = DEFAULT_SILENCE if options.timeout is None else options.timeout
+            inbox.expect_none(seconds, after=options.after, **filters)
+            return EXIT_FINE
+        mails = _wait(inbox, filters, options, console)
+    except UnexpectedMail as error:
+        if error.mail is not None:
+            console.remark(_one_line(error.mail))
+        return report_problem(error, console)
     except MailcheckError as error:
         return report_problem(error, console)
-    return _print_mail(mail, options, console)
+    if options.count is None:
+        return _print_mail(mails[0], options, console)
+    return _print_mails(mails, options, console)
 
 
 def show_inbox(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck inbox [ID]``."""
+    """``mailcheck inbox [ID ...]``, ``mailcheck inbox delete``."""
     inbox = reach_daemon(options, console)
     try:
-        if options.id:
-            return _print_mail(inbox.message(options.id), options, console)
-        mails = inbox.messages(tag=options.tag, q=options.query, limit=options.limit)
+        if options.ids[:1] == ["delete"]:
+            return _delete(inbox, options, console)
+        if options.all:
+            raise ConfigError("--all is for `mailcheck inbox delete`; --limit lists more")
+        if options.ids:
+            shown = [_print_mail(inbox.message(one), options, console) for one in options.ids]
+            return max(shown)
+        is_of_newest = options.code or options.link
+        limit = 1 if is_of_newest else options.limit
+        mails = inbox.messages(q=options.query, limit=limit, **_filters(options))
     except MailcheckError as error:
         return report_problem(error, console)
-    for mail in mails:
-        console.say(json.dumps(mail) if options.json else _one_line(mail))
-    return EXIT_FINE
+    if mails.not_searched:
+        console.remark(f"{mails.not_searched} more just came and were not searched yet: ask again")
+    if not mails:
+        console.remark("mailcheck: there is no such mail")
+        return EXIT_PROBLEM if is_of_newest else EXIT_FINE
+    return _print_mails(mails, options, console)
 
 
 def send_sample(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck send-sample``: prints the command that waits for it."""
-    listen = options.server or next(iter(console.config.smtp.listen), "")
     try:
-        server = parse_listen_address(listen)
-    except ValueError:
-        server = None
-    if server is None or server.host is None:
-        raise ConfigError("say where mail is received: --server host:port")
-    try:
-        address = reach_daemon(options, console).address(SAMPLE_TAG)
-        recipient = options.recipient or address.email
-        with smtplib.SMTP(server.host, server.port or 25, timeout=SAMPLE_TIMEOUT) as smtp:
-            smtp.send_message(_sample(recipient))
-    except (OSError, smtplib.SMTPException) as error:
-        console.remark(f"mailcheck: {listen} did not take the mail: {error}")
-        return EXIT_PROBLEM
+        inbox = reach_daemon(options, console)
+        server = options.server or mail_server(inbox)
+        address = inbox.address(SAMPLE_TAG)
     except MailcheckError as error:
         return report_problem(error, console)
+    host, port = _host_and_port(server)
+    recipient = options.recipient or address.email
+    try:
+        with smtplib.SMTP(host, port, timeout=SAMPLE_TIMEOUT) as smtp:
+            smtp.send_message(_sample(recipient))
+    except smtplib.SMTPException as error:
+        console.remark(f"mailcheck: {server} did not take the mail: {error}")
+        return EXIT_PROBLEM
+    except OSError as error:
+        console.remark(f"mailcheck: {server} can't be reached: {error}")
+        return EXIT_UNDETERMINED
     console.say(f"sent to {recipient}")
     if not options.recipient:
-        console.remark(f"next: mailcheck wait --tag {SAMPLE_TAG} --after {address.cursor} --code")
+        wait = ("wait", "--tag", SAMPLE_TAG, "--after", address.cursor, "--code")
+        console.remark(f"next: {command_line(options, *wait)}")
     return EXIT_FINE
 
 
-def _add_shape(parser: argparse.ArgumentParser) -> None:
+def mail_server(inbox: Mailcheck) -> str:
+    """Ask the daemon where programs near by hand in mail: host:port, or a domain.
+
+    :raises MailcheckError: it refuses, or can't be reached.
+    """
+    return str(inbox.request("GET", "/inbox")["mailServer"])
+
+
+def _host_and_port(server: str) -> tuple[str, int]:
+    """Read host:port.
+
+    :raises ConfigError: it is no such thing.
+    """
+    try:
+        address = parse_listen_address(server)
+    except ValueError:
+        address = None
+    if address is None or address.host is None:
+        raise ConfigError("say where mail is received: --server host:port")
+    return address.host, address.port or 25
+
+
+def _filters(options: argparse.Namespace) -> Filters:
+    """Give the filters among the options."""
+    given = ((name, getattr(options, name, None)) for name in Filters.__annotations__)
+    return cast(Filters, {name: value for name, value in given if value is not None})
+
+
+def _wait(
+    inbox: Mailcheck, filters: Filters, options: argparse.Namespace, console: Console
+) -> Sequence[Mail]:
+    """Give the mails that were waited for, the oldest first: of the last minutes, or new ones.
+
+    :raises MailcheckError: too few came, or the daemon refuses.
+    """
+    count = 1 if options.count is None else options.count
+    timeout = DEFAULT_WAIT if options.timeout is None else options.timeout
+    if options.after is None and not options.new:
+        since = datetime.fromtimestamp(time.time() - LOOK_BACK, UTC)
+        filters = {**filters, "since": since.isoformat(timespec="milliseconds")}
+        found = inbox.messages(**filters, limit=max(1, min(count, LARGEST_PAGE)))
+        if len(found) == count:
+            _tell_age(found[0], console)
+            return found[::-1]
+    if options.count is not None:
+        return inbox.wait_many(count, after=options.after, timeout=timeout, **filters)
+    return [inbox.wait(after=options.after, timeout=timeout, **filters)]
+
+
+def _tell_age(newest: Mail, console: Console) -> None:
+    """Say that the mail was there already."""
+    received_at = datetime.fromisoformat(newest["receivedAt"]).timestamp()
+    seconds = max(0, round(time.time() - received_at))
+    age = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
+    console.remark(f"it came {age} ago; --new waits for the next one")
+
+
+def _delete(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck inbox delete``: by ids, or all to a tag, or the whole inbox."""
+    ids = options.ids[1:]
+    if [bool(ids), options.tag is not None, options.all].count(True) != 1 or options.query:
+        console.remark("mailcheck: say what to delete: ids, or --tag TAG, or --all")
+        return EXIT_USAGE
+    for one in ids:
+        inbox.delete(one)
+    deleted = len(ids)
+    if not ids:
+        tag = {} if options.all else {"tag": options.tag}
+        deleted = inbox.request("DELETE", "/inbox/messages", tag)["deleted"]
+    console.remark(f"deleted: {deleted}")
+    return EXIT_FINE
+
+
+def _add_shape(parser: argparse.ArgumentParser, code: str = "print only the one-time code") -> None:
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--code", action="store_true", help="print only the one-time code")
-    shape.add_argument("--link", action="store_true", help="print only the link to click")
-    shape.add_argument("--json", action="store_true", help="print the whole mail as JSON")
+    shape.add_argument("--code", action="store_true", help=code)
+    shape.add_argument("--link", action="store_true", help=code.replace("one-time code", "link"))
+    shape.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
+
+
+def _print_mails(mails: Sequence[Mail], options: argparse.Namespace, console: Console) -> int:
+    """Print a line for each mail."""
+    for mail in mails:
+        if options.code or options.link:
+            if status := _print_mail(mail, options, console):
+                return status
+        else:
+            console.say(json.dumps(mail) if options.json else _one_line(mail))
+    return EXIT_FINE
 
 
 def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> int:
@@ -123,7 +291,7 @@ def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> in
         elif options.link:
             console.say(mail.link)
         elif options.json:
-            console.say(json.dumps(mail, indent=2, ensure_ascii=False))
+            console.say(json.dumps(mail.whole(), indent=2, ensure_ascii=False))
         else:
             _describe(mail, console)
     except MailcheckError as error:
@@ -135,7 +303,7 @@ def _describe(mail: Mail, console: Console) -> None:
     console.say(_one_line(mail))
     for name, values in (("code", mail["codes"]), ("link", mail["links"])):
         for value in values:
-            best = "  <- the one to click" if value == mail["bestLink"] else ""
+            best = "  <- best link" if value == mail["bestLink"] else ""
             console.say(f"{name}: {value}{best}")
     console.say("")
     console.say(mail.text or "(no text part; --json shows the HTML)")

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from mailcheck.daemon.wall_clock import run_on_monotonic_clock
+
 Result = TypeVar("Result")
 
 
@@ -16,6 +18,7 @@ def on_reactor(work: Callable[[Any], Coroutine[Any, Any, Result]]) -> Result:
     problems: list[Exception] = []
 
     async def run(reactor: Any) -> None:
+        run_on_monotonic_clock(reactor)
         try:
             results.append(await work(reactor))
         except Exception as problem:

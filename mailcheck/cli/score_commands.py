@@ -3,9 +3,13 @@
 import argparse
 import json
 import os
-from dataclasses import replace
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from twisted.internet.defer import maybeDeferred
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
@@ -14,18 +18,110 @@ from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
+from mailcheck.checks.findings import RecordToPublish
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.on_reactor import on_reactor
-from mailcheck.cli.score_envelope import MailOfFile, read_mail_of_file, read_records
-from mailcheck.cli.score_texts import Shape, describe_report
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.instants import instant_of
+from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.messages import Session
+from mailcheck.core.network_addresses import parse_ip_address
+from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.operations.deliverability.check_progress import CheckProgress
+from mailcheck.operations.deliverability.proposed_records import check_records, parse_record
+from mailcheck.operations.in_children import check_raw_mail
 from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.inbox.checks import render_html_checks
 from mailcheck.wire.shapes import as_json
+
+STANDARD_INPUT = "-"
+
+
+class MailOfFile(Struct, frozen=True):
+    """The mail, and what of its envelope was read from its own header, by option."""
+
+    mail: ReceivedMail
+    assumed: Mapping[str, str]
+
+
+def read_mail_of_file(options: argparse.Namespace, now: Instant) -> MailOfFile:
+    """Read the file and put the envelope to it.
+
+    :raises InvalidParameter: an option is missing or can't be what it is, or the file can't
+        be read.
+    """
+    raw_message = _read(options.file)
+    trace = read_own_trace(raw_message) if options.from_headers else OwnTrace()
+    client_ip = options.ip if options.ip is not None else trace.client_ip
+    sender = options.mail_from if options.mail_from is not None else trace.envelope_sender
+    helo_name = options.helo if options.helo is not None else trace.helo_name
+    if client_ip is None:
+        raise _missing("--ip", "the address that the mail came from", options)
+    if sender is None:
+        raise _missing("--mail-from", 'the envelope sender ("<>" for none)', options)
+    if parse_ip_address(client_ip) is None:
+        raise InvalidParameter("--ip", f"--ip {client_ip[:60]!r} is not an IP address")
+    session = Session(client_ip, helo_name or "", is_extended=True)
+    envelope_sender = sender.strip().removeprefix("<").removesuffix(">")
+    mail = ReceivedMail(session, envelope_sender, trace.received_at or now, raw_message)
+    return MailOfFile(mail, _assumptions(options, trace))
+
+
+def read_records(texts: list[str]) -> tuple[RecordToPublish, ...]:
+    """Read ``--record "name TYPE value"``, given any number of times.
+
+    :raises InvalidParameter: names the record that can't be read.
+    """
+    records = []
+    for number, text in enumerate(texts, 1):
+        words = text.split(None, 2)
+        parameter = f"--record {number}"
+        if len(words) < 3:
+            raise InvalidParameter(
+                parameter, f'{parameter} is not "name TYPE value", like "example.com TXT v=spf1 mx"'
+            )
+        records.append(parse_record(*words, parameter=parameter))
+    if records:
+        check_records(records, parameter="--record")
+    return tuple(records)
+
+
+def _read(path: str) -> bytes:
+    if path == STANDARD_INPUT:
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidParameter("FILE", f"{path} can't be read: {error.strerror}") from None
+
+
+def _missing(option: str, what: str, options: argparse.Namespace) -> InvalidParameter:
+    if options.from_headers:
+        problem = f"the file's topmost trace fields don't tell {what}; give {option}"
+    else:
+        problem = f"{option} is missing: {what}; --from-headers reads it from the file's header"
+    return InvalidParameter(option, problem)
+
+
+def _assumptions(options: argparse.Namespace, trace: OwnTrace) -> dict[str, str]:
+    found = {
+        "ip": (options.ip, trace.client_ip),
+        "helo": (options.helo, trace.helo_name),
+        "mail-from": (options.mail_from, trace.envelope_sender),
+    }
+    assumed = {
+        name: read for name, (given, read) in found.items() if given is None and read is not None
+    }
+    if trace.received_at is not None:
+        assumed["received-at"] = format_instant(trace.received_at)
+    return assumed
+
 
 FAIL_UNDER = 8.0
 """A score below it is a problem: something that receivers ask for is missing."""
@@ -60,6 +156,11 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         metavar='"NAME TYPE VALUE"',
         help="judge as if this DNS record were published; may be repeated",
     )
+    parser.add_argument(
+        "--html",
+        action="store_true",
+        help="also say which mail programs don't support the HTML, and who can't read it",
+    )
     add_report_options(parser)
     parser.set_defaults(command=_score)
 
@@ -86,13 +187,24 @@ def _score(options: argparse.Namespace, console: Console) -> int:
         words = ", ".join(f"{name} {value or '<>'}" for name, value in found.assumed.items())
         console.remark(f"read from the file's own header, not verified: {words}")
     shape = as_json(render_report(report))
+    checks = _check_html(found) if options.html else None
     if options.json:
-        assumed = {**shape, "assumed": dict(found.assumed)}
+        more = {} if checks is None else {"html": checks}
+        assumed = {**shape, "assumed": dict(found.assumed), **more}
         console.say(json.dumps(assumed, indent=2, ensure_ascii=False))
     else:
-        for line in describe_report(shape, Painter(is_coloured=console.is_coloured)):
+        painter = Painter(is_coloured=console.is_coloured)
+        for line in describe_report(shape, painter):
+            console.say(line)
+        for line in describe_checks(checks, painter) if checks is not None else ():
             console.say(line)
     return judge_report(shape, options.fail_under)
+
+
+def _check_html(found: MailOfFile) -> Shape:
+    """Check the HTML of a mail, in this process: it does nothing else any more."""
+    checks: Shape = as_json(render_html_checks(check_raw_mail(found.mail.raw_message)))
+    return checks
 
 
 def judge_report(report: Shape, fail_under: float) -> int:
@@ -114,19 +226,25 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
     async def work(reactor: Any) -> tuple[MailOfFile, DeliverabilityReport]:
         progress = Progress(reactor, console.errors)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
-        outside = Probes(console.config, reactor, resolvers.plain)
+        cluster = LocalCluster(reactor)
+        outside = Probes(console.config, reactor, time_of_day, resolvers.plain, cluster)
         checks = ChecksAssembly(
-            console.config, reactor, os.urandom, resolvers, outside, LocalRateCounters()
+            console.config, reactor, time_of_day, os.urandom, resolvers, outside, cluster
         )
         # Whether there was TLS is not known of a file: said, or not judged.
         settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
         scoring = ScoringAssembly(
-            console.config, settings, reactor, direct_analysis_worker(), lambda: checks
+            console.config,
+            settings,
+            reactor,
+            direct_analysis_worker(),
+            CheckProgress(cluster.wake_ups("checks of tests")),
+            lambda: checks,
         )
         scoring.filter.service.startService()
         try:
             records = read_records(options.record)
-            found = read_mail_of_file(options, instant_of(reactor.seconds()))
+            found = read_mail_of_file(options, time_of_day())
             return found, await scoring.score(found.mail, records)
         finally:
             progress.end()

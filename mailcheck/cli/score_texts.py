@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mailcheck.cli.check_texts import BLUE, BOLD, GREEN, RED, YELLOW, Painter
+from mailcheck.checks.quality.topics import topic_of, topic_of_finding
+from mailcheck.cli.check_texts import BLUE, BOLD, GREEN, RED, YELLOW, Painter, describe_topics
 
 GOOD, FAIR = 8.0, 5.0
 """Points from which a score is shown green, and yellow."""
@@ -38,6 +39,8 @@ def _lines(report: Shape, painter: Painter) -> Iterator[str]:
     yield from _findings("what takes points off", report["deductions"], painter)
     others = [one for one in report["findings"] if _is_worth_saying(one)]
     yield from _findings("also found, takes nothing off", others, painter)
+    topics = (topic_of_finding(one["id"], one["check"]) for one in report["deductions"])
+    yield from describe_topics(topics, painter)
     yield ""
     for checklist in report["report"]["checklists"]:
         yield from _checklist_lines(checklist, painter)
@@ -47,7 +50,8 @@ def _check_line(name: str, check: Shape, painter: Painter) -> str:
     word = check["status"] if check["determined"] else "unknown"
     colour = _COLOURS[check["status"]] if check["determined"] else BLUE
     cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
-    return f"  {painter.paint(f'{word:<7}', colour)} {cost} {name:<12} {_clean(check['detail'])}"
+    title = topic_of(name).title
+    return f"  {painter.paint(f'{word:<7}', colour)} {cost} {title:<14} {_clean(check['detail'])}"
 
 
 def _findings(title: str, found: Sequence[Shape], painter: Painter) -> Iterator[str]:
@@ -82,6 +86,40 @@ def _checklist_lines(checklist: Shape, painter: Painter) -> Iterator[str]:
         word = painter.paint(f"{'meets':<7}", GREEN)
     yield f"  {word} rules of {_clean(checklist['name'])}{rest}"
     yield from (f"          not so: {text}" for text in broken)
+
+
+def describe_checks(checks: Shape, painter: Painter) -> list[str]:
+    """Write what mail programs make of the HTML, and who can't read it."""
+    return list(_lines_of_checks(checks, painter))
+
+
+def _lines_of_checks(checks: Shape, painter: Painter) -> Iterator[str]:
+    yield ""
+    compatibility, accessibility = checks["compatibility"], checks["accessibility"]
+    if compatibility is None:
+        yield "the mail has no HTML: every program shows plain text"
+        return
+    facts = f"caniemail.com, {compatibility['date']}"
+    yield painter.paint(f"what mail programs don't support ({facts})", BOLD)
+    shares = (
+        f"{one['family']} {one['supported']} of"
+        f" {one['supported'] + one['partial'] + one['unsupported']}"
+        for one in compatibility["clients"]
+    )
+    yield f"  show all of it: {', '.join(shares)}"
+    for one in compatibility["findings"]:
+        lines = ", ".join(str(place["line"]) for place in one["places"])
+        yield f"  {painter.paint(_clean(one['title']), YELLOW)}  line {lines}"
+        if one["unsupported"]:
+            yield f"       not in: {', '.join(map(_clean, one['unsupported']))}"
+        if one["partial"]:
+            yield f"       in part: {', '.join(map(_clean, one['partial']))}"
+    if accessibility["findings"]:
+        yield ""
+        yield painter.paint("who can't read it", BOLD)
+    for one in accessibility["findings"]:
+        yield f"       {_clean(one['meaning'])}"
+        yield f"       fix: {_clean(one['fix'])}"
 
 
 def _clean(text: str) -> str:

@@ -61,7 +61,7 @@ def init(options: argparse.Namespace, console: Console) -> int:
             issued = await assembly.accounts.issue_key(account, "init")
             return join_subaddress(account.mailbox_name, "", config.inbox.domain), issued.secret
 
-        address, secret = with_store(config, make)
+        address, secret = with_store(config, make, may_be_new=True)
     except BaseException:
         options.file.unlink()
         raise

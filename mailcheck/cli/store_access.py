@@ -3,32 +3,56 @@
 import os
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Workers
+from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
 from mailcheck.config.options import Config
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.storage.sqlite import IN_MEMORY
 from mailcheck.workers.direct import DirectWorker
 
 Result = TypeVar("Result")
 
 
-def with_store(config: Config, work: Callable[[Assembly], Coroutine[Any, Any, Result]]) -> Result:
+def with_store(
+    config: Config,
+    work: Callable[[Assembly], Coroutine[Any, Any, Result]],
+    *,
+    may_be_new: bool = False,
+) -> Result:
     """Open the daemon's store, do the work, and close the store.
 
     Nothing waits: a command needs no reactor.
+
+    :raises StoreUnavailable: there is no store, and it is not for the command to make one.
     """
+    if not may_be_new:
+        _require_store(config)
     clock = Clock()
     clock.advance(time.time())
     worker = DirectWorker()
-    assembly = Assembly(config, clock, Workers(worker, worker, worker), os.urandom)
+    wall_clock = daemon_clock(config, clock.seconds, clock)
+    assembly = Assembly(config, clock, wall_clock, Workers(worker, worker, worker), os.urandom)
     assembly.engine.open()
     try:
         return _result_of(Deferred.fromCoroutine(work(assembly)))
     finally:
         assembly.engine.close()
+
+
+def _require_store(config: Config) -> None:
+    """See that a SQLite file is there: in another folder than the daemon's it would be made."""
+    kind, _, path = config.storage.url.partition(":")
+    if kind == "sqlite" and path != IN_MEMORY and not Path(path).is_file():
+        raise StoreUnavailable(
+            f"there is no daemon's database here: {Path(path).absolute()}. Run the command in the "
+            "daemon's folder, or name its file with --config; the daemon makes the database when "
+            "it is first started"
+        )
 
 
 def _result_of(done: Deferred[Result]) -> Result:

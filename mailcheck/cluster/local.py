@@ -1,14 +1,21 @@
 """Counters and wake-ups of one process: for a daemon that is alone, for good or for a while."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
+from twisted.python.failure import Failure
 
-from mailcheck.core.rate_limits import Window
+from mailcheck.core.client_limits import Window
+from mailcheck.core.instants import instant_of
+from mailcheck.operations.domains.known_selectors import MAX_DOMAINS, MAX_SELECTORS
 from mailcheck.operations.places import Places
-from mailcheck.operations.ports import Hit, Subject
+from mailcheck.operations.ports import Hit, RateCounters, Subject
+from mailcheck.operations.recent import RecentlyUsed
+
+KEPT_CHARACTERS = 32 * 2**20
+"""Of all texts that are kept: some thousands of reputations, or many more probes."""
 
 SWEEP_AT = 10_000
 """Counters from which on those of past windows are thrown away."""
@@ -54,6 +61,79 @@ class LocalRateCounters:
         self._sweep_at = max(SWEEP_AT, 2 * len(self._counts))
 
 
+class CountersOrAlone:
+    """Fills the port `RateCounters` elsewhere; in memory while there is ``trouble`` there."""
+
+    def __init__(self, counters: RateCounters, trouble: type[Exception]) -> None:
+        self._counters = counters
+        self._trouble = trouble
+        self._alone = LocalRateCounters()
+
+    def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
+        """Count requests where no window goes over its limit; gives the counts with them."""
+
+        def count_alone(failure: Failure) -> Deferred[list[list[int]]]:
+            failure.trap(self._trouble)
+            return self._alone.hit(*hits)
+
+        return self._counters.hit(*hits).addErrback(count_alone)
+
+
+class LocalMemory:
+    """Fills the port `Memory` in memory; a restart forgets."""
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self._kept: RecentlyUsed[str, tuple[str, int, int]] = RecentlyUsed(
+            KEPT_CHARACTERS, lambda kept: len(kept[0])
+        )
+
+    def recall(self, name: str) -> Deferred[str | None]:
+        """Give what is kept under a name."""
+        kept = self._kept.get(name)
+        if kept is None:
+            return succeed(None)
+        text, ends_at, milliseconds = kept
+        # A clock that was set back must not keep a text for ever.
+        is_kept = 0 < ends_at - instant_of(self._clock.seconds()) <= milliseconds
+        return succeed(text if is_kept else None)
+
+    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+        """Keep a text so long, in place of the one that was there."""
+        ends_at = instant_of(self._clock.seconds()) + milliseconds
+        self._kept.put(name, (text, ends_at, milliseconds))
+        return succeed(None)
+
+    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+        """Take work on: there is nobody else."""
+        return succeed(True)
+
+    def give_up(self, work: str) -> Deferred[None]:
+        """End a claim early."""
+        return succeed(None)
+
+
+class LocalSelectors:
+    """Fills the port `SelectorStore` in memory; a restart forgets."""
+
+    def __init__(self) -> None:
+        self._kept: RecentlyUsed[str, RecentlyUsed[str, None]] = RecentlyUsed(MAX_DOMAINS)
+
+    def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
+        """Note domains and selectors, oldest first."""
+        for domain, selector in pairs:
+            selectors = self._kept.get(domain)
+            if selectors is None:
+                selectors = RecentlyUsed(MAX_SELECTORS)
+                self._kept.put(domain, selectors)
+            selectors.put(selector, None)
+        return succeed(True)
+
+    def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
+        """Give the selectors of a domain, the newest first."""
+        return succeed(tuple(self._kept.get(domain) or ()))
+
+
 class LocalWakeUps(Generic[Subject]):
     """Fills the port `WakeUps` within this process."""
 
@@ -76,6 +156,12 @@ class LocalCluster:
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
         self.counters = LocalRateCounters()
+        self.memory = LocalMemory(clock)
+        self.selectors = LocalSelectors()
+        self.own_name = ""
+
+    def note_present(self, names: Collection[str]) -> None:
+        """Have nothing to do: there is nobody else."""
 
     def wake_ups(self, channel: str) -> LocalWakeUps[Any]:
         """Make the wake-ups of one kind."""

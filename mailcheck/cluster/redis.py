@@ -19,9 +19,10 @@ from twisted.internet.protocol import Factory
 from twisted.internet.task import LoopingCall, deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from txredisapi import BaseRedisProtocol, RedisError, SubscriberProtocol
+from txredisapi import BaseRedisProtocol, LineReceiver, RedisError, SubscriberProtocol
 from txredisapi import ConnectionError as ConnectionLost
 
+from mailcheck.cluster.figures import RedisFigures
 from mailcheck.cluster.redis_address import RedisAddress
 
 ANSWER_SECONDS = 1.0
@@ -58,14 +59,21 @@ class Redis(Service):
     """The connections to one Redis, kept as long as the service runs.
 
     :param endpoint: connects to ``address``, encrypted where that is said there.
+    :param note: is told what is wrong, once, and an empty text when it is well again.
     """
 
     _log = Logger()
 
     def __init__(
-        self, address: RedisAddress, endpoint: IStreamClientEndpoint, clock: IReactorTime
+        self,
+        address: RedisAddress,
+        endpoint: IStreamClientEndpoint,
+        clock: IReactorTime,
+        note: Callable[[str], None],
+        figures: RedisFigures,
     ) -> None:
-        self._address = address
+        self._note = note
+        self._figures = figures
         self._clock = clock
         self.prefix = f"mailcheck:{address.database}:"
         self._commands, self._ears = (
@@ -113,18 +121,23 @@ class Redis(Service):
         """Run a Lua script; as `run`."""
         return self._ask(lambda connection: connection.eval(script, list(keys), list(args)))
 
-    def publish(self, channel: str, text: str) -> None:
-        """Tell all others that listen; what is published while Redis is away is lost."""
-        if self.is_there:
-            published = self.run("PUBLISH", self.prefix + channel, text)
-            published.addErrback(lambda failure: failure.trap(RedisAway))
+    def publish(self, channel: str, text: str) -> Deferred[Any]:
+        """Tell all others that listen; fires when that is done.
+
+        What is published while Redis is away is lost.
+        """
+        if not self.is_there:
+            return succeed(None)
+        self._figures.messages.add("told")
+        published = self.run("PUBLISH", self.prefix + channel, text)
+        return published.addErrback(lambda failure: failure.trap(RedisAway))
 
     def listen(self, channel: str, heard: Callable[[str], None]) -> None:
         """Call ``heard`` with all that is published on a channel from now on."""
         self._heard[self.prefix + channel] = heard
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
-        """Call ``look`` each second while Redis is away, and once when it is back."""
+        """Call ``look`` each second while hints may be lost, and once when that is over."""
         self._lost.append(look)
 
     def _ask(self, ask: Callable[[Any], Deferred[Any]]) -> Deferred[Any]:
@@ -133,9 +146,15 @@ class Redis(Service):
             return fail(RedisAway(self._reason))
         # Of its own: an answer that nobody waits for any more must still be read.
         answer: Deferred[Any] = Deferred()
+        began = self._clock.seconds()
         ask(connection).addBoth(_answer_to(answer))
         answer.addTimeout(ANSWER_SECONDS, self._clock)
-        return answer.addErrback(self._explain, connection)
+        answer.addErrback(self._explain, connection)
+        return answer.addCallback(self._measure, began)
+
+    def _measure(self, result: Any, began: float) -> Any:
+        self._figures.answers.observe(self._clock.seconds() - began)
+        return result
 
     def _explain(self, failure: Failure, connection: Any) -> Any:
         if failure.check(DeferredTimeout):
@@ -156,6 +175,7 @@ class Redis(Service):
         """Take what the server says on the listening connection."""
         heard = self._heard.get(channel)
         if heard is not None:
+            self._figures.messages.add("heard")
             heard(text)
 
     def note_life(self) -> None:
@@ -174,14 +194,9 @@ class Redis(Service):
         has_both = commands is not None and ears is not None and self._ears.is_heard
         is_there = has_both and self._silent_beats < DOUBTFUL
         if is_there and self._away_since is not None:
-            seconds = self._clock.seconds() - self._away_since
             self._away_since = None
-            self._log.info(
-                "Redis at {at} is back after {seconds} s" if self._is_said else "Redis is at {at}",
-                at=self._address,
-                seconds=round(seconds, 1),
-            )
-            self._look()
+            self._note("")
+            self.look()
         elif not is_there and self._away_since is None:
             self._away_since, self._away_beats = self._clock.seconds(), 0
             self._say_lost()
@@ -189,11 +204,9 @@ class Redis(Service):
     def _say_lost(self) -> None:
         self._is_said = True
         if self.running:
-            self._log.warn(
-                "Redis at {at} is away: {reason}. Until it is back this daemon counts limits "
-                "alone, and looks every second into each inbox that is waited for",
-                at=self._address,
-                reason=self._reason,
+            self._note(
+                f"away: {self._reason}. Until it is back this daemon counts limits alone, and "
+                f"looks every second into each inbox that is waited for"
             )
 
     def _beat(self) -> None:
@@ -212,9 +225,10 @@ class Redis(Service):
         if not self._is_said and self._away_beats * BEAT > CONNECT_SECONDS:
             self._say_lost()
         if self._away_beats % LOOK_BEATS == 0:
-            self._look()
+            self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Look for all that a lost hint may have told of."""
         for look in self._lost:
             look()
 
@@ -307,7 +321,29 @@ class _Link(Factory):
         self.redis.note_lost(reason)
 
 
-class _Commands(BaseRedisProtocol):
+class _ReadAtOnce(LineReceiver):
+    """Reads all that has come in the turn in which it came.
+
+    txredisapi stops reading after each text, and goes on by a call in the next turn: four turns
+    for each message, and a call that outlives the connection.
+    """
+
+    _rest = b""
+
+    def dataReceived(self, data: bytes, unpause: bool = False) -> None:
+        """Read lines and texts in turn, until nothing is left."""
+        self._rest = data
+        while self._rest:
+            data, self._rest = self._rest, b""
+            super().dataReceived(data)
+
+    def setLineMode(self, extra: bytes = b"") -> None:  # noqa: N802
+        """Go on with lines, by what stands behind a text."""
+        self.line_mode = 1
+        self._rest = extra
+
+
+class _Commands(_ReadAtOnce, BaseRedisProtocol):
     """The connection for commands."""
 
     def begin(self) -> None:
@@ -319,7 +355,7 @@ class _Commands(BaseRedisProtocol):
         super().connectionLost(why)
 
 
-class _Ears(SubscriberProtocol):
+class _Ears(_ReadAtOnce, SubscriberProtocol):
     """The connection that hears what is published."""
 
     def begin(self) -> None:

@@ -1,14 +1,14 @@
 """Where Redis is, as the configuration names it."""
 
-from dataclasses import dataclass
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from msgspec import Struct
 
 PORT = 6379
 FORMS = "redis://[[user]:password@]host[:port][/database], rediss:// (TLS), unix:/path[?db=number]"
 
 
-@dataclass(frozen=True, slots=True)
-class RedisAddress:
+class RedisAddress(Struct, frozen=True):
     """A host with its port, or the path of a Unix socket; empty credentials are none."""
 
     host: str = ""

@@ -6,25 +6,30 @@ for itself into what others would have told it of.
 
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
+from importlib.metadata import version
 from typing import Any, Generic, cast
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from mailcheck.cluster.local import LocalRateCounters, LocalWakeUps
+from mailcheck.cluster.local import (
+    CountersOrAlone,
+    LocalMemory,
+    LocalWakeUps,
+)
+from mailcheck.cluster.others import OWN_NAME_BYTES, OtherDaemons
 from mailcheck.cluster.redis import Redis, RedisAway
 from mailcheck.core.instants import SECOND
+from mailcheck.operations.domains.known_selectors import MAX_DOMAINS, MAX_SELECTORS
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import Hit, Subject
+from mailcheck.operations.ports import Hit, Result, Subject
 
-OWN_NAME_BYTES = 8
-
-PACE = 0.005
+PACE = 0.015
 """Seconds between messages of one kind: under load one tells of all that has come meanwhile, since
-each costs every daemon a tenth of a millisecond."""
+each costs every daemon a tenth of a millisecond. After a pause of that length one goes at once."""
 
 COUNTERS_KEPT = 60 * SECOND
 """Milliseconds for which a counter outlives its window: clocks differ."""
@@ -77,15 +82,50 @@ return 1
 """
 
 
+CLAIM = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1
+"""
+
+GIVE_UP = """
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1
+"""
+
+# Scores count up, so that those of one moment have an order too. The domains are listed, by
+# when they were noted last, under the name that is theirs without a domain.
+NOTE_SELECTORS = """
+local prefix, domains, selectors = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = 3, #ARGV, 2 do
+    local number, key = redis.call('INCR', prefix .. ':number'), prefix .. ARGV[i]
+    redis.call('ZADD', key, number, ARGV[i + 1])
+    redis.call('ZREMRANGEBYRANK', key, 0, -selectors - 1)
+    redis.call('ZADD', prefix, number, ARGV[i])
+end
+local excess = redis.call('ZCARD', prefix) - domains
+if excess > 0 then
+    for _, domain in ipairs(redis.call('ZRANGE', prefix, 0, excess - 1)) do
+        redis.call('DEL', prefix .. domain)
+    end
+    redis.call('ZREMRANGEBYRANK', prefix, 0, excess - 1)
+end
+return 1
+"""
+
+
 class SharedRateCounters:
     """Fills the port `RateCounters` for all daemons; one script is all of a call."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._alone = LocalRateCounters()
 
     def hit(self, *hits: Hit) -> Deferred[list[list[int]]]:
-        """Count requests where no window goes over its limit; gives the counts with them."""
+        """Count requests where no window goes over its limit; gives the counts with them.
+
+        :raises RedisAway: nothing can be counted together now.
+        """
         keys: list[str] = []
         arguments: list[int] = []
         for hit in hits:
@@ -94,20 +134,85 @@ class SharedRateCounters:
                 keys.append(f"{self._redis.prefix}count:{window.name}:{index}:{hit.subject}")
                 arguments += limit, window.length + COUNTERS_KEPT
         counted = self._redis.run_script(COUNT, keys, arguments)
-
-        def count_alone(failure: Failure) -> Deferred[list[list[int]]]:
-            failure.trap(RedisAway)
-            return self._alone.hit(*hits)
-
-        dealt: Deferred[list[list[int]]] = counted.addCallbacks(
-            lambda counts: _deal_out(counts, hits), count_alone
-        )
+        dealt: Deferred[list[list[int]]] = counted.addCallback(_deal_out, hits)
         return dealt
 
 
 def _deal_out(counts: Sequence[int], hits: Sequence[Hit]) -> list[list[int]]:
     rest = iter(counts)
     return [[int(next(rest)) for _ in hit.windows] for hit in hits]
+
+
+class SharedMemory:
+    """Fills the port `Memory` for all daemons; while Redis is away for this one.
+
+    What this daemon has kept it remembers itself too: when Redis goes away, what was found
+    out is not found out once more.
+
+    :param version: of the daemon; another one may mean something else by the same text.
+    """
+
+    def __init__(self, redis: Redis, clock: IReactorTime, version: str) -> None:
+        self._redis = redis
+        self._alone = LocalMemory(clock)
+        self._prefix = f"{redis.prefix}kept:{version}:"
+        self._own_name = os.urandom(OWN_NAME_BYTES).hex()
+
+    def recall(self, name: str) -> Deferred[str | None]:
+        """Give what is kept under a name."""
+        found = self._redis.run("GET", self._prefix + name)
+        return _unless_away(found, lambda: self._alone.recall(name))
+
+    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+        """Keep a text so long, in place of the one that was there."""
+        self._alone.keep(name, text, milliseconds)
+        kept = self._redis.run("SET", self._prefix + name, text, "PX", milliseconds)
+        return _unless_away(kept.addCallback(lambda _: None), lambda: succeed(None))
+
+    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+        """Take work on, for so long; false while another daemon has it."""
+        arguments: list[str | int] = [self._own_name, milliseconds]
+        claimed = self._redis.run_script(CLAIM, [self._claim(work)], arguments)
+        return _unless_away(claimed.addCallback(bool), lambda: succeed(True))
+
+    def give_up(self, work: str) -> Deferred[None]:
+        """End a claim early."""
+        ended = self._redis.run_script(GIVE_UP, [self._claim(work)], [self._own_name])
+        return _unless_away(ended.addCallback(lambda _: None), lambda: succeed(None))
+
+    def _claim(self, work: str) -> str:
+        return f"{self._prefix}claim:{work}"
+
+
+class SharedSelectors:
+    """Fills the port `SelectorStore` for all daemons; while Redis is away nothing is known."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._prefix = f"{redis.prefix}selectors:"
+
+    def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
+        """Note domains and selectors, oldest first; false while Redis is away."""
+        arguments: list[str | int] = [MAX_DOMAINS, MAX_SELECTORS]
+        for pair in pairs:
+            arguments += pair
+        noted = self._redis.run_script(NOTE_SELECTORS, [self._prefix], arguments)
+        return _unless_away(noted.addCallback(bool), lambda: succeed(False))
+
+    def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
+        """Give the selectors of a domain, the newest first."""
+        found = self._redis.run("ZREVRANGE", f"{self._prefix}{domain}", 0, -1)
+        return _unless_away(found.addCallback(tuple), lambda: succeed(()))
+
+
+def _unless_away(
+    answer: Deferred[Result], alone: Callable[[], Deferred[Result]]
+) -> Deferred[Result]:
+    def go_alone(failure: Failure) -> Deferred[Result]:
+        failure.trap(RedisAway)
+        return alone()
+
+    return answer.addErrback(go_alone)
 
 
 class SharedWakeUps(Generic[Subject]):
@@ -217,7 +322,19 @@ class RedisCluster:
         self._redis = redis
         self._clock = clock
         self._places: list[SharedPlaces] = []
-        self.counters = SharedRateCounters(redis)
+        self.counters = CountersOrAlone(SharedRateCounters(redis), RedisAway)
+        self.memory = SharedMemory(redis, clock, version("mailcheck"))
+        self.selectors = SharedSelectors(redis)
+        self.others = OtherDaemons(redis, clock)
+
+    @property
+    def own_name(self) -> str:
+        """Give the name by which the others know this daemon."""
+        return self.others.own_name
+
+    def note_present(self, names: Collection[str]) -> None:
+        """Learn by their names which daemons the database knows."""
+        self.others.note_present(names)
 
     def wake_ups(self, channel: str) -> SharedWakeUps[Any]:
         """Make the wake-ups of one kind."""

@@ -3,8 +3,13 @@
 from dataclasses import Field, dataclass, field
 from typing import Any
 
+SELF_SIGNED = "self-signed"
+"""A certificate that the daemon signs, offered to clients on its own machine as well."""
+
 MEBIBYTE = 1024 * 1024
 GIBIBYTE = 1024 * MEBIBYTE
+
+AUTO = "auto"
 
 
 def option(
@@ -15,8 +20,12 @@ def option(
     highest: float | None = None,
     choices: tuple[str, ...] = (),
     is_secret: bool = False,
+    is_number_too: bool = False,
 ) -> Any:
-    """Describe an option; a secret one can also come from a file, ``<name>_file``."""
+    """Describe an option; a secret one can also come from a file, ``<name>_file``.
+
+    ``is_number_too``: a whole number may stand in the place of a word.
+    """
     return field(
         default=default,
         metadata={
@@ -25,6 +34,7 @@ def option(
             "highest": highest,
             "choices": choices,
             "is_secret": is_secret,
+            "is_number_too": is_number_too,
         },
     )
 
@@ -44,6 +54,9 @@ class InboxOptions:
         10_000, "Messages an inbox may hold; over it senders are told to try later.", lowest=1
     )
     max_bytes: int = option(GIBIBYTE, "Bytes of raw mail an inbox may hold.", lowest=1)
+    faults: bool = option(
+        True, "Let mail to tags like fault.data-451 meet that fault: see docs/faults.md."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,11 @@ class SmtpOptions:
         ("127.0.0.1:2587",),
         "Where programs under test hand mail in with an API key as the password.",
     )
+    broken_tls_listen: tuple[str, ...] = option(
+        (),
+        "Where a second submission port offers STARTTLS that always fails, for tests of programs. "
+        "Empty: nowhere.",
+    )
     host_name: str = option("", "Name in the greeting; empty: the inbox domain.")
     max_message_size: int = option(
         25 * MEBIBYTE, "Largest message in bytes.", lowest=65_536, highest=GIBIBYTE
@@ -65,7 +83,12 @@ class SmtpOptions:
     max_recipients: int = option(
         100, "Recipients of one message (RFC 5321 asks for at least 100).", lowest=100
     )
-    max_connections: int = option(5_000, "Connections at a time, of all clients.", lowest=1)
+    max_connections: int = option(
+        5_000,
+        "Connections at a time, of all clients. Beyond it the one that is idle longest without a "
+        "mail makes room for the first of a new client.",
+        lowest=1,
+    )
     max_connections_per_address: int = option(
         100, "Connections at a time of one public client address.", lowest=1
     )
@@ -75,7 +98,9 @@ class SmtpOptions:
     certificate: str = option(
         "",
         "PEM file with the certificate chain offered by STARTTLS to everyone. "
-        "Empty: a self-signed one, offered to public client addresses only.",
+        "Empty: one that the daemon signs itself, offered to public client addresses only. "
+        "self-signed: that one is offered to everyone; programs on this machine trust it by "
+        "smtp-ca.pem in the state directory (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS).",
     )
     private_key: str = option("", "PEM file with the key of the certificate.")
     auth_without_tls: str = option(
@@ -136,10 +161,13 @@ class StorageOptions:
         "URL leaves out libpq finds as ever (PGPASSFILE, PGSERVICE): see docs/postgresql.md.",
         is_secret=True,
     )
-    min_free: int = option(
-        GIBIBYTE,
-        "Bytes of disk that stay free; below it senders are told to try later (SQLite).",
+    min_free: int | str = option(
+        AUTO,
+        "Bytes of disk that stay free; below it senders are told to try later (SQLite). auto: 1 "
+        "GiB, or a twentieth of a disk that is smaller than 20 GiB.",
         lowest=0,
+        choices=(AUTO,),
+        is_number_too=True,
     )
     state_directory: str = option(
         "var", "Folder for what is not in the database: the self-signed certificate, the first key."
@@ -263,6 +291,17 @@ class NetworkOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class WebhookOptions:
+    """Where accounts are told of their mail; `docs/webhooks.md` says how."""
+
+    allow: tuple[str, ...] = option(
+        (),
+        "Networks that are not public, and which account may be told of its mail in each: "
+        "account=network, like developer=127.0.0.0/8. mailcheck's own ports are never posted to.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DeliverabilityOptions:
     """Deliverability tests."""
 
@@ -358,6 +397,7 @@ class Config:
     blocklists: BlocklistOptions = field(default_factory=BlocklistOptions)
     probes: ProbeOptions = field(default_factory=ProbeOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
+    webhooks: WebhookOptions = field(default_factory=WebhookOptions)
     tests: DeliverabilityOptions = field(default_factory=DeliverabilityOptions)
     spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
     ops: OpsOptions = field(default_factory=OpsOptions)

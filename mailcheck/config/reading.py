@@ -118,7 +118,8 @@ def _require_known_variables(environment: Mapping[str, str], sections: Mapping[s
 def _from_text(text: str, option: OptionField, variable: str, is_path: bool) -> Any:
     """Read a variable: a TOML value, a bare word, or comma-separated words for a list."""
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    if (is_path or isinstance(option.default, str)) and not is_quoted:
+    is_number = option.metadata["is_number_too"] and text.isascii() and text.isdigit()
+    if (is_path or isinstance(option.default, str)) and not is_quoted and not is_number:
         return text
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -150,16 +151,22 @@ def _checked(value: Any, option: OptionField, where: str) -> Any:
         return tuple(words)
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
+    if option.metadata["is_number_too"]:
+        if isinstance(value, str) and value not in option.metadata["choices"]:
+            words = ", ".join(option.metadata["choices"])
+            raise ConfigError(f"{where}: {option.name} is {words} or a whole number, not {value!r}")
+        default = value if type(value) is int else default
     if type(value) is not type(default) or (isinstance(value, float) and not isfinite(value)):
         kind = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
         raise ConfigError(f"{where}: {option.name} is {kind[type(default)]}, not {value!r}")
     lowest, highest = option.metadata["lowest"], option.metadata["highest"]
-    if lowest is not None and value < lowest:
+    is_number = not isinstance(value, str)
+    if is_number and lowest is not None and value < lowest:
         raise ConfigError(f"{where}: {option.name} is at least {lowest:g}, not {value!r}")
     if highest is not None and value > highest:
         raise ConfigError(f"{where}: {option.name} is at most {highest:g}, not {value!r}")
     choices = option.metadata["choices"]
-    if choices and value not in choices:
+    if choices and type(value) is str and value not in choices:
         raise ConfigError(f"{where}: {option.name} is one of {', '.join(choices)}, not {value!r}")
     return value
 

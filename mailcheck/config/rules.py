@@ -6,10 +6,14 @@ from itertools import chain
 from urllib.parse import urlsplit
 
 from mailcheck.cluster.redis_address import parse_redis_address
-from mailcheck.config.options import Config
+from mailcheck.config.options import SELF_SIGNED, Config
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
-from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
+from mailcheck.core.network_addresses import (
+    IpNetwork,
+    parse_ip_address,
+    parse_listen_address,
+)
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
 
@@ -35,6 +39,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_blocklists(config),
         _check_spamd(config),
         _check_manhole(config),
+        _check_webhooks(config),
     )
     return next(problems, None)
 
@@ -53,6 +58,7 @@ def _check_listen(config: Config) -> Iterator[Problem]:
     for section, option, addresses in (
         ("smtp", "listen", config.smtp.listen),
         ("smtp", "submission_listen", config.smtp.submission_listen),
+        ("smtp", "broken_tls_listen", config.smtp.broken_tls_listen),
         ("web", "listen", config.web.listen),
         ("ops", "listen", config.ops.listen),
     ):
@@ -72,10 +78,13 @@ def _check_networks(config: Config) -> Iterator[Problem]:
 
 
 def _check_certificate(config: Config) -> Iterator[Problem]:
-    if config.smtp.certificate and not config.smtp.private_key:
+    smtp = config.smtp
+    if smtp.certificate not in ("", SELF_SIGNED) and not smtp.private_key:
         yield "smtp", "certificate", "needs a private_key beside it"
-    if config.smtp.private_key and not config.smtp.certificate:
+    if smtp.private_key and not smtp.certificate:
         yield "smtp", "private_key", "needs a certificate beside it"
+    if smtp.private_key and smtp.certificate == SELF_SIGNED:
+        yield "smtp", "private_key", "has no place beside a certificate that the daemon signs"
 
 
 def _check_database(config: Config) -> Iterator[Problem]:
@@ -160,6 +169,13 @@ def _check_manhole(config: Config) -> Iterator[Problem]:
         yield "ops", "manhole", "needs manhole_keys beside it"
 
 
+def _check_webhooks(config: Config) -> Iterator[Problem]:
+    try:
+        parse_allowed(config.webhooks.allow)
+    except ValueError as error:
+        yield "webhooks", "allow", str(error)
+
+
 def _require_own_machine(text: str) -> None:
     """Raise `ValueError` where an address can be reached from other machines."""
     address = parse_listen_address(text)
@@ -190,3 +206,20 @@ def parse_pairs(texts: Iterable[str]) -> dict[str, str]:
             raise ValueError(f"{word!r} is not of the form zone=value")
         pairs[zone.lower()] = value
     return pairs
+
+
+def parse_allowed(texts: Iterable[str]) -> dict[str, list[IpNetwork]]:
+    """Read networks by the names of the accounts that they are allowed to.
+
+    :raises ValueError: names the one that is not of the form ``account=network``.
+    """
+    allowed: dict[str, list[IpNetwork]] = {}
+    for text in texts:
+        account, _, network = (part.strip() for part in text.rpartition("="))
+        if not account:
+            raise ValueError(f"{text!r} is not of the form account=network")
+        try:
+            allowed.setdefault(account, []).append(ip_network(network))
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}") from None
+    return allowed

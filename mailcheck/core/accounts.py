@@ -1,30 +1,27 @@
 """Accounts, their API keys and their inboxes."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLimits:
+class RequestLimits(Struct, frozen=True):
     """How many requests a key may make in a clock minute and in a UTC day."""
 
     per_minute: int
     per_day: int
 
 
-@dataclass(frozen=True, slots=True)
-class Quota:
+class Quota(Struct, frozen=True):
     """How much an inbox may hold: messages, and bytes of raw mail."""
 
     max_messages: int
     max_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """One user of the service; the operator's account also gets postmaster's and abuse's mail."""
 
     id: AccountId
@@ -36,9 +33,11 @@ class Account:
     max_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ApiKey:
-    """What is kept of an API key: never the key itself. ``hint`` is its beginning, for lists."""
+class ApiKey(Struct, frozen=True):
+    """What is kept of an API key: never the key itself. ``hint`` is its beginning, for lists.
+
+    ``fails_every``: every so manieth mail that it hands in on the submission port gets 451.
+    """
 
     id: KeyId
     account_id: AccountId
@@ -49,10 +48,10 @@ class ApiKey:
     revoked_at: Instant | None
     per_minute: int | None
     per_day: int | None
+    fails_every: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who makes a request: the account behind a valid key, and that key's limits.
 
     ``position`` is the newest of its inbox, read together with the key, before anything
@@ -63,10 +62,10 @@ class Caller:
     key_id: KeyId
     limits: RequestLimits
     position: Position | None = None
+    fails_every: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class InboxState:
+class InboxState(Struct, frozen=True):
     """An inbox as a sender or its owner meets it; ``last_position`` is its newest cursor."""
 
     account_id: AccountId

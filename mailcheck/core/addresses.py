@@ -6,7 +6,8 @@ Those of inboxes are ``dev-<id>+<tag>@<inbox domain>``. The tag is the subaddres
 
 import ipaddress
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.core.identifiers import SHORT_ID_LENGTH, RandomBytes, new_short_id
 
@@ -30,8 +31,7 @@ _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _SOURCE_ROUTE = re.compile(rf"@{_DOMAIN.pattern}(?:,@{_DOMAIN.pattern})*:")
 
 
-@dataclass(frozen=True, slots=True)
-class Mailbox:
+class Mailbox(Struct, frozen=True):
     """A parsed address; ``local_part`` without quotes, ``domain`` as it was written."""
 
     local_part: str

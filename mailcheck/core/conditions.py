@@ -23,13 +23,12 @@ class Conditions:
     def set(self, subject: str, problem: str) -> None:
         """Say how something is; an empty ``problem`` says that it is well.
 
-        Cheap where nothing changes. That one is wrong in another way now is no change.
+        Cheap where nothing changes. That one is wrong in another way now is no change: it
+        can be asked, and nobody is told.
         """
         was_well = not self._problems.get(subject)
-        if was_well and not problem and subject not in self._problems:
-            self._problems[subject] = ""
-        elif was_well != (not problem):
-            self._problems[subject] = problem
+        self._problems[subject] = problem
+        if was_well != (not problem):
             for tell in self._listeners:
                 tell(subject, problem)
 

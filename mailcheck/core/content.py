@@ -3,7 +3,15 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
+from msgspec import Struct
+
 from mailcheck.core.folded_text import fold_text
+
+DERIVATION = 2
+"""Number of the rules by which content is derived; who changes what they find counts it up.
+
+What an earlier version has derived is derived again when it is read.
+"""
 
 
 class CandidateKind(Enum):
@@ -14,8 +22,7 @@ class CandidateKind(Enum):
     MAIL_ADDRESS = "mailto"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A text that might be a one-time code or a link, with its score and the reasons for it."""
 
     kind: CandidateKind
@@ -25,8 +32,7 @@ class Candidate:
     reasons: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AttachmentFacts:
+class AttachmentFacts(Struct, frozen=True):
     """One attached part; ``id`` is stable for the message ("1", "2", ... in document order).
 
     ``size`` is in bytes after decoding; ``content_id`` without angle brackets.
@@ -39,8 +45,7 @@ class AttachmentFacts:
     content_id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderSummary:
+class HeaderSummary(Struct, frozen=True):
     """The header fields that lists and filters need, decoded (RFC 2047)."""
 
     author_address: str
@@ -63,13 +68,17 @@ class HeaderSummary:
         return fold_text(self.subject)
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """What a test wants of a mail: its links, the one to click, its codes (best first)."""
+class Extracted(Struct, frozen=True):
+    """What lists have of a mail's content: its links, the best link, its codes (best first).
+
+    ``snippet`` is how its text begins, in one line; ``attachment_count`` counts `files`.
+    """
 
     links: tuple[str, ...]
     best_link: str | None
     codes: tuple[str, ...]
+    snippet: str = ""
+    attachment_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,8 @@ class MessageContent:
     ``links`` are absolute http(s) URLs in order, without duplicates; ``codes``
     are one-time codes, best first. ``problems`` says in sentences what was
     broken or exceeded a cap. ``searched`` is the text that searches look in, the
-    words of the HTML where there is no other; a store keeps it for searches alone.
+    words of the HTML where there is no other; a store gives it back as it is compared.
+    ``snippet`` is how that begins, in one line.
     """
 
     header_list: tuple[tuple[str, str], ...]
@@ -93,9 +103,26 @@ class MessageContent:
     codes: tuple[str, ...]
     candidates: tuple[Candidate, ...] = field(repr=False)
     problems: tuple[str, ...]
+    snippet: str = ""
     searched: str = field(default="", repr=False, compare=False)
 
     @property
+    def files(self) -> list[AttachmentFacts]:
+        """List what is attached; pictures that the HTML shows in its text are a part of that."""
+        if not any(one.content_id for one in self.attachments):
+            return list(self.attachments)
+        markup = self.html.lower()
+        return [
+            one
+            for one in self.attachments
+            if not (
+                one.content_id
+                and one.content_type.startswith("image/")
+                and f"cid:{one.content_id.lower()}" in markup
+            )
+        ]
+
+    @property
     def extracted(self) -> Extracted:
-        """Give what was extracted, for lists."""
-        return Extracted(self.links, self.best_link, self.codes)
+        """Give what lists have of it."""
+        return Extracted(self.links, self.best_link, self.codes, self.snippet, len(self.files))

@@ -17,6 +17,9 @@ START: Position = Position(0)
 _PREFIX = "c"
 _CURSOR = re.compile(r"c(0|[1-9a-f][0-9a-f]{0,14})", re.ASCII)
 
+CURSOR_PATTERN = f"^{_CURSOR.pattern}$"
+"""What all cursors look like, those of other inboxes too."""
+
 
 def format_cursor(position: Position) -> str:
     """Write a position as the text that clients pass back unchanged."""

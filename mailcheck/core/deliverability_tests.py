@@ -4,9 +4,10 @@ The only table of states (SPEC.md section 3, DECISIONS.md section 3).
 """
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from mailcheck.core.content import HeaderSummary
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
@@ -85,8 +86,7 @@ def next_state(state: State, trigger: Trigger) -> State:
         raise IllegalTransition(move) from None
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverabilityTest:
+class DeliverabilityTest(Struct, frozen=True):
     """One test as it is kept.
 
     ``expires_at`` is when the address stops taking mail; ``received_at`` and
@@ -127,8 +127,7 @@ def parse_local_part(local_part: str) -> DeliverabilityTestId | None:
     return DeliverabilityTestId(test_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ReceivedMail:
+class ReceivedMail(Struct, frozen=True):
     """A mail as it came in: all that an analysis judges.
 
     ``transcript`` is the SMTP conversation up to the end of the message, a line
@@ -144,8 +143,7 @@ class ReceivedMail:
     delivery_id: DeliveryId | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredReport:
+class StoredReport(Struct, frozen=True):
     """A report as it is kept: the score in tenths, and the document as it was first shown.
 
     ``document`` is a JSON object with the fields that a completed test adds
@@ -158,8 +156,7 @@ class StoredReport:
     document: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverabilityResult:
+class DeliverabilityResult(Struct, frozen=True):
     """A test with what is known of it.
 
     ``report`` is there when it is completed; ``failure`` says why it ended in error.
@@ -170,11 +167,14 @@ class DeliverabilityResult:
     failure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTest:
-    """A test in a list: ``tenths`` when it is completed, the rest once it has a mail."""
+class ListedTest(Struct, frozen=True):
+    """A test in a list: ``tenths`` when it is completed, the rest once it has a mail.
+
+    ``is_content_only``: the score says nothing about whether the mail arrives.
+    """
 
     test: DeliverabilityTest
     tenths: int | None = None
     header: HeaderSummary | None = None
     envelope_sender: str = ""
+    is_content_only: bool = False

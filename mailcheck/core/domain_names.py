@@ -40,6 +40,9 @@ RFC_5782_TEST_ADDRESSES = ("127.0.0.1", "127.0.0.2")  # 5: never and always on a
 _ASCII_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?", re.ASCII)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#@]*@)?(?P<host>[^/:?#]*)")
 
+_PATH = re.compile(r"(?P<host>[^/:?#\s<>]+\.[^/:?#\s<>]+)(?::[0-9]+)?/(?![0-9]+$)")
+_END_OF_HOST = re.compile(r"[/:?#>\s]")
+
 
 def parse_domain(text: str, *, name: str = "domain", allow_special_use: bool = False) -> str:
     """Read a domain name that may be in any script.
@@ -69,6 +72,23 @@ def parse_domain(text: str, *, name: str = "domain", allow_special_use: bool = F
     if labels[-1].isdigit():
         raise _refusal(name, text, "ends in a number, which no domain does")
     return domain
+
+
+def domain_meant(text: str) -> str:
+    """Give the domain that a URL or a mail address names; any other text as it is.
+
+    For what people paste: ``http://shop.example/x``, ``shop.example/x``,
+    ``Ann <ann@shop.example>``. It is not read yet: `parse_domain` says what is wrong with it.
+    """
+    text = text.strip()
+    url = _URL.match(text)
+    if url is not None:
+        return url["host"] or text
+    _, at, domain = text.rpartition("@")
+    if at:
+        return _END_OF_HOST.split(domain, maxsplit=1)[0] or text
+    path = _PATH.match(text)
+    return text if path is None else path["host"]
 
 
 def parse_blocklist_query(

@@ -85,8 +85,20 @@ class TooManyPreflights(LimitExceeded):
     """The account has as many pre-flights under way as it may."""
 
 
+class TooManyChecks(LimitExceeded):
+    """The account has as many checks under way, and waiting for their turn, as it may."""
+
+
 class TooManyWaits(LimitExceeded):
     """The key holds as many parked waits as it may."""
+
+
+class FaultMet(ExpectedFailure):
+    """Mail met a fault that was asked for; ``reply`` is code and enhanced code of SMTP."""
+
+    def __init__(self, problem: str, reply: tuple[int, str]) -> None:
+        super().__init__(problem)
+        self.reply = reply
 
 
 class OutOfSpace(ExpectedFailure):
@@ -98,7 +110,7 @@ class StoreUnavailable(ExpectedFailure):
 
 
 class StoreFull(OutOfSpace, StoreUnavailable):
-    """The database server's disk is full: nothing was changed."""
+    """The disk of the database is full: nothing was changed."""
 
 
 class WorkerDied(StoreUnavailable):
@@ -163,6 +175,18 @@ class Overloaded(ExpectedFailure):
 
 class KeyNotFound(ExpectedFailure):
     """No API key has this id."""
+
+
+class WebhookNotFound(ExpectedFailure):
+    """The account has no such webhook: never made, or deleted."""
+
+
+class TooManyWebhooks(ExpectedFailure):
+    """The account has as many webhooks as it may."""
+
+
+class WebhookEnded(ExpectedFailure):
+    """The receiver has ended the webhook; nothing begins it again."""
 
 
 class WaitInterrupted(ExpectedFailure):

@@ -1,6 +1,8 @@
 """Names that mailcheck makes up: unguessable, made from randomness given by the caller."""
 
 import hashlib
+import hmac
+from base64 import b64encode
 from collections.abc import Callable
 from itertools import product
 from typing import NewType
@@ -15,10 +17,14 @@ KeyId = NewType("KeyId", str)
 DeliveryId = NewType("DeliveryId", str)
 MessageId = NewType("MessageId", str)
 DeliverabilityTestId = NewType("DeliverabilityTestId", str)
+WebhookId = NewType("WebhookId", str)
 
 API_KEY_PREFIX = "mck_"
 
 KEY_FILE = "api-key"
+
+ADDRESS_FILE = "url"
+"""Beside it: where the daemon answers."""
 """In the state directory: the key that the first start has made, for commands to find."""
 
 SHORT_ID_LENGTH = 13  # 13 characters of a-z2-7 are 65 bits
@@ -77,9 +83,37 @@ def new_share_token(random_bytes: RandomBytes) -> str:
     return _base32(random_bytes(16))
 
 
+def new_webhook_secret(random_bytes: RandomBytes) -> str:
+    """Make a secret that signs deliveries: 256 random bits as Standard Webhooks writes them."""
+    return "whsec_" + b64encode(random_bytes(32)).decode()
+
+
 def new_session_secret(random_bytes: RandomBytes) -> str:
     """Make what a session's cookie or an invitation's link holds: 160 random bits."""
     return _base32(random_bytes(20))
+
+
+def new_device_secret(kept: str, random_bytes: RandomBytes) -> str:
+    """Make what a browser keeps that has signed in: 80 random bits, and the proof that we made it.
+
+    ``kept`` is what is stored of the account's password: another password ends the proof.
+    """
+    name = _base32(random_bytes(10))
+    return name + _device_proof(name, kept)
+
+
+def is_device_secret(secret: str, kept: str) -> bool:
+    """Tell whether a browser has got this when it signed in to the account."""
+    name, proof = secret[:_DEVICE_NAME], secret[_DEVICE_NAME:]
+    return hmac.compare_digest(proof.encode(), _device_proof(name, kept).encode())
+
+
+_DEVICE_NAME = 16
+"""Characters of 80 bits."""
+
+
+def _device_proof(name: str, kept: str) -> str:
+    return _base32(hmac.digest(kept.encode(), b"mailcheck device " + name.encode(), "sha256")[:20])
 
 
 def new_password(random_bytes: RandomBytes) -> str:

@@ -8,8 +8,11 @@ the class of each part would cost more than all that it holds.
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
+from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
-from mailcheck.core.cursors import Position
+from mailcheck.core.cursors import START, Position
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
@@ -105,7 +108,11 @@ def _delivery_of(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A mail for an inbox that was refused: shown to those who wait for it in vain."""
+    """A mail for an inbox that was refused: shown to those who wait for it in vain.
+
+    It takes a ``position`` of the inbox as a message does, which the store gives it: whether
+    it came before or after a cursor is never a guess.
+    """
 
     account_id: AccountId
     recipient: str
@@ -113,10 +120,11 @@ class Refusal:
     client_ip: str
     reason: str
     refused_at: Instant
+    tag: str = UNTAGGED
+    position: Position = field(default=START, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class TagCount:
+class TagCount(Struct, frozen=True):
     """How many messages of an inbox carry a tag, and when the newest came."""
 
     tag: str
@@ -124,8 +132,7 @@ class TagCount:
     latest_at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSummary:
+class MessageSummary(Struct, frozen=True):
     """What filters and lists need of a stored message.
 
     ``is_read``: somebody has opened it on the dashboard.
@@ -145,16 +152,14 @@ class MessageSummary:
     is_read: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ListedMessage:
+class ListedMessage(Struct, frozen=True):
     """A message in a list: its summary, and what was extracted from it."""
 
     summary: MessageSummary
     extracted: Extracted
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class StoredMessage:
+class StoredMessage(Struct, frozen=True, eq=False, weakref=True):
     """A whole message: its summary, how it came in, and what was derived from its bytes.
 
     Compared by identity: all who are woken by one mail get the same object,
@@ -164,4 +169,4 @@ class StoredMessage:
     summary: MessageSummary
     envelope_sender: str
     session: Session
-    content: MessageContent = field(repr=False)
+    content: MessageContent

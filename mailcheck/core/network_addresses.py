@@ -7,7 +7,6 @@ And where to listen: ``host:port`` for people, Twisted's endpoint strings for th
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import (
     IPv4Address,
@@ -18,7 +17,10 @@ from ipaddress import (
     ip_network,
 )
 
+from msgspec import Struct
+
 IpAddress = IPv4Address | IPv6Address
+IpNetwork = IPv4Network | IPv6Network
 
 DOCUMENTATION = "reserved for documentation"
 
@@ -65,7 +67,7 @@ _SPECIAL_V6: tuple[tuple[IPv6Network, str], ...] = tuple(
     )
 )
 
-_LOCAL_NETWORKS: tuple[IPv4Network | IPv6Network, ...] = tuple(
+_LOCAL_NETWORKS: tuple[IpNetwork, ...] = tuple(
     ip_network(network)
     for network in (
         "127.0.0.0/8",  # loopback, RFC 1122 3.2.1.3
@@ -159,8 +161,7 @@ BACKLOG = 4_096
 """Connections that may wait to be accepted: with Twisted's 50, 2,000 clients wait for 27 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListenAddress:
+class ListenAddress(Struct, frozen=True):
     """``endpoint`` is a Twisted endpoint string; host and port are known for ``host:port`` only."""
 
     endpoint: str

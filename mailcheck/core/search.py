@@ -5,10 +5,11 @@ all of them. ``docs/search.md`` is written for people from the same table.
 """
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.errors import InvalidParameter
@@ -53,7 +54,10 @@ EXAMPLES: tuple[tuple[str, str], ...] = (
     ("tag:signup", 'it came to the address with this +tag; tag:"" is mail without a tag'),
     ("subject:welcome", "the subject contains it"),
     ("text:code", "the text contains it"),
-    ("has:attachment", "something is attached"),
+    (
+        "has:attachment",
+        "something is attached; pictures that the HTML shows in its text do not count",
+    ),
     ("has:code", "a one-time code was found"),
     ("newer:2h", "it came in the last 2 hours; or since a date or moment: newer:2026-11-21"),
     ("older:3d", "it came more than 3 days ago; or before a date or moment"),
@@ -75,8 +79,7 @@ class Term(NamedTuple):
     value: str | int
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """What was asked for, as it was written and as it is understood."""
 
     written: str
@@ -122,6 +125,11 @@ def parse_search(text: str, now: Instant) -> Search | None:
             f"{PARAMETER} has at most {MAX_TERMS} terms; yours has {len(terms)}",
         )
     return Search(text, tuple(terms)) if terms else None
+
+
+def split_terms(text: str) -> list[str]:
+    """Cut what somebody looks for into its terms, as they were written, bad ones too."""
+    return [match[0] for match in _TERM.finditer(text) if match["phrase"] != ""]
 
 
 def _read_term(match: re.Match[str], now: Instant) -> Term:

@@ -14,10 +14,10 @@ from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.instants import BEGINNING, MINUTE, Instant, instant_of
+from mailcheck.core.instants import BEGINNING, MINUTE, Instant
+from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.mail_traffic import MailTraffic
-from mailcheck.operations.ports import ContentStore
+from mailcheck.operations.ports import ContentStore, Now
 
 REST_SHARE = 3.0
 """Seconds of rest for each second of work: a quarter of one core at most."""
@@ -43,6 +43,7 @@ class Derivation(Service):
         store: ContentStore,
         traffic: MailTraffic,
         clock: IReactorTime,
+        now: Now,
         *,
         is_alone: bool,
     ) -> None:
@@ -51,6 +52,7 @@ class Derivation(Service):
         self._store = store
         self._traffic = traffic
         self._clock = clock
+        self._now = now
         self._is_alone = is_alone
         self._looked_until = BEGINNING
         self._queue: deque[DeliveryId] = deque()
@@ -98,7 +100,7 @@ class Derivation(Service):
     async def _left_behind(self) -> list[DeliveryId]:
         if self._is_alone:
             return await self._store.underived(MAX_QUEUE)
-        before = Instant(instant_of(self._clock.seconds()) - OTHERS_AFTER)
+        before = Instant(self._now() - OTHERS_AFTER)
         # Looked at twice: the clocks of daemons differ.
         since = Instant(max(BEGINNING, self._looked_until - OTHERS_AFTER))
         found = await self._store.underived(MAX_QUEUE, since=since, before=before)

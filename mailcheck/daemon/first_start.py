@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TextIO
 
+from msgspec import Struct
+from msgspec.structs import replace
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.logger import Logger
@@ -22,20 +23,11 @@ ACCOUNT_NAME = "developer"
 PASSWORD_FILE = "dashboard-password"  # noqa: S105
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """Where a secret lies, if it does, and the secret itself where it may be shown."""
 
     path: Path | None
     secret: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _NewPassword:
-    """A password, and what is stored of it as soon as it is hashed."""
-
-    secret: str
-    written: Deferred[str]
 
 
 class Starter(Protocol):
@@ -89,10 +81,9 @@ class FirstStart(Service):
         return Deferred.fromCoroutine(self._prepare()).addErrback(self._log_failure)
 
     async def _prepare(self) -> None:
-        made = None if self._password_path.exists() else self._make_password()
         account = await self._first_account()
         secret = await self._ensure_key(account)
-        password = await self._ensure_password(account, made)
+        password = await self._ensure_password(account)
         address = join_subaddress(account.mailbox_name, "", self._domain)
         if not self._output.isatty():
             secret, password = None, replace(password, secret=None)
@@ -125,27 +116,21 @@ class FirstStart(Service):
         write_secret(key_path, issued.secret)
         return issued.secret
 
-    async def _ensure_password(self, account: Account, made: _NewPassword | None) -> Shown:
+    async def _ensure_password(self, account: Account) -> Shown:
         """Give the first account a password where it has none; it lies in a file of mode 0600."""
         path = self._password_path
         if not await self._sign_in.has_password(account):
-            made = made or self._make_password()
-            write_secret(path, made.secret)
-            if await self._sign_in.set_first_hash(account, await made.written):
+            secret = new_password(self._random_bytes)
+            write_secret(path, secret)
+            if await self._sign_in.set_first_password(account, secret):
                 # Once more: another daemon that starts here may have written its own meanwhile.
-                write_secret(path, made.secret)
-                return Shown(path, made.secret)
-            if path.exists() and path.read_text().strip() == made.secret:
+                write_secret(path, secret)
+                return Shown(path, secret)
+            if path.exists() and path.read_text().strip() == secret:
                 path.unlink()
         kept = path.read_text().strip() if path.exists() else ""
         is_kept = bool(kept) and await self._sign_in.is_password(account, kept)
         return Shown(path if is_kept else None, None)
-
-    def _make_password(self) -> _NewPassword:
-        """Begin to hash a password: that takes a while, in which the store is made."""
-        secret = new_password(self._random_bytes)
-        hashing = self._sign_in.hash_password(secret, ACCOUNT_NAME)
-        return _NewPassword(secret, Deferred.fromCoroutine(hashing))
 
     def _log_failure(self, failure: Failure) -> None:
         self._log.failure("the first account could not be made", failure)

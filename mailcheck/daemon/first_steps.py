@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.daemon.first_start import Shown
@@ -14,6 +15,7 @@ mailcheck is ready.
   inbox        {address}
                any tag works: {tagged}
   limits       {per_minute} requests a minute, {per_day} a day, mail is kept {hours:g} hours
+               more for one key: mailcheck key issue {name} --per-minute 6000 --per-day 1000000
   mail         {mail}
   submission   {submission}
   dashboard    {dashboard}
@@ -41,8 +43,7 @@ Try it in another terminal, in this folder:
 EXAMPLE_TAG = "signup"
 
 
-@dataclass(frozen=True, slots=True)
-class FirstSteps:
+class FirstSteps(Struct, frozen=True):
     """Fills the port `mailcheck.daemon.first_start.FirstSteps`.
 
     ``mail`` and ``submission`` are where it listens, as ``host:port``.

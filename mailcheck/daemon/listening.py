@@ -1,13 +1,20 @@
-"""Ports: bound before privileges are dropped; a busy one is named."""
+"""Where the daemon listens: its ports, how many files they may open, and the file that names them.
 
+Ports are bound before privileges are dropped; a busy one is named.
+"""
+
+import math
 import os
+import resource
 import socket
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, gatherResults, maybeDeferred
 from twisted.internet.endpoints import AdoptedStreamServerEndpoint, serverFromString
@@ -137,3 +144,50 @@ def _written(host: Any) -> str:
     if name is None:
         return os.fsdecode(host.name)
     return f"[{name}]:{host.port}" if ":" in name else f"{name}:{host.port}"
+
+
+_log = Logger()
+
+
+def raise_file_limit() -> None:
+    """Raise the soft limit of open files to the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError) as error:  # macOS says "unlimited" and takes less
+        _log.info("open files stay limited to {soft}: {error}", soft=soft, error=error)
+
+
+def half_of_files() -> float:
+    """Give how many open files one kind of connection may use: the others need some too."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return math.inf if soft == resource.RLIM_INFINITY else soft // 2
+
+
+class AddressFile(Service):
+    """Keeps the file as long as the daemon runs; one that was killed leaves it to the next.
+
+    :param url: gives the address of pages and API, once the daemon listens.
+    """
+
+    _log = Logger()
+
+    def __init__(self, path: Path, url: Callable[[], str]) -> None:
+        self._path = path
+        self._url = url
+
+    def startService(self) -> None:
+        """Write it; without it commands take the address from the configuration."""
+        super().startService()
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(f"{self._url()}\n", "utf-8")
+        except OSError as error:
+            self._log.warn("{path} can't be written: {why}", path=self._path, why=error.strerror)
+
+    def stopService(self) -> None:
+        """Remove it, unless another daemon has written it since."""
+        super().stopService()
+        with suppress(OSError):
+            if self._path.read_text("utf-8").strip() == self._url():
+                self._path.unlink()

@@ -1,5 +1,6 @@
 """The presence of this daemon on a database that several can work on."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from twisted.application.service import Service
@@ -17,8 +18,11 @@ class Presence(Protocol):
     def begin(self) -> None:
         """Be there, or find out that one may not."""
 
-    def keep(self) -> None:
-        """Be there again where that was forgotten."""
+    def keep(self) -> Collection[str] | None:
+        """Be there again where that was forgotten.
+
+        Gives the names of all daemons that are there, nothing where nobody can tell.
+        """
 
     def end(self) -> None:
         """Be there no more."""

@@ -12,6 +12,7 @@ from typing import Any
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.endpoints import serverFromString
+from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.protocol import Factory, ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -85,17 +86,18 @@ class Processes(Service):
         for pause in self._pauses.values():
             pause.cancel()
         self._pauses.clear()
-        children = list(self._running.values())
-        for child in children:
-            child.transport.signalProcess("TERM")
-        ended = DeferredList([child.when_ended for child in children])
-        ended.addTimeout(PATIENCE, self._reactor).addErrback(self._kill)
-        return ended.addCallback(lambda _: self._close())
+        ended = DeferredList([child.when_ended for child in self._running.values()])
+        self._signal("TERM")
+        too_late = self._reactor.callLater(PATIENCE, self._signal, "KILL")
+        return ended.addCallback(self._close, too_late)
 
     def reload(self) -> None:
         """Have each process read again what may change."""
-        for child in self._running.values():
-            child.transport.signalProcess("HUP")
+        self._signal("HUP")
+
+    def _signal(self, name: str) -> None:
+        for child in list(self._running.values()):
+            child.transport.signalProcess(name)
 
     def _start_all(self) -> None:
         for number in range(len(self._environments)):
@@ -133,13 +135,9 @@ class Processes(Service):
         longer = min(LONGEST_PAUSE, 2 * pause)
         self._pauses[number] = self._reactor.callLater(pause, self._start, number, longer)
 
-    def _kill(self, _: Failure) -> Deferred[Any]:
-        children = list(self._running.values())
-        for child in children:
-            child.transport.signalProcess("KILL")
-        return DeferredList([child.when_ended for child in children])
-
-    def _close(self) -> Deferred[Any]:
+    def _close(self, _: object, too_late: IDelayedCall) -> Deferred[Any]:
+        if too_late.active():
+            too_late.cancel()
         return DeferredList([maybeDeferred(port.stopListening) for port in self._ports])
 
 

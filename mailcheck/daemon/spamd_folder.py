@@ -5,8 +5,9 @@ import pwd
 import shutil
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 PROGRAM = "spamd"
 PLACES = ("/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin")
@@ -38,8 +39,7 @@ trusted_networks 255.255.255.255
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SpamdSettings:
+class SpamdSettings(Struct, frozen=True):
     """How the private spamd runs. ``user`` counts where the daemon is root."""
 
     user: str = "nobody"
@@ -48,8 +48,7 @@ class SpamdSettings:
     """Mails judged at a time; each child holds about 120 MB."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpamdFolder:
+class SpamdFolder(Struct, frozen=True):
     """A folder made for one spamd; nobody else can look into it."""
 
     path: Path

@@ -4,23 +4,22 @@ Answers are kept as long as their TTL says, RFC 2308 5 for negative ones, but
 no longer than the limits here. What could not be found out is never kept.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.recent import RecentlyUsed
-from mailcheck.operations.sharing_calls import SharedCalls
 
 RECORD_WEIGHT = 500  # octets of memory that a record takes beside its data, measured
 ENTRY_WEIGHT = 1000  # likewise question, answer and entry
 
 
-@dataclass(frozen=True, slots=True)
-class CacheLimits:
+class CacheLimits(Struct, frozen=True):
     """TTLs in seconds, weight in octets of memory.
 
     People check a domain, publish what was missing and check again: that a
@@ -68,9 +67,8 @@ class AnswerCache:
 
 
 def _weigh(entry: _Entry) -> int:
-    records = entry.answer.records
-    data = sum(len(record.to_wire() or b"") for record in records)
-    return ENTRY_WEIGHT + RECORD_WEIGHT * len(records) + data
+    answer = entry.answer
+    return ENTRY_WEIGHT + RECORD_WEIGHT * len(answer.records) + answer.octets
 
 
 class CachingResolver:

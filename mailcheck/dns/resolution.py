@@ -4,7 +4,6 @@ As in dnspython's resolver the decisions are apart from the sockets: `resolver`
 sends what a `Try` says and reports what came of it, one try at a time.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import dns.exception
@@ -13,6 +12,7 @@ import dns.name
 import dns.rcode
 import dns.rdatatype
 from dns.rdata import Rdata
+from msgspec import Struct
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.dns.servers import Server
@@ -25,8 +25,7 @@ class MalformedReply(ValueError):
     """The reply is no DNS message, or one that does not answer its question."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """What one reply says of the asked name.
 
     ``canonical_name`` is where its CNAMEs end. ``status`` is that of this last
@@ -84,8 +83,7 @@ def _cacheable(ttl: int) -> int:
 MAX_LINKS = 16  # further questions along one chain of CNAMEs; BIND and Unbound stop there, too
 
 
-@dataclass(frozen=True, slots=True)
-class ResolverSettings:
+class ResolverSettings(Struct, frozen=True):
     """How long and how often is tried; times in seconds.
 
     ``try_timeouts`` has an entry for each round over all servers: a resolver
@@ -132,6 +130,7 @@ class Resolution:
         "_canonical_name",
         "_failure",
         "_is_authenticated",
+        "_octets",
         "_packed",
         "_question",
         "_seen",
@@ -159,6 +158,7 @@ class Resolution:
         self._seen: tuple[bytes, ...] = ()
         self._struck: tuple[Server, ...] = ()
         self._tries = 0
+        self._octets = 0
         self._ttl = MAX_CACHED_TTL
         self._is_authenticated = True
         self._failure = DnsStatus.TIMEOUT
@@ -174,6 +174,7 @@ class Resolution:
 
     def heard(self, message: bytes) -> Step:
         """Go on after a reply to the question of the current try."""
+        self._octets += len(message)
         reply = read_reply(message, self._packed)
         outcome = reply.outcome
         if outcome is Outcome.POSITIVE:
@@ -181,6 +182,8 @@ class Resolution:
         status = _NEGATIVE.get(outcome)
         if status is not None:
             return self._answer(status, reply.negative_ttl, reply.is_authenticated)
+        if outcome is Outcome.EXCESSIVE:
+            return self.exceeded()
         if outcome is Outcome.TRUNCATED and not self._try.is_stream:
             self._try = self._try._replace(is_stream=True)
             return self._try
@@ -192,9 +195,16 @@ class Resolution:
         refused = outcome is Outcome.REFUSED
         return self._fail(DnsStatus.REFUSED if refused else DnsStatus.SERVFAIL)
 
+    def exceeded(self) -> DnsAnswer:
+        """End: the reply is larger than is read, and would be so again."""
+        self._failure = DnsStatus.EXCESSIVE
+        return self.give_up()
+
     def give_up(self) -> DnsAnswer:
         """End without an answer: the deadline has passed, or nobody is left to ask."""
-        return DnsAnswer(self._question, self._failure, (), self._canonical_name)
+        return DnsAnswer(
+            self._question, self._failure, (), self._canonical_name, octets=self._octets
+        )
 
     def _next_try(self) -> Step:
         while self._tries < len(self._servers) * len(self._timeouts):
@@ -220,6 +230,7 @@ class Resolution:
             self._canonical_name,
             min(ttl, self._ttl),
             is_authenticated and self._is_authenticated,
+            self._octets,
         )
 
     def _follow(self, message: bytes, is_authenticated: bool) -> Step:

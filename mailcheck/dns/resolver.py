@@ -1,20 +1,261 @@
-"""The resolver of the house: who may ask now, and who waits for a turn."""
+"""The resolver of the house: one lookup, who may ask now, and who waits for a turn."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IDelayedCall
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, connectProtocol
+from twisted.internet.error import ConnectionAborted
+from twisted.internet.interfaces import IDelayedCall, ITCPTransport
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.dns.alarms import Alarms
-from mailcheck.dns.exchange import Exchange
-from mailcheck.dns.lookup import Lookup, Upstream
+from mailcheck.dns.alarms import Alarm, Alarms
+from mailcheck.dns.exchange import Exchange, Pending
+from mailcheck.dns.liveness import Liveness
 from mailcheck.dns.reactor import DnsReactor
-from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolution import Resolution, ResolverSettings, Step, Try
 from mailcheck.dns.servers import Server, ServerRota
-from mailcheck.dns.wire_format import ImpossibleName, pack_question
+from mailcheck.dns.wire_format import (
+    MAX_OCTETS,
+    ImpossibleName,
+    is_quickly_read,
+    is_reply_to,
+    pack_query,
+    pack_question,
+)
+from mailcheck.operations.concurrency import Turn, Turns
+
+_PREFIX = 2  # octets in front of each message that tell its length, RFC 1035 4.2.2
+
+
+def ask_by_stream(
+    reactor: DnsReactor, server: Server, ident: bytes, question: bytes, has_edns: bool
+) -> Deferred[bytes]:
+    """Connect, send a packed question, give the reply to it and hang up.
+
+    Cancelling hangs up; there is no other end to a server that stalls. Fails
+    when there is no connection, or it ends without the reply.
+    """
+    endpoint_class = TCP6ClientEndpoint if server.is_ipv6 else TCP4ClientEndpoint
+    endpoint = endpoint_class(reactor, server.host, server.port)
+    protocol = StreamProtocol(ident, question, has_edns)
+    connected: Deferred[StreamProtocol] = connectProtocol(endpoint, protocol)
+    return connected.addCallback(lambda _: protocol.reply)
+
+
+class ExcessiveReply(Exception):
+    """The server announces a message of more octets than are read."""
+
+
+class StreamProtocol(Protocol):
+    """Sends one query; ``reply`` fires with the whole message that answers it."""
+
+    transport: ITCPTransport
+
+    def __init__(self, ident: bytes, question: bytes, has_edns: bool) -> None:
+        self._ident = ident
+        self._question = question
+        self._query = pack_query(ident, question, has_edns)
+        self._received = bytearray()
+        self._is_over = False
+        self.reply: Deferred[bytes] = Deferred(lambda _: self._abort())
+
+    def connectionMade(self) -> None:
+        """Send the query."""
+        self.transport.write(len(self._query).to_bytes(_PREFIX, "big") + self._query)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take the first whole message; if it is not the reply, the stream is of no use."""
+        self._received += data
+        end = _PREFIX + int.from_bytes(self._received[:_PREFIX], "big")
+        if end > _PREFIX + MAX_OCTETS and not self._is_over and len(self._received) >= _PREFIX:
+            self._abort()
+            self.reply.errback(ExcessiveReply())
+            return
+        if self._is_over or len(self._received) < max(end, _PREFIX):
+            return
+        message = bytes(self._received[_PREFIX:end])
+        if message.startswith(self._ident) and is_reply_to(message, self._question):
+            self._is_over = True
+            self.transport.loseConnection()
+            self.reply.callback(message)
+        else:
+            self._abort()
+            self.reply.errback(ConnectionAborted("not a reply to the question"))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Fail when no reply came."""
+        if not self._is_over:
+            self._is_over = True
+            self.reply.errback(reason)
+
+    def _abort(self) -> None:
+        self._is_over = True
+        self.transport.abortConnection()
+
+
+class Upstream(Struct, frozen=True):
+    """What all lookups of a resolver share."""
+
+    reactor: DnsReactor
+    alarms: Alarms
+    rota: ServerRota
+    liveness: Liveness
+    exchange: Exchange
+    settings: ResolverSettings
+    random_bytes: RandomBytes
+    turns: Turns
+
+    def note_answer(self, server: Server) -> None:
+        """Note that a server said something."""
+        self.rota.note_answer(server)
+        self.liveness.note_answer()
+
+    def note_silence(self, server: Server, *, is_unreachable: bool) -> None:
+        """Note that a question got no answer in time, or could not even be sent."""
+        self.rota.note_silence(server, self.reactor.seconds(), is_unreachable)
+        self.liveness.note_silence()
+
+
+class Lookup:
+    """A `Resolution`, what it waits for, and the timer of that; ``answer`` fires at its end."""
+
+    __slots__ = (
+        "_deadline",
+        "_discard",
+        "_pending",
+        "_resolution",
+        "_timer",
+        "_try",
+        "_upstream",
+        "answer",
+        "is_over",
+    )
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        question: DnsQuestion,
+        packed: bytes,
+        discard: Callable[["Lookup"], None],
+    ) -> None:
+        """Take a question, also packed; ``discard`` is called when it is over."""
+        now = upstream.reactor.seconds()
+        settings = upstream.settings
+        servers = upstream.rota.order(now)
+        self._upstream = upstream
+        self._resolution = Resolution(question, packed, servers, settings.try_timeouts)
+        self._deadline = now + settings.deadline
+        self._discard = discard
+        self._pending: Pending | Deferred[bytes] | Turn | None = None
+        self._timer: Alarm | None = None
+        self.answer: Deferred[DnsAnswer] = Deferred(self._cancel)
+        self.is_over = False
+
+    @property
+    def has_time(self) -> bool:
+        """Tell whether it is not over, nor about to be."""
+        return not self.is_over and self._time_left() > 0
+
+    def wait(self) -> None:
+        """Wait for the turn to begin, until the deadline."""
+        self._arm(self._time_left(), self.give_up)
+
+    def begin(self) -> None:
+        """Make the first try."""
+        self._do(self._resolution.start())
+
+    def heard(self, message: bytes) -> None:
+        """Take the reply to the question of this try."""
+        self._upstream.note_answer(self._try.server)
+        if is_quickly_read(message, self._try.question):
+            self._do(self._resolution.heard(message))
+            return
+        self._disarm()
+        self.wait()
+        self._pending = self._upstream.turns.call(lambda: self._do(self._resolution.heard(message)))
+
+    def unreachable(self) -> None:
+        """Learn that this try can't have a reply."""
+        self._upstream.note_silence(self._try.server, is_unreachable=True)
+        self._do(self._resolution.lost())
+
+    def give_up(self) -> None:
+        """End now, without an answer."""
+        self._end(self._resolution.give_up())
+
+    def _do(self, step: Step) -> None:
+        if isinstance(step, DnsAnswer):
+            self._end(step)
+            return
+        self._disarm()
+        self._try = step
+        self._arm(min(step.timeout, self._time_left()), self._time_out)
+        if step.is_stream:
+            self._ask_by_stream(step)
+            return
+        try:
+            self._pending = self._upstream.exchange.ask(
+                step.server, step.question, step.has_edns, self
+            )
+        except OSError:
+            self._disarm()
+            self._arm(0, self.unreachable)
+
+    def _ask_by_stream(self, step: Try) -> None:
+        upstream = self._upstream
+        ident = upstream.random_bytes(2)
+        reply = ask_by_stream(upstream.reactor, step.server, ident, step.question, step.has_edns)
+        self._pending = reply
+        reply.addCallbacks(self.heard, self._lose_stream, errbackArgs=(reply,))
+
+    def _lose_stream(self, failure: Failure, reply: Deferred[bytes]) -> None:
+        if self._pending is not reply:
+            return  # it was cancelled
+        if failure.check(ExcessiveReply):
+            self._upstream.note_answer(self._try.server)
+            self._do(self._resolution.exceeded())
+        else:
+            self.unreachable()
+
+    def _time_out(self) -> None:
+        self._upstream.note_silence(self._try.server, is_unreachable=False)
+        if self._upstream.reactor.seconds() < self._deadline:
+            self._do(self._resolution.lost())
+        else:
+            self.give_up()
+
+    def _time_left(self) -> float:
+        return max(0.0, self._deadline - self._upstream.reactor.seconds())
+
+    def _arm(self, delay: float, action: Callable[[], None]) -> None:
+        self._timer = self._upstream.alarms.set(delay, action)
+
+    def _disarm(self) -> None:
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.cancel()
+
+    def _cancel(self, _: object) -> None:
+        self._stop()
+
+    def _stop(self) -> None:
+        self._disarm()
+        self.is_over = True
+        del self.answer  # else a cycle for the garbage collector, in each lookup
+        self._discard(self)
+
+    def _end(self, answer: DnsAnswer) -> None:
+        waiting = self.answer
+        self._stop()
+        waiting.callback(answer)
 
 
 class StubResolver:
@@ -30,13 +271,16 @@ class StubResolver:
         settings: ResolverSettings,
         random_bytes: RandomBytes,
     ) -> None:
+        alarms, exchange = Alarms(reactor), Exchange(reactor, random_bytes)
         self._upstream = Upstream(
             reactor=reactor,
-            alarms=Alarms(reactor),
+            alarms=alarms,
             rota=ServerRota(servers),
-            exchange=Exchange(reactor, random_bytes),
+            liveness=Liveness(alarms, exchange, servers, self._give_up_all),
+            exchange=exchange,
             settings=settings,
             random_bytes=random_bytes,
+            turns=Turns(reactor),
         )
         self.servers = tuple(servers)
         self._reactor = reactor
@@ -48,12 +292,15 @@ class StubResolver:
         self._is_closed = False
 
     def lookup(self, question: DnsQuestion) -> Deferred[DnsAnswer]:
-        """Answer as `mailcheck.operations.dns_ports.Resolver` promises."""
+        """Answer as `mailcheck.operations.dns_ports.Resolver` promises.
+
+        While no server answers anything, as is known then, it has timed out at once.
+        """
         try:
             packed = pack_question(question)
         except ImpossibleName:
             return succeed(DnsAnswer(question, DnsStatus.NXDOMAIN, (), question.name))
-        if self._is_closed:
+        if self._is_closed or self._upstream.liveness.is_dead:
             return succeed(DnsAnswer(question, DnsStatus.TIMEOUT, (), question.name))
         lookup = Lookup(self._upstream, question, packed, self._discard)
         answer = lookup.answer
@@ -73,10 +320,14 @@ class StubResolver:
     def close(self) -> Deferred[None]:
         """End all lookups as timed out, answer further ones so; fires when all is closed."""
         self._is_closed = True
+        self._give_up_all()
+        self._upstream.liveness.stop()
+        return self._upstream.exchange.close()
+
+    def _give_up_all(self) -> None:
         for lookup in [*self._queue, *self._running]:
             if not lookup.is_over:
                 lookup.give_up()
-        return self._upstream.exchange.close()
 
     def _discard(self, lookup: Lookup) -> None:
         self._running.discard(lookup)

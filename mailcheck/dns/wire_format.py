@@ -21,7 +21,24 @@ MAX_NAME = 254  # octets of a packed name without the root label, RFC 1035 2.3.4
 MAX_LABEL = 63
 UDP_PAYLOAD = 1232  # octets: no datagram of this size is fragmented (DNS flag day 2020)
 MAX_CACHED_TTL = 0x7FFFFFFF  # a larger one means 0, RFC 2181 8
-MAX_RECORDS = 512  # answer and authority: parsing them takes 15 ms; no real name has so many
+
+MAX_RECORDS = 100
+"""In answer and authority together; the fullest names of large companies have some 60 texts."""
+
+MAX_OCTETS = 16_384
+"""Of a message."""
+
+MAX_WORK = 5_000
+"""Steps that parsing a message may take, see `count_work`: some milliseconds. Two kilobytes can
+name a hundred hosts of a hundred labels each, which would take a quarter of a second; a hundred
+addresses, texts or hosts with ordinary names are within the bound."""
+
+READ_AT_ONCE = 400
+"""Steps of a reply that is read as it comes in: ten ordinary records."""
+
+MAX_ALIASES = 16
+"""CNAMEs in one answer; BIND and Unbound follow no more."""
+
 
 _HEADER_LENGTH = 12
 _QUERY_BITS = 0x0120  # recursion desired; AD: we understand the AD bit, RFC 6840 5.7
@@ -29,6 +46,30 @@ _AFTER_ID = struct.pack("!HHHHH", _QUERY_BITS, 1, 0, 0, 1)
 _AFTER_ID_PLAIN = struct.pack("!HHHHH", _QUERY_BITS, 1, 0, 0, 0)
 _OPT = b"\0" + struct.pack("!HHIH", dns.rdatatype.OPT, UDP_PAYLOAD, 0, 0)  # RFC 6891 6.1.2
 _CLASS_IN = b"\0\1"
+
+# Steps of parsing, measured: a step is about a microsecond.
+_OF_RECORD = 30
+_OF_STRING = 3
+_OF_UNKNOWN_OCTET = 3
+_OF_NAME = 10
+_LABELS_OF_STEP = 7
+"""A name in the data of a record is written out again and compared: that takes the square of its
+labels, divided by this."""
+
+_NO_STRUCTURE = {dns.rdatatype.A, dns.rdatatype.AAAA, dns.rdatatype.TLSA, dns.rdatatype.CAA}
+_BEFORE_NAME: dict[int, int] = {
+    dns.rdatatype.NS: 0,
+    dns.rdatatype.CNAME: 0,
+    dns.rdatatype.SOA: 0,
+    dns.rdatatype.PTR: 0,
+    dns.rdatatype.DNAME: 0,
+    dns.rdatatype.MX: 2,
+    dns.rdatatype.SRV: 6,
+}
+"""Octets of the data in front of its name, by type."""
+
+MAX_LINKS_OF_NAME = 128
+"""Labels, and pointers of compression, in one name: it can't have more labels."""
 
 _COUNTS = struct.Struct("!HHHH")
 _RECORD = struct.Struct("!HHIH")  # type, class, TTL, length of the data
@@ -52,6 +93,7 @@ class Outcome(Enum):
     REFUSED = "refused"
     UNSUPPORTED = "the server did not understand the query"
     SERVFAIL = "servfail"
+    EXCESSIVE = "more than is read"
     GARBAGE = "no answer to the question: malformed, or a referral"
 
 
@@ -70,6 +112,7 @@ _FAILURES = {
 }
 _SERVER_FAILURE = Reply(Outcome.SERVFAIL)
 _GARBAGE = Reply(Outcome.GARBAGE)
+_EXCESSIVE = Reply(Outcome.EXCESSIVE)
 _TRUNCATED = Reply(Outcome.TRUNCATED)
 
 
@@ -149,16 +192,93 @@ def read_reply(message: bytes, question: bytes) -> Reply:
         return _FAILURES.get(rcode, _SERVER_FAILURE)
     if message[2] & _TC:
         return _TRUNCATED
+    if len(message) > MAX_OCTETS or count_records(message) > MAX_RECORDS:
+        return _EXCESSIVE
     is_authenticated = bool(message[3] & _AD)
-    if message[6:8] != b"\0\0":
-        _, in_answer, in_authority, _ = _COUNTS.unpack_from(message, 4)
-        if in_answer + in_authority > MAX_RECORDS:
-            return _GARBAGE
-        return Reply(Outcome.POSITIVE, 0, is_authenticated)
+    offset = _HEADER_LENGTH + len(question)
     try:
-        return _read_negative(message, _HEADER_LENGTH + len(question), is_authenticated)
+        if message[6:8] == b"\0\0":
+            return _read_negative(message, offset, is_authenticated)
+        work, aliases = count_work(message, offset)
+        if work > MAX_WORK or aliases > MAX_ALIASES:
+            return _EXCESSIVE
     except (IndexError, struct.error):
         return _GARBAGE
+    return Reply(Outcome.POSITIVE, 0, is_authenticated)
+
+
+def count_records(message: bytes) -> int:
+    """Give how many records a message says that its answer and authority sections hold."""
+    _, in_answer, in_authority, _ = _COUNTS.unpack_from(message, 4)
+    return int(in_answer + in_authority)
+
+
+def is_quickly_read(message: bytes, question: bytes) -> bool:
+    """Tell whether a reply, for which `is_reply_to` holds, is read in a moment."""
+    if message[6:8] == b"\0\0":
+        return True
+    try:
+        return count_work(message, _HEADER_LENGTH + len(question))[0] <= READ_AT_ONCE
+    except (IndexError, struct.error):
+        return True  # it is garbage, and seen to be
+
+
+def count_work(message: bytes, offset: int) -> tuple[int, int]:
+    """Count the steps of parsing the records that begin at an offset, and the CNAMEs among them.
+
+    Counting ends where it has passed `MAX_WORK`, and so costs little itself.
+
+    :raises IndexError: a name does not end, or points forward.
+    """
+    work = aliases = 0
+    for _ in range(count_records(message)):
+        labels, offset = _count_labels(message, offset)
+        rdtype, _, _, length = _RECORD.unpack_from(message, offset)
+        offset += _RECORD.size
+        work += _OF_RECORD + labels + _count_work_of_data(message, offset, length, rdtype)
+        aliases += rdtype == dns.rdatatype.CNAME
+        offset += length
+        if work > MAX_WORK:
+            break
+    return work, aliases
+
+
+def _count_work_of_data(message: bytes, offset: int, length: int, rdtype: int) -> int:
+    end = offset + length
+    if rdtype in _NO_STRUCTURE:
+        return 0
+    if rdtype == dns.rdatatype.TXT:
+        strings = 0
+        while offset < end and strings * _OF_STRING <= MAX_WORK:
+            offset += 1 + message[offset]
+            strings += 1
+        return strings * _OF_STRING
+    before = _BEFORE_NAME.get(rdtype)
+    if before is None:
+        return length * _OF_UNKNOWN_OCTET
+    work, offset = 0, offset + before
+    for _ in range(1 + (rdtype == dns.rdatatype.SOA)):
+        labels, offset = _count_labels(message, offset)
+        work += _OF_NAME + labels + labels * labels // _LABELS_OF_STEP
+    return work
+
+
+def _count_labels(message: bytes, offset: int) -> tuple[int, int]:
+    """Count the labels of a name and its pointers; gives also the offset behind it."""
+    behind, limit = 0, offset
+    for links in range(MAX_LINKS_OF_NAME):
+        length = message[offset]
+        if length & 0xC0:
+            target = (length & 0x3F) << 8 | message[offset + 1]
+            behind = behind or offset + 2
+            if length & 0xC0 != 0xC0 or target >= limit:
+                break
+            offset = limit = target
+        elif length:
+            offset += length + 1
+        else:
+            return links, behind or offset + 1
+    raise IndexError("a name that does not end, or points forward")
 
 
 def _read_negative(message: bytes, offset: int, is_authenticated: bool) -> Reply:

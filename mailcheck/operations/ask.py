@@ -6,19 +6,29 @@ again: as many rounds as its longest chain of dependent answers has links.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from dns.rdata import Rdata
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.checks.overlay import Overlay
+from mailcheck.checks.proposed_zone import ProposedZone
 from mailcheck.operations.dns_ports import Resolver
 
 MAX_QUESTIONS = 250
 """Questions of one request: the fullest honest domain needs about 180, and an SPF tree
 made to amplify must not make thousands."""
+
+MAX_RECORDS = 600
+"""Records that one request may be answered with: the fullest honest domain has some 300."""
+
+MAX_OCTETS = 131_072
+"""Octets of all its answers: of that domain they are 60,000."""
 
 MAX_ROUNDS = 24
 """Links in a chain of answers: ten nested SPF includes and what hangs on them need fourteen."""
@@ -30,12 +40,18 @@ PATIENCE = 0.05
 """Seconds that answers wait for the slower ones of their round before they are used: a dead
 name server must not hold up what hangs on the others."""
 
+HEAVY = 0.01
+"""Seconds of an evaluation after which the next one waits: no honest domain's takes so long."""
+
+REST_SHARE, LONGEST_REST = 4.0, 0.25
+"""How long it waits, of the time that it took, and at most (seconds): the reactor has others."""
+
 Verdict = TypeVar("Verdict")
 
 
 @dataclass(slots=True)
 class QuestionBudget:
-    """How many questions a request may still ask, and until when (in the clock's seconds).
+    """What a request may still ask and be told, and until when (in the clock's seconds).
 
     One budget may be shared by several evaluations of one request.
     """
@@ -43,20 +59,88 @@ class QuestionBudget:
     ends_at: float
     questions_left: int = MAX_QUESTIONS
     rounds_left: int = MAX_ROUNDS
+    records_left: int = MAX_RECORDS
+    octets_left: int = MAX_OCTETS
 
     @classmethod
     def starting_now(cls, clock: IReactorTime, seconds: float = DEADLINE) -> "QuestionBudget":
         """Make the budget of a request that begins now."""
         return cls(clock.seconds() + seconds)
 
+    @property
+    def is_spent(self) -> bool:
+        """Tell whether the answers were as many or as large as is read for one request."""
+        return self.records_left <= 0 or self.octets_left <= 0
+
+    def note(self, answer: DnsAnswer) -> None:
+        """Count an answer."""
+        self.records_left -= len(answer.records)
+        self.octets_left -= answer.octets
+
     def take(self, questions: Iterable[DnsQuestion], now: float) -> list[DnsQuestion]:
         """Give those of the questions that may be asked in one more round."""
-        if self.rounds_left <= 0 or now >= self.ends_at:
+        if self.rounds_left <= 0 or now >= self.ends_at or self.is_spent:
             return []
         granted = list(questions)[: self.questions_left]
         self.questions_left -= len(granted)
         self.rounds_left -= 1
         return granted
+
+
+@dataclass(slots=True)
+class Inquiry:
+    """The questions of one request: what one evaluation has learned is known to the next.
+
+    Records of a proposed ``zone`` are judged as if they were published.
+    """
+
+    resolver: Resolver
+    clock: IReactorTime
+    budget: QuestionBudget
+    answers: Answers = field(default_factory=Answers)
+    zone: ProposedZone = field(default_factory=dict)
+
+    @classmethod
+    def starting_now(
+        cls, resolver: Resolver, clock: IReactorTime, seconds: float = DEADLINE
+    ) -> "Inquiry":
+        """Make the inquiry of a request that begins now."""
+        return cls(resolver, clock, QuestionBudget.starting_now(clock, seconds))
+
+    def hurry(self, seconds: float) -> None:
+        """Wait no longer than this for whatever is still to be asked."""
+        self.budget.ends_at = min(self.budget.ends_at, self.clock.seconds() + seconds)
+
+    async def ask(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
+        """Ask until an evaluation knows enough, within the budget.
+
+        Each has answers of its own while it asks: several may be under way.
+        """
+        answers = Answers(dict(self.answers.known), given_up=self.answers.given_up)
+        try:
+            return await ask_until_known(
+                self.resolver,
+                lambda known: evaluate(self._seen(known)),
+                clock=self.clock,
+                budget=self.budget,
+                answers=answers,
+            )
+        finally:
+            self.answers.known.update(answers.known)
+
+    async def ask_again(self, evaluate: Callable[[Answers], Verdict]) -> Verdict:
+        """Ask as `ask` does; at once where nothing is missing, as for most trials."""
+        self.answers.missing.clear()
+        verdict = evaluate(self._seen(self.answers))
+        return await self.ask(evaluate) if self.answers.missing else verdict
+
+    def records_at(self, name: str, rdtype: str) -> tuple[Rdata, ...]:
+        """Give the records that are known at a place."""
+        answer = self._seen(self.answers).lookup(name, rdtype)
+        return () if answer is None else answer.records
+
+    def _seen(self, answers: Answers) -> Answers:
+        return Overlay(answers, zone=self.zone) if self.zone else answers
 
 
 async def ask_until_known(
@@ -69,38 +153,47 @@ async def ask_until_known(
 ) -> Verdict:
     """Run ``evaluate`` until every question it names is answered; give its last verdict.
 
-    What the budget doesn't cover, and what isn't answered when it ends, counts
+    What the budget doesn't cover counts as excessive, and what isn't answered when it ends
     as a time-out: the verdict says "could not be determined" there.
 
     :param answers: answers that are known already; new ones are added to it.
     """
     answers = Answers() if answers is None else answers
-    open_questions = _OpenQuestions(resolver, clock, answers)
+    open_questions = _OpenQuestions(resolver, clock, answers, budget)
     try:
         while True:
             answers.missing.clear()
+            began = clock.seconds()
             verdict = evaluate(answers)
             if not answers.missing:
                 return verdict
+            took = clock.seconds() - began
             new = [question for question in answers.missing if question not in open_questions]
             if new:
                 granted = budget.take(new, clock.seconds())
                 for question in granted:
                     open_questions.ask(question)
+                is_late = clock.seconds() >= budget.ends_at
+                left_out = DnsStatus.TIMEOUT if is_late else DnsStatus.EXCESSIVE
                 for question in new[len(granted) :]:
-                    answers.known[question] = DnsAnswer(question, DnsStatus.TIMEOUT)
+                    answers.known[question] = DnsAnswer(question, left_out)
             await open_questions.wait_for_news(budget.ends_at)
+            if took >= HEAVY:
+                await deferLater(clock, min(REST_SHARE * took, LONGEST_REST))
     finally:
-        open_questions.give_up()
+        answers.given_up.update(open_questions.give_up())
 
 
 class _OpenQuestions:
     """Questions under way; their answers go to ``answers.known``."""
 
-    def __init__(self, resolver: Resolver, clock: IReactorTime, answers: Answers) -> None:
+    def __init__(
+        self, resolver: Resolver, clock: IReactorTime, answers: Answers, budget: QuestionBudget
+    ) -> None:
         self._resolver = resolver
         self._clock = clock
         self._answers = answers
+        self._budget = budget
         self._lookups: dict[DnsQuestion, Deferred[DnsAnswer]] = {}
         self._has_news = False
         self._crash: Failure | None = None
@@ -111,6 +204,9 @@ class _OpenQuestions:
         return question in self._lookups
 
     def ask(self, question: DnsQuestion) -> None:
+        if self._budget.is_spent:  # by one that was answered at once
+            self._answers.known[question] = DnsAnswer(question, DnsStatus.EXCESSIVE)
+            return
         self._lookups[question] = lookup = self._resolver.lookup(question)
         lookup.addCallbacks(self._accept, self._note_crash, errbackArgs=(question,))
 
@@ -143,7 +239,11 @@ class _OpenQuestions:
         if self._lookups.pop(answer.question, None) is not None:
             self._answers.known[answer.question] = answer
             self._has_news = True
-            self._tell()
+            self._budget.note(answer)
+            if self._budget.is_spent:
+                self._end(DnsStatus.EXCESSIVE)
+            else:
+                self._tell()
 
     def _note_crash(self, failure: Failure, question: DnsQuestion) -> None:
         # What we have given up ourselves is no longer among the lookups.
@@ -157,9 +257,9 @@ class _OpenQuestions:
         elif self._has_news and self._waiter is not None and self._patience is None:
             self._patience = self._clock.callLater(PATIENCE, self._wake)
 
-    def _end(self) -> None:
+    def _end(self, status: DnsStatus = DnsStatus.TIMEOUT) -> None:
         for question in self.give_up():
-            self._answers.known[question] = DnsAnswer(question, DnsStatus.TIMEOUT)
+            self._answers.known[question] = DnsAnswer(question, status)
         self._wake()
 
     def _wake(self) -> None:

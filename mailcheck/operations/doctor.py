@@ -1,21 +1,30 @@
 """Is this daemon set up right? Every part is examined at the same time, and says what to mend."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
+from msgspec import Struct, field
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.checks.findings import Finding, Severity, worst
-from mailcheck.operations.fan_out import run_all
+from mailcheck.checks.proofs import Proofs
+from mailcheck.operations.concurrency import run_all
 
 DEADLINE = 20.0
 """Seconds for one examination: a self-test of all blocklists takes some."""
 
-Examine = Callable[[], Awaitable[Iterable[Finding]]]
+
+class Advice(Struct, frozen=True):
+    """Findings with the records that are proven to mend them."""
+
+    findings: tuple[Finding, ...]
+    proofs: Proofs
+
+
+Examine = Callable[[], Awaitable[Iterable[Finding] | Advice]]
 
 
 class Health(Enum):
@@ -27,12 +36,12 @@ class Health(Enum):
     """Could not be found out, which is neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(Struct, frozen=True):
     """What was found of one part, like ``disk``; nothing found is good."""
 
     topic: str
     findings: tuple[Finding, ...]
+    proofs: Proofs = field(default_factory=dict)
 
     @property
     def health(self) -> Health:
@@ -63,12 +72,15 @@ class Doctor:
         )
 
     async def _examine(self, topic: str, examiner: Examine) -> Examination:
-        async def examine() -> Iterable[Finding]:
+        async def examine() -> Iterable[Finding] | Advice:
             return await examiner()
 
         running = Deferred.fromCoroutine(examine())
         try:
-            return Examination(topic, tuple(await running.addTimeout(DEADLINE, self._clock)))
+            found = await running.addTimeout(DEADLINE, self._clock)
+            if isinstance(found, Advice):
+                return Examination(topic, found.findings, found.proofs)
+            return Examination(topic, tuple(found))
         except DeferredTimeout:
             why = f"It could not be found out within {DEADLINE:.0f} s."
         except Exception:

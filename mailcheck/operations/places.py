@@ -28,12 +28,14 @@ class NoPlace(Exception):
 
 
 class Places(Generic[Owner]):
-    """Gives ``at_once`` places in the order in which they were asked for.
+    """Gives ``at_once`` places; those who wait take turns, owner by owner.
+
+    Each owner's own are served in the order in which they were asked for.
 
     :param at_once: places of all owners together; as many as are asked for where it is not given.
-    :param of_one: places that one owner may have; what more he asks for waits, and those
-        behind it go first.
-    :param waiting: how many may wait.
+    :param of_one: places that one owner may have; what more he asks for waits.
+    :param waiting: how many may wait. Where they do, the owner of most of them makes room for one
+        who has fewer.
     """
 
     def __init__(
@@ -49,7 +51,7 @@ class Places(Generic[Owner]):
         self._of_one = of_one
         self._waiting = waiting
         self._taken: Counter[Owner] = Counter()
-        self._queue: deque[tuple[Owner, Deferred[None]]] = deque()
+        self._queues: dict[Owner, deque[Deferred[None]]] = {}  # whose turn is next comes first
         self._is_calling = False
 
     @asynccontextmanager
@@ -69,20 +71,22 @@ class Places(Generic[Owner]):
         if self._may_take(owner):
             self._taken[owner] += 1
             return
-        if len(self._queue) >= self._waiting or patience <= 0:
+        if patience <= 0:
             raise self._no_place(owner)
+        if not self._has_room_to_wait(owner):
+            raise NoPlace(is_own_share=owner in self._queues)
         turn: Deferred[None] = Deferred()
-        self._queue.append((owner, turn))
+        self._queues.setdefault(owner, deque()).append(turn)
         try:
             await turn.addTimeout(patience, self._clock)
         except DeferredTimeout:
             raise self._no_place(owner) from None
         finally:
-            if (owner, turn) in self._queue:
-                self._queue.remove((owner, turn))
+            if turn in self._queues.get(owner, ()):
+                self._leave(owner, turn)
 
     def give_back(self, owner: Owner) -> None:
-        """Give a place back; it goes straight to the first one in the queue who may have it."""
+        """Give a place back; it goes straight to the next one who may have it."""
         self._taken[owner] -= 1
         if not self._taken[owner]:
             del self._taken[owner]
@@ -96,14 +100,36 @@ class Places(Generic[Owner]):
             self._is_calling = False
 
     def _next_turn(self) -> Deferred[None] | None:
-        """Take the place of the first one in the queue who may have one."""
-        for waiting in self._queue:
-            owner, turn = waiting
+        """Take the place of the next owner who may have one; he is the last then."""
+        for owner in self._queues:
             if self._may_take(owner):
-                self._queue.remove(waiting)
-                self._taken[owner] += 1
-                return turn
-        return None
+                break
+        else:
+            return None
+        queue = self._queues.pop(owner)
+        turn = queue.popleft()
+        if queue:
+            self._queues[owner] = queue
+        self._taken[owner] += 1
+        return turn
+
+    def _leave(self, owner: Owner, turn: Deferred[None]) -> None:
+        self._queues[owner].remove(turn)
+        if not self._queues[owner]:
+            del self._queues[owner]
+
+    def _has_room_to_wait(self, owner: Owner) -> bool:
+        if sum(map(len, self._queues.values())) < self._waiting:
+            return True
+        if not self._queues:
+            return False
+        longest = max(self._queues, key=lambda one: len(self._queues[one]))
+        if len(self._queues[longest]) <= len(self._queues.get(owner, ())) + 1:
+            return False
+        newest = self._queues[longest][-1]
+        self._leave(longest, newest)
+        newest.errback(NoPlace(is_own_share=True))
+        return True
 
     def _may_take(self, owner: Owner) -> bool:
         if self._taken[owner] >= self._of_one:

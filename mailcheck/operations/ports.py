@@ -3,17 +3,20 @@
 Any method may fail with `StoreUnavailable`; ``now`` hides what has expired.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from twisted.internet.defer import Deferred
+from msgspec import Struct
 
 from mailcheck.core.accounts import Account, ApiKey, InboxState
+from mailcheck.core.client_limits import Window
 from mailcheck.core.content import Extracted, MessageContent
 from mailcheck.core.cursors import Position
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId
 from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.core.messages import (
@@ -23,7 +26,10 @@ from mailcheck.core.messages import (
     Session,
     TagCount,
 )
-from mailcheck.core.rate_limits import Window
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
 
 Result = TypeVar("Result")
 Subject = TypeVar("Subject")
@@ -31,22 +37,32 @@ Subject = TypeVar("Subject")
 Now = Callable[[], Instant]
 """``now()`` reads the injected clock."""
 
+Soon = Callable[[Callable[[], object]], object]
+"""Calls what it is given as soon as what is being done now is done, in the order of the asking."""
 
-@dataclass(frozen=True, slots=True)
-class MessagePage:
+
+class MessagePage(Struct, frozen=True):
     """A page of a list; what is not derived yet is missing from an entry.
 
     ``total`` counts all that match; ``last_position`` is the inbox's newest
-    cursor in the same snapshot.
+    cursor in the same snapshot. ``not_searched`` counts messages that may match as well:
+    their content is asked for, and not derived yet.
     """
 
     entries: tuple[tuple[MessageSummary, Extracted | None], ...]
     total: int
     last_position: Position
+    not_searched: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class InboxOverview:
+class NewestMessages(Struct, frozen=True):
+    """The newest messages of some, newest first: the first few of them, and where all are."""
+
+    messages: tuple[MessageSummary, ...]
+    positions: tuple[Position, ...]
+
+
+class InboxOverview(Struct, frozen=True):
     """An inbox with its newest tags; expired mail is not counted."""
 
     state: InboxState
@@ -56,11 +72,23 @@ class InboxOverview:
 
 @dataclass(frozen=True, slots=True)
 class MessageRow:
-    """A stored message without its content."""
+    """A stored message; its content, or the mail itself, where that was read along with it."""
 
     summary: MessageSummary
     envelope_sender: str
     session: Session
+    content: MessageContent | bytes | None = field(default=None, compare=False, repr=False)
+
+
+class ReadAlong(Struct, frozen=True):
+    """Whose content is read along with messages: the first few that are ``wanted``.
+
+    Only those of less than ``below`` bytes are; what was not derived yet comes as the mail itself.
+    ``wanted`` is asked in another thread.
+    """
+
+    wanted: Callable[[MessageSummary], bool]
+    below: int
 
 
 class Worker(Protocol):
@@ -99,7 +127,7 @@ class DeliveryStore(Protocol):
         """
 
     def note_refusal(self, refusal: Refusal) -> Deferred[None]:
-        """Keep a refusal for those who wait for the mail."""
+        """Keep a refusal for those who wait for the mail; it takes the inbox's next position."""
 
     def free_bytes(self) -> int | None:
         """Say how much more can be stored; nothing when that is not ours to know."""
@@ -112,24 +140,41 @@ class MessageStore(Protocol):
         """Find the inbox of an account."""
 
     def oldest_matches(
-        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
+        self,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+        along: ReadAlong | None = None,
     ) -> Deferred[tuple[tuple[MessageRow, ...], Position]]:
-        """List the oldest messages that match, and the inbox's newest position."""
+        """List the oldest messages that match, and the inbox's newest position.
+
+        One that was not taken apart yet is among them whatever is asked of its content.
+        """
 
     def newest_positions(
         self, account_ids: Sequence[AccountId]
     ) -> Deferred[dict[AccountId, Position]]:
         """Give the newest position of each of these inboxes."""
 
-    def newest(
-        self, account_id: AccountId, since: Instant, now: Instant, limit: int
-    ) -> Deferred[tuple[MessageSummary, ...]]:
-        """List the newest messages since a moment, newest first; nothing is counted."""
-
     def page(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int, offset: int
     ) -> Deferred[MessagePage]:
         """List messages that match, newest first."""
+
+    def newest(
+        self,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+        looked_through: int,
+    ) -> Deferred[NewestMessages]:
+        """Give those that came ``since``, of so many newest ones that match all else.
+
+        Its cost does not grow with what came. ``limit`` of them are given whole. ``wanted``
+        says to whom and when, and asks for nothing that is in a message.
+        """
 
     def overview(self, account_id: AccountId, now: Instant, tags: int) -> Deferred[InboxOverview]:
         """Sum an inbox up, with at most ``tags`` of its tags, newest first."""
@@ -161,9 +206,13 @@ class MessageStore(Protocol):
         """Delete at most ``limit`` messages that match; gives how many."""
 
     def recent_refusals(
-        self, account_id: AccountId, since: Instant, limit: int
+        self, account_id: AccountId, since: Instant, limit: int, wanted: MessageFilter = ANY
     ) -> Deferred[list[Refusal]]:
-        """List the newest refusals since a moment, newest first."""
+        """List the newest refusals since a moment, newest first.
+
+        Only those between the positions of the filter; of mail to whom it asks for
+        come before all others.
+        """
 
 
 class ContentStore(Protocol):
@@ -176,6 +225,14 @@ class ContentStore(Protocol):
         self, delivery_id: DeliveryId, or_bytes: int = 0
     ) -> Deferred[MessageContent | bytes | None]:
         """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
+
+    def packed_content(
+        self, delivery_id: DeliveryId
+    ) -> Deferred[Callable[[], MessageContent] | None]:
+        """Read what was derived earlier, and leave it packed: for a worker, who calls what comes.
+
+        A large one takes a while to unpack. The call can be pickled.
+        """
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
         """Keep what was derived; nothing happens when the delivery has gone."""
@@ -229,12 +286,17 @@ class AccountStore(Protocol):
     def revoke_key(self, key_id: KeyId, now: Instant) -> Deferred[bool]:
         """Revoke a key for good; false when there is none (left) to revoke."""
 
+    def revoked_of(self, key_ids: Sequence[KeyId]) -> Deferred[list[KeyId]]:
+        """Give those of these keys that have been revoked."""
+
+    def set_key_fault(self, key_id: KeyId, every: int | None) -> Deferred[bool]:
+        """Let every so manieth mail of a valid key fail, or none; false where there is no such."""
+
     def note_key_use(self, uses: Sequence[tuple[KeyId, Instant]]) -> Deferred[None]:
         """Remember when keys were last used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """``amount`` requests of a subject, in windows given as (window, index, limit).
 
     With an ``amount`` of 0 it is a look: nothing is counted.
@@ -277,3 +339,57 @@ class HeldPlaces(Protocol):
 
         :raises NoPlace: the owner has all of its places taken.
         """
+
+
+class Memory(Protocol):
+    """Texts kept for a while by their names, in this daemon or for all of them.
+
+    Any of them may be forgotten early: who needs it finds it out again.
+    """
+
+    def recall(self, name: str) -> Deferred[str | None]:
+        """Give what is kept under a name."""
+
+    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+        """Keep a text so long, in place of the one that was there."""
+
+    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+        """Take work on, for so long; false while another daemon has it."""
+
+    def give_up(self, work: str) -> Deferred[None]:
+        """End a claim early."""
+
+
+class SelectorStore(Protocol):
+    """Keeps which selectors domains sign with: the newest of each, and of the newest domains."""
+
+    def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
+        """Note domains and selectors, oldest first; false where that can't be done now."""
+
+    def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
+        """Give the selectors of a domain, the newest first."""
+
+
+class WebFault(NamedTuple):
+    """An HTTP request that was answered with 5xx; texts are empty where nothing is known."""
+
+    status: int
+    client_ip: str
+    method: str
+    path: str
+    reference: str
+    problem: str
+
+
+class AccessJournal(Protocol):
+    """Hears of who was not let in."""
+
+    def note_failed_access(self, kind: str, client_ip: str, why: str) -> None:
+        """Note a wrong ``key`` or a failed ``sign-in``; never with the key or the name itself."""
+
+
+class WebJournal(Protocol):
+    """Hears of faults of ours."""
+
+    def note_fault(self, fault: WebFault) -> None:
+        """Note a request that was answered with 5xx."""

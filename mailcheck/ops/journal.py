@@ -13,7 +13,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.operations.journals import WebFault
+from mailcheck.operations.ports import WebFault
 
 LINES_PER_MINUTE = 10
 """Refusals of one client that have a line each; what comes above that is counted."""
@@ -110,7 +110,7 @@ def _is_enhanced(status: str) -> bool:
 
 
 class ClientJournal:
-    """Fills the ports `AccessJournal` and `WebJournal` of `mailcheck.operations.journals`."""
+    """Fills the ports `AccessJournal` and `WebJournal` of `mailcheck.operations.ports`."""
 
     _log = Logger()
 

@@ -1,9 +1,11 @@
 """``/metrics`` on a listener of its own: what Prometheus asks is nobody else's."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from twisted.web.http import HTTPChannel
 from twisted.web.http import Request as HttpRequest
+from twisted.web.http_headers import Headers
 from twisted.web.resource import Resource
 from twisted.web.server import Request, Site
 
@@ -19,6 +21,10 @@ class MetricsSite(Site):
     noisy = False
     displayTracebacks = False  # noqa: N815
 
+    def protocol(self) -> Any:
+        """Make a connection that names no version."""
+        return _Connection()
+
     def __init__(self, metrics: Sequence[Metric]) -> None:
         root = Resource()
         root.putChild(b"metrics", _MetricsPage(metrics))
@@ -26,6 +32,15 @@ class MetricsSite(Site):
 
     def log(self, request: HttpRequest) -> None:
         """Write nothing."""
+
+
+class _Connection(HTTPChannel):
+    def writeHeaders(  # noqa: N802
+        self, version: bytes, code: bytes, reason: bytes, headers: Headers
+    ) -> None:
+        """Leave out what Twisted says of itself."""
+        headers.removeHeader(b"Server")
+        super().writeHeaders(version, code, reason, headers)
 
 
 class _MetricsPage(Resource):

@@ -1,6 +1,6 @@
 """Looking, again and again, at what the daemon stands on, so that each change is told."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
@@ -12,6 +12,9 @@ INTERVAL = 10.0
 """Seconds between looks."""
 
 MEBIBYTE = 1024 * 1024
+
+DISK = "disk"
+LISTS = "blocklists"
 
 State = tuple[str, str]
 """What was looked at, and what is wrong with it; empty where nothing is."""
@@ -27,16 +30,10 @@ class KnownHealth(Protocol):
 
 
 class Watch:
-    """Notes how the store is, by asking it, and what quick looks find."""
+    """Notes what quick looks find."""
 
-    def __init__(
-        self,
-        conditions: Conditions,
-        store_answers: Callable[[], Awaitable[bool]],
-        looks: Sequence[Look],
-    ) -> None:
+    def __init__(self, conditions: Conditions, looks: Sequence[Look]) -> None:
         self._conditions = conditions
-        self._store_answers = store_answers
         self._looks = looks
 
     async def look(self) -> None:
@@ -44,8 +41,6 @@ class Watch:
         for look in self._looks:
             for subject, problem in look():
                 self._conditions.set(subject, problem)
-        answers = await self._store_answers()
-        self._conditions.set("store", "" if answers else "it does not answer")
 
 
 def look_at_disk(free_bytes: Callable[[], int | None], min_free: int) -> Look:
@@ -55,22 +50,36 @@ def look_at_disk(free_bytes: Callable[[], int | None], min_free: int) -> Look:
         try:
             free = free_bytes()
         except StoreUnavailable as failure:
-            return [("disk", str(failure))]
-        if free is None or free >= min_free:
-            return [("disk", "")]
+            return [(DISK, str(failure))]
+        if free is None or free >= max(min_free, 1):
+            return [(DISK, "")]
+        if not free:
+            return [(DISK, "it is full, or nearly so: mail is refused")]
         left, wanted = free // MEBIBYTE, min_free // MEBIBYTE
-        return [("disk", f"{left} MiB are free, of {wanted} MiB that mail must leave: refused")]
+        return [(DISK, f"{left} MiB are free, of {wanted} MiB that mail must leave: refused")]
 
     return look
 
 
 def look_at_lists(blocklists: Sequence[Blocklist], health: KnownHealth) -> Look:
-    """Look at what the last self-test of each list has found."""
+    """Look at what the last self-test of each list has found.
+
+    Where most of them fail, the resolver is at fault, and one sentence says so.
+    """
 
     def look() -> Iterable[State]:
-        for blocklist in blocklists:
-            sick = [one for one in health.of(blocklist) if one.status is HealthStatus.SICK]
-            yield f"blocklist {blocklist.zone}", "; ".join(one.reason for one in sick)
+        tested = {one.zone: found for one in blocklists if (found := health.of(one))}
+        reasons = {
+            zone: dict.fromkeys(one.reason for one in found if one.status is HealthStatus.SICK)
+            for zone, found in tested.items()
+        }
+        failing = sum(map(bool, reasons.values()))
+        if failing > len(tested) / 2:
+            yield LISTS, f"{failing} of {len(tested)} fail their self-test: ask another resolver"
+            return
+        yield LISTS, ""
+        for zone, sick in reasons.items():
+            yield f"blocklist {zone}", "; ".join(sick)
 
     return look
 

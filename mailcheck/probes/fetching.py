@@ -6,12 +6,13 @@ gigabyte. What is not there in time, or too large, is given up.
 """
 
 import re
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
+from msgspec import Struct
 from OpenSSL import SSL
 from service_identity import VerificationError
 from treq.client import HTTPClient
@@ -33,14 +34,17 @@ from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer, IResponse
 from zope.interface import implementer
 
+from mailcheck.core.network_addresses import IpAddress, IpNetwork, parse_ip_address
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
+    Choice,
     DialFailed,
     FetchFailed,
     FetchProblem,
     GuardedDialer,
     HostNotFound,
     Refused,
+    any_address,
 )
 from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import TrustRoots
@@ -57,11 +61,18 @@ class WebConnections:
     """
 
     def __init__(
-        self, dialer: GuardedDialer, trust: TrustRoots, *, seconds: float, max_octets: int
+        self,
+        dialer: GuardedDialer,
+        trust: TrustRoots,
+        *,
+        seconds: float,
+        max_octets: int,
+        may_use: Choice = any_address,
+        allowed: Sequence[IpNetwork] = (),
     ) -> None:
-        self._dialer = dialer
+        """``may_use`` and ``allowed`` are those of `GuardedDialer.dial`."""
+        self._dial = partial(dialer.dial, seconds=seconds, may_use=may_use, allowed=allowed)
         self._trust = trust
-        self._seconds = seconds
         self.max_octets = max_octets
         self.is_flooded = False
         self.open_ones: set[_Connection] = set()
@@ -72,15 +83,30 @@ class WebConnections:
 
         async def dial(factory: IProtocolFactory) -> IProtocol:
             bounded = _Factory(factory, self)
-            made = await self._dialer.dial(host, uri.port, bounded, seconds=self._seconds)
+            made = await self._dial(host, uri.port, bounded)
             return cast(_Connection, made).wrappedProtocol
 
-        endpoint = _DialledEndpoint(dial)
-        if uri.scheme == b"http":
-            return endpoint
-        if uri.scheme != b"https":
+        async def encrypt(factory: IProtocolFactory) -> IProtocol:
+            # Here: who has a connection already needs no list of authorities made for it.
+            verified = self._trust.verify_as(host)
+            return await wrapClientTLS(verified, _DialledEndpoint(dial)).connect(factory)
+
+        if uri.scheme not in (b"http", b"https"):
             raise SchemeNotSupported(uri.scheme)
-        return wrapClientTLS(self._trust.verify_as(host), endpoint)
+        return _DialledEndpoint(encrypt if uri.scheme == b"https" else dial)
+
+    @property
+    def peer(self) -> IpAddress | None:
+        """Give the address of a connection that is open."""
+        for connection in self.open_ones:
+            return parse_ip_address(connection.transport.getPeer().host)
+        return None
+
+    def count_anew(self) -> None:
+        """Let connections that were kept take in as much once more: another request begins."""
+        self.is_flooded = False
+        for connection in self.open_ones:
+            connection.octets = 0
 
     def hang_up(self) -> None:
         """Cut off what is still open."""
@@ -142,15 +168,14 @@ MAX_URL = 2_048  # characters
 HEADER_ALLOWANCE = 65_536  # octets of a connection that are no body: headers, TLS, chunk sizes
 REDIRECTS = (301, 302, 303, 307, 308)
 
-_BREAKDOWNS = (RequestTransmissionFailed, ResponseFailed)
+BREAKDOWNS = (RequestTransmissionFailed, ResponseFailed)
 """What Twisted makes of connections that end early or hold something else than HTTP."""
 
 _URL = re.compile(r"https?://[!-~]+", re.ASCII)  # printable, no spaces
 _SECONDS = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchRequest:
+class FetchRequest(Struct, frozen=True):
     """What to fetch; ``seconds`` is for everything, ``max_octets`` for the body."""
 
     url: str
@@ -160,8 +185,7 @@ class FetchRequest:
     max_redirects: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """A response. ``body`` is read of a 200 only; ``retry_after`` is in seconds.
 
     ``served_at`` is the server's own time (``Date``), in seconds since 1970.
@@ -231,8 +255,8 @@ class GuardedFetcher:
             body = bytearray()
             if response.code == 200:
                 await collect(response, _bounded(body, request.max_octets))
-        except (DialFailed, *_BREAKDOWNS, ValueError) as failure:
-            problem = FetchProblem.TOO_LARGE if connections.is_flooded else _problem_of(failure)
+        except (DialFailed, *BREAKDOWNS, ValueError) as failure:
+            problem = FetchProblem.TOO_LARGE if connections.is_flooded else problem_of(failure)
             raise FetchFailed(problem) from failure
         finally:
             connections.hang_up()
@@ -250,8 +274,8 @@ def _moment(date: str) -> float | None:
         return None
 
 
-def check_url(url: str) -> str:
-    """Give the URL back if it is one that may be fetched.
+def check_url(url: str, most: int = MAX_URL) -> str:
+    """Give the URL back if it is one that may be fetched, of at most so many characters.
 
     :raises FetchFailed: it is none, too long, or has a password in it.
     """
@@ -260,7 +284,7 @@ def check_url(url: str) -> str:
         is_good = bool(parts.hostname) and parts.port != 0 and parts.username is None
     except ValueError:
         is_good = False
-    if not is_good or len(url) > MAX_URL or _URL.fullmatch(url) is None:
+    if not is_good or len(url) > most or _URL.fullmatch(url) is None:
         raise FetchFailed(FetchProblem.BAD_REDIRECT)
     return url
 
@@ -320,7 +344,7 @@ def _header(response: IResponse, name: str) -> str:
     return values[0].decode("latin-1").strip()
 
 
-def _problem_of(failure: Exception) -> FetchProblem:
+def problem_of(failure: Exception) -> FetchProblem:
     """Say what a failure means.
 
     :raises CancelledError: it was our own giving up.
@@ -331,7 +355,7 @@ def _problem_of(failure: Exception) -> FetchProblem:
         return FetchProblem.NO_CONNECTION
     if isinstance(failure, DialFailed):
         return FetchProblem.SILENT
-    if not isinstance(failure, _BREAKDOWNS):
+    if not isinstance(failure, BREAKDOWNS):
         return FetchProblem.BAD_REDIRECT  # treq takes it for no URL, as it does with IPv6 literals
     causes = [reason.value for reason in failure.reasons]
     if any(isinstance(cause, CancelledError) for cause in causes):

@@ -9,10 +9,10 @@ follows a redirect dials anew, and is checked anew.
 
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from enum import Enum
 from functools import partial
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from itertools import chain, zip_longest
 from typing import NoReturn
 
@@ -23,9 +23,13 @@ from twisted.internet.interfaces import IDelayedCall, IProtocol, IProtocolFactor
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
-from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
+from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_up_addresses
+from mailcheck.core.network_addresses import (
+    IpAddress,
+    IpNetwork,
+    parse_ip_address,
+    why_not_public,
+)
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.probes.reactor import ProbeReactor
@@ -190,12 +194,19 @@ class _Race:
 MAX_ADDRESSES = 4
 """Of one host that are tried: more would make one name a scan of a network."""
 
+LOCALHOST = "localhost"
+LOOPBACK: tuple[IpAddress, ...] = (IPv4Address("127.0.0.1"), IPv6Address("::1"))
+"""What that name means, whatever a name server says (RFC 6761 6.3)."""
+
 AddressRule = Callable[[IpAddress], bool]
 
+Choice = Callable[[Sequence[IpAddress]], Awaitable[Sequence[IpAddress]]]
+"""Gives those of some addresses that may be dialled."""
 
-def any_address(_: IpAddress) -> bool:
+
+async def any_address(addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
     """Admit every address that is public."""
-    return True
+    return addresses
 
 
 class GuardedDialer:
@@ -203,6 +214,7 @@ class GuardedDialer:
 
     :param is_own_address: tells addresses of this machine, which are refused too.
     :param allow_private: dial any address; for tests, and said in the log.
+    :param own_ports: where this daemon listens: refused on this machine whatever is allowed.
     """
 
     _log = Logger()
@@ -214,11 +226,13 @@ class GuardedDialer:
         *,
         is_own_address: AddressRule,
         allow_private: bool,
+        own_ports: Collection[int] = (),
     ) -> None:
         self._reactor = reactor
         self._resolver = resolver
         self._is_own_address = is_own_address
         self._allow_private = allow_private
+        self._own_ports = own_ports
         if allow_private:
             self._log.warn(
                 "Probes may connect to private addresses (allow_private): for tests only,"
@@ -232,12 +246,14 @@ class GuardedDialer:
         factory: IProtocolFactory,
         *,
         seconds: float,
-        may_use: AddressRule = any_address,
+        may_use: Choice = any_address,
+        allowed: Sequence[IpNetwork] = (),
     ) -> IProtocol:
         """Connect to a host by name or address; gives the protocol that the factory made.
 
         :param seconds: for finding the addresses and connecting together.
-        :param may_use: a further rule that an address must pass; asked once for each.
+        :param may_use: chooses among the addresses that may be dialled; asked once.
+        :param allowed: networks that may be dialled though they are not public.
         :raises HostNotFound: the name has no address.
         :raises HostUndetermined: DNS does not answer.
         :raises AddressRefused: no address of it may be dialled; nothing was sent to any.
@@ -245,7 +261,7 @@ class GuardedDialer:
         """
         ends_at = self._reactor.seconds() + seconds
         found = await self._find_addresses(host, ends_at)
-        dialled = [address for address in self._check(found) if may_use(address)]
+        dialled = await may_use(self._check(found, port, allowed))
         if not dialled:
             raise AddressRefused("connected to too often")
         remaining = max(0.0, ends_at - self._reactor.seconds())
@@ -257,6 +273,8 @@ class GuardedDialer:
         if literal is not None:
             return (literal,)
         name = host.lower().removesuffix(".")
+        if name == LOCALHOST:
+            return LOOPBACK
         found = await ask_until_known(
             self._resolver,
             partial(_addresses_so_far, name),
@@ -267,7 +285,9 @@ class GuardedDialer:
             _explain_absence(found.presence)
         return found.addresses
 
-    def _check(self, addresses: tuple[IpAddress, ...]) -> list[IpAddress]:
+    def _check(
+        self, addresses: tuple[IpAddress, ...], port: int, allowed: Sequence[IpNetwork]
+    ) -> list[IpAddress]:
         """Give the addresses to try, best first; none of the others is sent a packet.
 
         :raises AddressRefused: none may be dialled.
@@ -275,12 +295,21 @@ class GuardedDialer:
         ordered = _interleave_families(addresses)
         if self._allow_private:
             return ordered[:MAX_ADDRESSES]
+        inside = [one for one in ordered if any(one in network for network in allowed)]
+        if inside:
+            foreign = [one for one in inside[:MAX_ADDRESSES] if not self._is_own_port(one, port)]
+            if not foreign:
+                raise AddressRefused("a port of this service")
+            return foreign
         public = [address for address in ordered if why_not_public(address) is None]
         foreign = [a for a in public[:MAX_ADDRESSES] if not self._is_own_address(a)]
         if not foreign:
             reason = "this machine's own" if public else why_not_public(ordered[0])
             raise AddressRefused(reason)
         return foreign
+
+    def _is_own_port(self, address: IpAddress, port: int) -> bool:
+        return port in self._own_ports and self._is_own_address(address)
 
 
 def _addresses_so_far(name: str, answers: Answers) -> HostAddresses:

@@ -11,15 +11,15 @@ A host may stall, talk nonsense or talk for ever; what it says is read up to
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from ipaddress import ip_network
 
 from cryptography import x509
+from msgspec import Struct
 from OpenSSL import SSL
 from service_identity import CertificateError, VerificationError
 from service_identity.cryptography import verify_certificate_hostname
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import (
     IAddress,
     IDelayedCall,
@@ -34,13 +34,16 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.core.instants import MINUTE, SECOND
+from mailcheck.core.client_limits import Window
+from mailcheck.core.instants import MINUTE
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Hit, Memory, Now, RateCounters
 from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.reactor import ProbeReactor
-from mailcheck.probes.shared_probes import Bounds, SharedProbes
+from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
 from mailcheck.probes.trust import TrustRoots
 
 CIPHERS = b"ALL:!aNULL:!eNULL:@SECLEVEL=0"
@@ -232,14 +235,14 @@ class StarttlsConversation(Protocol):
 
 
 FRESHNESS = 10 * MINUTE  # DECISIONS.md section 2; probing is seen, and resented when repeated
+WINDOW = Window("probes", FRESHNESS)
 
 MAX_PER_ADDRESS = 30
 """Connections to one address (or IPv6 /64) in that time: anybody can publish a thousand names
 that lead to somebody else's mail host, while a provider's customers may well share one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeSettings:
+class ProbeSettings(Struct, frozen=True):
     """``helo_name`` is what we call ourselves; times in seconds.
 
     ``seconds`` is for a whole probe, within the 10 seconds of a check;
@@ -262,6 +265,9 @@ class MailHostProber:
         trust: TrustRoots,
         outbound: OutboundPortCheck,
         settings: ProbeSettings,
+        memory: Memory,
+        counters: RateCounters,
+        now: Now,
     ) -> None:
         self._reactor = reactor
         self._dialer = dialer
@@ -269,21 +275,25 @@ class MailHostProber:
         self._outbound = outbound
         self._settings = settings
         self._context = make_observing_context(trust)
-        self._budget = _AddressBudget(reactor)
+        self._budget = _AddressBudget(counters, now)
         self._conversations: set[StarttlsConversation] = set()
-        self._probes: SharedProbes[str, StarttlsProbe] = SharedProbes(
+        self._probes: SharedProbes[StarttlsProbe] = SharedProbes(
             reactor,
             Bounds(FRESHNESS),
+            KeptValues(memory, "probe", StarttlsProbe),
             self._probe,
-            is_worth_keeping=lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
+            worth=Worth(
+                lambda probe: probe.outcome is not ProbeOutcome.NOT_PROBED,
+                # From another network it may be reached.
+                lambda probe: probe.outcome is not ProbeOutcome.UNREACHABLE,
+            ),
             when_busy=lambda exchange: StarttlsProbe(exchange, ProbeOutcome.NOT_PROBED),
         )
 
     def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
         """Answer as `mailcheck.operations.domains.probe_hosts.StarttlsProber` promises."""
-        is_blocked = self._outbound.known is OutboundPort.BLOCKED
-        if is_blocked and self._probes.remembered(exchange) is None:
-            return succeed(StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE))
+        if self._outbound.known is OutboundPort.BLOCKED:
+            return Deferred.fromCoroutine(self._recall(exchange))
         return self._probes.get(exchange)
 
     def outbound_port(self) -> Deferred[OutboundPort]:
@@ -296,6 +306,10 @@ class MailHostProber:
         self._outbound.stop()
         for conversation in tuple(self._conversations):
             conversation.abort()
+
+    async def _recall(self, exchange: str) -> StarttlsProbe:
+        found = await self._probes.remembered(exchange)
+        return found or StarttlsProbe(exchange, ProbeOutcome.UNREACHABLE)
 
     async def _probe(self, exchange: str) -> StarttlsProbe:
         # An address where a name must be is a mistake in the MX, and no host to probe.
@@ -323,7 +337,7 @@ class MailHostProber:
                 settings.port,
                 _OneConversation(conversation, self._conversations),
                 seconds=settings.connecting,
-                may_use=self._budget.take,
+                may_use=self._budget.within,
             )
         except NotConnected:
             self._outbound.suspect()
@@ -356,17 +370,20 @@ class _OneConversation(Factory):
 class _AddressBudget:
     """Counts connections to an address in fixed windows of time."""
 
-    def __init__(self, reactor: ProbeReactor) -> None:
-        self._reactor = reactor
-        self._window = 0.0
-        self._used: Counter[tuple[int, int]] = Counter()
+    def __init__(self, counters: RateCounters, now: Now) -> None:
+        self._counters = counters
+        self._now = now
 
-    def take(self, address: IpAddress) -> bool:
-        """Count a connection; false when there were too many."""
-        window = self._reactor.seconds() // (FRESHNESS / SECOND)
-        if window != self._window:
-            self._window = window
-            self._used.clear()
-        key = (address.version, int(address) >> (0 if address.version == 4 else 64))
-        self._used[key] += 1
-        return self._used[key] <= MAX_PER_ADDRESS
+    async def within(self, addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
+        """Count a connection to each; gives those that did not have too many."""
+        windows = ((WINDOW, WINDOW.index(self._now()), MAX_PER_ADDRESS),)
+        counts = await self._counters.hit(*(Hit(_subject(one), windows) for one in addresses))
+        return [
+            address
+            for address, (count,) in zip(addresses, counts, strict=True)
+            if count <= MAX_PER_ADDRESS
+        ]
+
+
+def _subject(address: IpAddress) -> str:
+    return f"probed {ip_network((address, 32 if address.version == 4 else 64), strict=False)}"

@@ -11,14 +11,15 @@ purpose, can't make it look so.
 from collections.abc import Sequence
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, DeferredList
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.protocol import Factory, Protocol
 
-from mailcheck.core.instants import MINUTE
+from mailcheck.core.instants import MINUTE, instant_of
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.operations.recent import Recent
 from mailcheck.probes.guarded_dialer import DialFailed, GuardedDialer, NotConnected
-from mailcheck.probes.shared_probes import Bounds, SharedProbes
 
 REFERENCE_HOSTS = (
     "gmail-smtp-in.l.google.com",
@@ -59,23 +60,20 @@ class OutboundPortCheck:
     ) -> None:
         self._dialer = dialer
         self._hosts = tuple(hosts) if port == SMTP_PORT else ()
-        self._checks: SharedProbes[int, OutboundPort] = SharedProbes(
-            clock,
-            Bounds(FRESHNESS),
-            self._check,
-            is_worth_keeping=lambda _: True,
-            when_busy=lambda _: OutboundPort.UNKNOWN,
-        )
+        self._checks = SharedCalls(self._check)
+        self._found: Recent[int, OutboundPort] = Recent(1, FRESHNESS)
+        self._clock = clock
         self._port = port
 
     @property
     def known(self) -> OutboundPort:
         """Give what is known now."""
-        return self._checks.remembered(self._port) or OutboundPort.UNKNOWN
+        return self._recall() or OutboundPort.UNKNOWN
 
     def find_out(self) -> Deferred[OutboundPort]:
         """Give what is known, else try the reference hosts."""
-        return self._checks.get(self._port)
+        known = self._recall()
+        return self._checks.call(self._port) if known is None else succeed(known)
 
     def suspect(self) -> None:
         """Learn that a host was not reached: find out in the background, unless it is known."""
@@ -83,7 +81,7 @@ class OutboundPortCheck:
 
     def note_connection(self) -> None:
         """Learn that some host was reached."""
-        self._checks.remember(self._port, OutboundPort.OPEN)
+        self._note(OutboundPort.OPEN)
 
     def stop(self) -> None:
         """Give up a check under way."""
@@ -95,11 +93,15 @@ class OutboundPortCheck:
         for is_result, end in ends:
             if not is_result:
                 end.raiseException()
-        outcomes = [outcome for _, outcome in ends]
-        if OutboundPort.OPEN in outcomes:
-            return OutboundPort.OPEN
-        is_blocked = bool(outcomes) and OutboundPort.UNKNOWN not in outcomes
-        return OutboundPort.BLOCKED if is_blocked else OutboundPort.UNKNOWN
+        found = _judge([outcome for _, outcome in ends])
+        self._note(found)
+        return found
+
+    def _recall(self) -> OutboundPort | None:
+        return self._found.get(self._port, instant_of(self._clock.seconds()))
+
+    def _note(self, found: OutboundPort) -> None:
+        self._found.put(self._port, found, instant_of(self._clock.seconds()))
 
     async def _try(self, host: str, port: int) -> OutboundPort:
         try:
@@ -109,3 +111,10 @@ class OutboundPortCheck:
         except DialFailed:
             return OutboundPort.UNKNOWN
         return OutboundPort.OPEN
+
+
+def _judge(outcomes: Sequence[OutboundPort]) -> OutboundPort:
+    if OutboundPort.OPEN in outcomes:
+        return OutboundPort.OPEN
+    is_blocked = bool(outcomes) and OutboundPort.UNKNOWN not in outcomes
+    return OutboundPort.BLOCKED if is_blocked else OutboundPort.UNKNOWN

@@ -14,8 +14,10 @@ from twisted.protocols.basic import LineOnlyReceiver
 from twisted.python.failure import Failure
 
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.core.instants import SECOND
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.doctor import not_found_out
+from mailcheck.operations.ports import Now
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, NotConnected, Refused, connect_first
 from mailcheck.probes.reactor import ProbeReactor
@@ -110,7 +112,7 @@ def examine_certificate(path: Path, now: float) -> Iterator[Finding]:
         )
 
 
-async def examine_clock(fetcher: GuardedFetcher, url: str, clock: ProbeReactor) -> list[Finding]:
+async def examine_clock(fetcher: GuardedFetcher, url: str, now: Now) -> list[Finding]:
     """Compare this machine's clock with that of a web server."""
     if not url.startswith("http"):
         return [not_found_out("clock", "No web server is known whose clock could be asked.")]
@@ -121,7 +123,7 @@ async def examine_clock(fetcher: GuardedFetcher, url: str, clock: ProbeReactor) 
         return [not_found_out("clock", why)]
     if fetched.served_at is None:
         return [not_found_out("clock", f"No clock to compare with: {url} tells no time.")]
-    ahead = clock.seconds() - fetched.served_at
+    ahead = now() / SECOND - fetched.served_at
     if abs(ahead) <= CLOCK_TOLERANCE:
         return []
     side = "ahead" if ahead > 0 else "behind"

@@ -5,9 +5,11 @@ from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.hosts.mta_sts import MAX_POLICY_OCTETS, FetchOutcome, PolicyFetch, policy_url
 from mailcheck.core.instants import MINUTE
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Memory
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem
-from mailcheck.probes.shared_probes import Bounds, SharedProbes
+from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
 
 FRESHNESS = MINUTE
 """Long enough to spare a web server, short enough for somebody who corrects a policy."""
@@ -24,13 +26,14 @@ _OUTCOMES = {
 class MtaStsFetcher:
     """The `mailcheck.operations.domains.probe_hosts.PolicyFetcher` over the guarded dialer."""
 
-    def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime) -> None:
+    def __init__(self, fetcher: GuardedFetcher, clock: IReactorTime, memory: Memory) -> None:
         self._fetcher = fetcher
-        self._fetches: SharedProbes[str, PolicyFetch] = SharedProbes(
+        self._fetches: SharedProbes[PolicyFetch] = SharedProbes(
             clock,
-            Bounds(FRESHNESS, remembered=1_000),
+            Bounds(FRESHNESS),
+            KeptValues(memory, "policy", PolicyFetch),
             self._fetch,
-            is_worth_keeping=lambda fetch: fetch.outcome is not FetchOutcome.SILENT,
+            worth=Worth(lambda fetch: fetch.outcome is not FetchOutcome.SILENT),
             when_busy=lambda _: PolicyFetch(FetchOutcome.SILENT),
         )
 

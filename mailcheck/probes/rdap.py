@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from msgspec import Struct
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.registration import (
     RegistrationVerdict,
     read_registration,
@@ -20,25 +21,25 @@ from mailcheck.checks.hosts.registration import (
     undetermined_registration,
     unregistered,
 )
-from mailcheck.checks.lookups import Presence
-from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND, instant_of
+from mailcheck.core.instants import DAY, HOUR, SECOND
+from mailcheck.operations.concurrency import SharedCalls
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Memory, Now
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed
-from mailcheck.probes.shared_probes import Bounds, SharedProbes
+from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
 
 MAX_SUFFIXES = 20_000  # of a file; IANA's has 1,200
 
 
-@dataclass(frozen=True, slots=True)
-class Registry:
+class Registry(Struct, frozen=True):
     """Who knows the names below ``suffix``; ``base_url`` ends with a slash."""
 
     suffix: str
     base_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
+class Bootstrap(Struct, frozen=True):
     """The registries by suffix."""
 
     base_urls: Mapping[str, str]
@@ -103,7 +104,7 @@ def _texts(values: object) -> list[str]:
 IANA_URL = "https://data.iana.org/rdap/dns.json"
 MAX_LIST_OCTETS = 2 * 1024 * 1024  # IANA's file has 70 KB
 REFRESH = DAY / SECOND  # seconds; RFC 9224 8 says to go by the cache headers, IANA's are a day
-RETRY = 10 * MINUTE  # after the list could not be loaded
+RETRY = 600.0  # seconds after the list could not be loaded
 
 
 class NoRegistryList(Exception):
@@ -125,13 +126,7 @@ class RegistryList:
         self._source = source
         self._known = shipped_bootstrap() if source == IANA_URL else None
         self._due_at = clock.seconds()
-        self._loads: SharedProbes[str, bool] = SharedProbes(
-            clock,
-            Bounds(RETRY),
-            self._load,
-            is_worth_keeping=lambda _: True,
-            when_busy=lambda _: False,
-        )
+        self._loads = SharedCalls(self._load)
 
     async def find(self, domain: str) -> Registry | None:
         """Give the registry that knows a domain; nothing when no known one does.
@@ -153,12 +148,12 @@ class RegistryList:
         """Give up loading."""
         self._loads.stop()
 
-    def _refresh(self) -> Deferred[bool] | None:
+    def _refresh(self) -> Deferred[None] | None:
         if self._clock.seconds() < self._due_at:
             return None
-        return self._loads.get(self._source)
+        return self._loads.call(self._source)
 
-    async def _load(self, source: str) -> bool:
+    async def _load(self, source: str) -> None:
         try:
             self._known = read_bootstrap(await self._read(source))
         except (FetchFailed, OSError, ValueError) as failure:
@@ -167,9 +162,9 @@ class RegistryList:
                 source=source,
                 failure=failure,
             )
-            return False
-        self._due_at = self._clock.seconds() + REFRESH
-        return True
+            self._due_at = self._clock.seconds() + RETRY
+        else:
+            self._due_at = self._clock.seconds() + REFRESH
 
     async def _read(self, source: str) -> bytes:
         if not source.startswith(("https://", "http://")):
@@ -207,17 +202,24 @@ class RdapFinder:
     """The `mailcheck.operations.domains.probe_hosts.RegistrationFinder` over the guarded dialer."""
 
     def __init__(
-        self, fetcher: GuardedFetcher, registries: RegistryList, clock: IReactorTime
+        self,
+        fetcher: GuardedFetcher,
+        registries: RegistryList,
+        clock: IReactorTime,
+        now: Now,
+        memory: Memory,
     ) -> None:
         self._fetcher = fetcher
         self._registries = registries
         self._clock = clock
-        self._quiet_until: dict[str, float] = {}
-        self._searches: SharedProbes[str, RegistrationVerdict] = SharedProbes(
+        self._now = now
+        self._silences: KeptValues[int] = KeptValues(memory, "silence", int)
+        self._searches: SharedProbes[RegistrationVerdict] = SharedProbes(
             clock,
             Bounds(FRESHNESS),
+            KeptValues(memory, "registration", RegistrationVerdict),
             self._find,
-            is_worth_keeping=lambda verdict: verdict.presence is not Presence.UNDETERMINED,
+            worth=Worth(lambda verdict: verdict.presence is not Presence.UNDETERMINED),
             when_busy=lambda name: undetermined_registration(name, "too many are asked about now"),
         )
 
@@ -264,14 +266,13 @@ class RdapFinder:
 
         :raises _NoAnswer: it says neither that it knows the name nor that it does not.
         """
-        now = self._clock.seconds()
-        if now < self._quiet_until.get(registry.base_url, now):
+        if await self._silences.recall(registry.base_url):
             raise _NoAnswer("the registry has asked to be left alone for a while")
         request = FetchRequest(
             f"{registry.base_url}domain/{quote(name)}",
             ACCEPT,
             MAX_OCTETS,
-            seconds=max(0.0, ends_at - now),
+            seconds=max(0.0, ends_at - self._clock.seconds()),
             max_redirects=MAX_REDIRECTS,
         )
         try:
@@ -280,7 +281,7 @@ class RdapFinder:
             raise _NoAnswer("the registry did not answer") from None
         if fetched.status == TOO_MANY:
             wait = min(fetched.retry_after or BACK_OFF, MAX_BACK_OFF)
-            self._quiet_until[registry.base_url] = self._clock.seconds() + wait
+            await self._silences.keep(registry.base_url, wait, wait * SECOND)
             raise _NoAnswer("the registry has asked to be left alone for a while")
         if fetched.status not in (FOUND, NOT_THERE, *NO_QUESTION):
             raise _NoAnswer("the registry did not answer properly")
@@ -291,7 +292,7 @@ class RdapFinder:
             document: Any = json.loads(body)
         except (ValueError, RecursionError):
             raise _NoAnswer("the registry's answer can't be read") from None
-        return read_registration(name, document, instant_of(self._clock.seconds()))
+        return read_registration(name, document, self._now())
 
 
 def _top(domain: str) -> str:

@@ -1,31 +1,57 @@
 """One probe for all who ask the same at the same time, and a memory of what came of it."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
-from twisted.internet.defer import Deferred, succeed
+from msgspec import Struct
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
+from twisted.internet.task import deferLater
 
-from mailcheck.core.instants import Instant, instant_of
-from mailcheck.operations.recent import Key, Recent, Value
-from mailcheck.operations.sharing_calls import SharedCalls
+from mailcheck.core.instants import SECOND, instant_of
+from mailcheck.operations.concurrency import SharedCalls
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.recent import Recent
+
+Value = TypeVar("Value")
+
+LONGEST = 12 * SECOND
+"""Milliseconds for which a daemon has a probe to itself: longer than any takes."""
+
+PATIENCE = 9.0
+"""Seconds to wait for what another daemon finds out, within the 10 seconds of a check."""
+
+LOOK = 0.1
+"""Seconds between looks whether it has."""
+
+_TOLD = " (told)"  # behind a key: a result for those who wait
+
+TOLD = 2 * SECOND
+"""Milliseconds for which a result that is not worth keeping is there for those who wait for it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """``remembered`` results for ``freshness`` milliseconds; ``at_once`` probes under way."""
+class Bounds(Struct, frozen=True):
+    """Results are kept for ``freshness`` milliseconds; ``at_once`` probes may be under way.
+
+    ``own`` results that are not for other daemons are remembered.
+    """
 
     freshness: int
-    remembered: int = 10_000
     at_once: int = 100
+    own: int = 10_000
 
 
-class SharedProbes(Generic[Key, Value]):
-    """Runs probes by key.
+class Worth(Struct, Generic[Value], frozen=True):
+    """What a result is worth: whether it is kept at all, and whether it holds elsewhere too."""
+
+    is_kept: Callable[[Value], bool]
+    is_for_all: Callable[[Value], bool] = lambda _: True
+
+
+class SharedProbes(Generic[Value]):
+    """Runs probes by key, one at a time for each key over all daemons.
 
     :param run: does the work; it ends by itself, within its own deadline.
-    :param is_worth_keeping: tells whether a result is remembered.
     :param when_busy: the result where too many probes are under way.
     """
 
@@ -33,45 +59,79 @@ class SharedProbes(Generic[Key, Value]):
         self,
         clock: IReactorTime,
         bounds: Bounds,
-        run: Callable[[Key], Coroutine[Deferred[Any], Any, Value]],
+        kept: KeptValues[Value],
+        run: Callable[[str], Coroutine[Deferred[Any], Any, Value]],
         *,
-        is_worth_keeping: Callable[[Value], bool],
-        when_busy: Callable[[Key], Value],
+        worth: Worth[Value],
+        when_busy: Callable[[str], Value],
     ) -> None:
         self._clock = clock
         self._bounds = bounds
+        self._kept = kept
         self._run = run
-        self._running = SharedCalls(self._probe)
-        self._is_worth_keeping = is_worth_keeping
+        self._worth = worth
         self._when_busy = when_busy
-        self._results: Recent[Key, Value] = Recent(bounds.remembered, bounds.freshness)
+        self._calls = SharedCalls(self._find)
+        self._own: Recent[str, Value] = Recent(bounds.own, bounds.freshness)
+        self._under_way = 0
 
-    def get(self, key: Key) -> Deferred[Value]:
+    def get(self, key: str) -> Deferred[Value]:
         """Give the result: remembered, of the probe under way, or of a new one."""
-        remembered = self.remembered(key)
-        if remembered is not None:
-            return succeed(remembered)
-        if key not in self._running and len(self._running) >= self._bounds.at_once:
-            return succeed(self._when_busy(key))
-        return self._running.call(key)
+        return self._calls.call(key)
 
-    def remembered(self, key: Key) -> Value | None:
+    async def remembered(self, key: str) -> Value | None:
         """Give what is remembered."""
-        return self._results.get(key, self._now())
-
-    def remember(self, key: Key, value: Value) -> None:
-        """Keep what was learned otherwise."""
-        self._results.put(key, value, self._now())
+        own = self._own.get(key, instant_of(self._clock.seconds()))
+        return await self._kept.recall(key) if own is None else own
 
     def stop(self) -> None:
         """Cancel all that is under way."""
-        self._running.stop()
+        self._calls.stop()
 
-    async def _probe(self, key: Key) -> Value:
-        result = await self._run(key)
-        if self._is_worth_keeping(result):
-            self.remember(key, result)
-        return result
+    async def _find(self, key: str) -> Value:
+        found = await self.remembered(key)
+        if found is not None:
+            return found
+        if self._under_way >= self._bounds.at_once:
+            return self._when_busy(key)
+        self._under_way += 1
+        try:
+            return await self._find_out(key)
+        finally:
+            self._under_way -= 1
 
-    def _now(self) -> Instant:
-        return instant_of(self._clock.seconds())
+    async def _find_out(self, key: str) -> Value:
+        gives_up_at = self._clock.seconds() + PATIENCE
+        look = self._kept.recall
+        while not await self._kept.claim(key, LONGEST):
+            if self._clock.seconds() >= gives_up_at:
+                return self._when_busy(key)
+            await deferLater(self._clock, LOOK)
+            look = self._told
+            found = await look(key)
+            if found is not None:
+                return found
+        try:
+            # Another daemon may have found it out since it was looked for.
+            found = await look(key)
+            if found is not None:
+                return found
+            result = await self._run(key)
+            await self._note(key, result)
+            return result
+        finally:
+            await self._kept.give_up(key)
+
+    async def _note(self, key: str, result: Value) -> None:
+        is_kept, is_for_all = self._worth.is_kept(result), self._worth.is_for_all(result)
+        if is_kept and is_for_all:
+            await self._kept.keep(key, result, self._bounds.freshness)
+        elif is_for_all:
+            await self._kept.keep(key + _TOLD, result, TOLD)
+        elif is_kept:
+            self._own.put(key, result, instant_of(self._clock.seconds()))
+
+    async def _told(self, key: str) -> Value | None:
+        """Give what another daemon has just found out."""
+        found = await self._kept.recall(key)
+        return await self._kept.recall(key + _TOLD) if found is None else found

@@ -1,7 +1,8 @@
 """Where a spamd listens, as the configuration names it."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _UNIX = "unix:"
 _HOST_PORT = re.compile(
@@ -9,8 +10,7 @@ _HOST_PORT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SpamdAddress:
+class SpamdAddress(Struct, frozen=True):
     """A host with its port, or the path of a Unix socket."""
 
     host: str = ""

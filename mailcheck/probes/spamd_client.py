@@ -12,8 +12,8 @@ Whatever the other side does, it ends within the deadline, and no more than
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from twisted.internet import error
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IAddress, ITCPTransport
@@ -54,8 +54,7 @@ _PROBLEMS = {
 """What the status numbers of spamd's own table mean; any other is a broken answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpamdAnswer:
+class SpamdAnswer(Struct, frozen=True):
     """A whole answer with status 0; names of fields in lower case."""
 
     status_text: str

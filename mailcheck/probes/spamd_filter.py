@@ -1,10 +1,11 @@
 """The content filter: mails wait for a free place, then a spamd judges them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -126,8 +127,7 @@ PAUSE_SECONDS = 1.0
 """Between the attempts: until it is noticed that a private spamd is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterLimits:
+class FilterLimits(Struct, frozen=True):
     """How much is asked at a time; seconds.
 
     Two children of spamd judge about six mails a second: a hundred that wait

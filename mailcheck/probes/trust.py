@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from OpenSSL import SSL, crypto
 from twisted.internet.interfaces import IOpenSSLClientConnectionCreator
 from twisted.internet.ssl import Certificate, optionsForClientTLS, trustRootFromCertificates
@@ -26,8 +26,7 @@ class NoAuthorities(Exception):
     """No file with certificate authorities was found, or there is none in it."""
 
 
-@dataclass(frozen=True)
-class TrustRoots:
+class TrustRoots(Struct, frozen=True, dict=True):
     """Certificate authorities, read once."""
 
     certificates: tuple[crypto.X509, ...]

@@ -7,12 +7,12 @@ from functools import partial
 from twisted.internet.defer import maybeDeferred
 from twisted.python.failure import Failure
 
+from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import InvalidCredentials
-from mailcheck.core.identifiers import AccountId
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.line_input import CRLF
 from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.receive_path import CRLF
 from mailcheck.smtp.settings import MAX_AUTH_LINE
 
 _CANCEL = b"*"
@@ -134,8 +134,8 @@ def _check(connection: MailProtocol, secret: bytes) -> None:
     connection.wait_for(answer, partial(_accept, connection), partial(_refuse, connection))
 
 
-def _accept(connection: MailProtocol, account_id: AccountId) -> None:
-    connection.client.account_id = account_id
+def _accept(connection: MailProtocol, caller: Caller) -> None:
+    connection.client.signed_in = caller
     connection.auth_failures = 0
     connection.reply(replies.AUTHENTICATED)
 

@@ -2,18 +2,35 @@
 
 import datetime
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from twisted.internet.ssl import CertificateOptions, TLSVersion
 
 from mailcheck.core.instants import SECOND, Instant
+from mailcheck.core.network_addresses import parse_ip_address
 
 KEY_FILE = "smtp-key.pem"
 CERTIFICATE_FILE = "smtp-certificate.pem"
+AUTHORITY_FILE = "smtp-ca.pem"
+
+_AUTHORITY_NAME = "mailcheck, for this receiver alone"
+_CERTIFICATES_ONLY = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 _LIFETIME = datetime.timedelta(days=3650)
 """Nobody verifies it; a change would only trip those who have pinned it."""
@@ -90,56 +107,121 @@ class WatchedCertificate:
         return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
 
 
-def ensure_self_signed(folder: Path, host_name: str, now: Instant) -> CertificateOptions:
-    """Load the certificate that we have signed; sign one where there is none for this name.
+def ensure_self_signed(
+    folder: Path, host_names: Sequence[str], now: Instant, *, for_local_clients: bool = False
+) -> CertificateOptions:
+    """Load the certificate that we have signed; sign one where there is none that fits.
 
-    Signed anew a month before it runs out.
+    The first of the names is the receiver's own. An authority signs that is made for this one
+    certificate: clients that trust `AUTHORITY_FILE` take it. The authority's key is kept
+    nowhere, so nothing else is ever signed with it. Signed anew a month before it runs out.
 
+    :param for_local_clients: it must be vouched for by the authority and hold all of the names.
+        Otherwise one that an earlier version has made, for the first name, stays: it may be pinned.
     :raises OSError: the folder can't be read or written.
     """
-    certificate_path = folder / CERTIFICATE_FILE
-    key_path = folder / KEY_FILE
     today = datetime.datetime.fromtimestamp(now / SECOND, datetime.UTC)
-    if not (key_path.exists() and _is_good(certificate_path, host_name, today)):
-        _sign(certificate_path, key_path, host_name, today)
-    return load_certificate(certificate_path, key_path)
-
-
-def _is_good(certificate_path: Path, host_name: str, today: datetime.datetime) -> bool:
-    try:
-        certificate = x509.load_pem_x509_certificate(certificate_path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return (
-        certificate.subject == _name(host_name)
+    certificate = _read(folder / CERTIFICATE_FILE)
+    is_good = (
+        (folder / KEY_FILE).exists()
+        and certificate is not None
+        and certificate.subject == _name(host_names[0])
         and today < certificate.not_valid_after_utc - _RENEWAL
     )
+    if is_good and for_local_clients:
+        is_good = _is_vouched_for(certificate, _read(folder / AUTHORITY_FILE), host_names)
+    if not is_good:
+        _sign(folder, host_names, today)
+    return load_certificate(folder / CERTIFICATE_FILE, folder / KEY_FILE)
 
 
-def _sign(certificate_path: Path, key_path: Path, host_name: str, today: datetime.datetime) -> None:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = _name(host_name)
+def _read(path: Path) -> x509.Certificate | None:
+    try:
+        return x509.load_pem_x509_certificate(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _is_vouched_for(
+    certificate: x509.Certificate | None,
+    authority: x509.Certificate | None,
+    host_names: Sequence[str],
+) -> bool:
+    """Tell whether clients that trust the authority take the certificate for all the names."""
+    if certificate is None or authority is None:
+        return False
+    try:
+        certificate.verify_directly_issued_by(authority)
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except (InvalidSignature, TypeError, ValueError, x509.ExtensionNotFound):
+        return False
+    return names.value == _alternatives(host_names)
+
+
+def _sign(folder: Path, host_names: Sequence[str], today: datetime.datetime) -> None:
+    """Make an authority, and have it sign a certificate; RFC 5280 4.2.1 has the extensions.
+
+    Python 3.13 and OpenSSL's strict mode refuse a chain without the identifiers of its keys.
+    """
+    authority_key, key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+    issuer = _name(_AUTHORITY_NAME)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(authority_key.public_key())
+    authority = (
+        _builder(issuer, issuer, authority_key, today)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_CERTIFICATES_ONLY, critical=True)
+        .add_extension(identifier, critical=False)
+        .sign(authority_key, hashes.SHA256())
+    )
     certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(today - _BACKDATED)
-        .not_valid_after(today + _LIFETIME)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(host_name)]), critical=False)
+        _builder(_name(host_names[0]), issuer, key, today)
+        .add_extension(_alternatives(host_names), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier),
+            critical=False,
+        )
+        .sign(authority_key, hashes.SHA256())
     )
     _write_secret(
-        key_path,
+        folder / KEY_FILE,
         key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         ),
     )
-    certificate_path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    for path, one in ((AUTHORITY_FILE, authority), (CERTIFICATE_FILE, certificate)):
+        (folder / path).write_bytes(one.public_bytes(serialization.Encoding.PEM))
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    today: datetime.datetime,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(today - _BACKDATED)
+        .not_valid_after(today + _LIFETIME)
+    )
+
+
+def _alternatives(host_names: Sequence[str]) -> x509.SubjectAlternativeName:
+    """Write names and addresses as clients compare them, each once."""
+    return x509.SubjectAlternativeName([_general_name(name) for name in dict.fromkeys(host_names)])
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    address = parse_ip_address(name)
+    return x509.DNSName(name) if address is None else x509.IPAddress(address)
 
 
 def _name(host_name: str) -> x509.Name:

@@ -1,13 +1,20 @@
-"""What is known of the client of one connection, and how it comes to be known."""
+"""What is known of the client of one connection, and how it comes to be known.
 
-from dataclasses import dataclass
+A proxy says it in the PROXY protocol, versions 1 and 2 (HAProxy's proxy-protocol.txt), which
+is read here without any I/O.
+"""
 
+import re
+from ipaddress import IPv4Address, IPv6Address
+
+from msgspec import Struct
+
+from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Session, TlsFacts
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenFor:
+class SpokenFor(Struct, frozen=True):
     """A client that another host speaks for; nothing where it was not named.
 
     ``is_extended`` tells ESMTP from SMTP.
@@ -29,10 +36,10 @@ class Client:
     __slots__ = (
         "_helo_name",
         "_is_extended",
-        "account_id",
         "forwarded",
         "ip",
         "overrides",
+        "signed_in",
         "tls",
     )
 
@@ -41,9 +48,14 @@ class Client:
         self._helo_name = ""
         self._is_extended = False
         self.tls: TlsFacts | None = None
-        self.account_id: AccountId | None = None
+        self.signed_in: Caller | None = None
         self.overrides = SpokenFor()
         self.forwarded: SpokenFor | None = None
+
+    @property
+    def account_id(self) -> AccountId | None:
+        """The account that has signed in."""
+        return None if self.signed_in is None else self.signed_in.account_id
 
     @property
     def claimed_ip(self) -> str:
@@ -70,7 +82,7 @@ class Client:
         """Go back to the state right after connecting; TLS and XCLIENT's facts stay."""
         self._helo_name = ""
         self._is_extended = False
-        self.account_id = None
+        self.signed_in = None
         self.forwarded = None
 
     def session(self) -> Session:
@@ -92,3 +104,95 @@ class Client:
             None,
             self.account_id,
         )
+
+
+_V1_PREFIX = b"PROXY "
+_V1_MAX = 107  # octets with CRLF, section 2.1
+_V1_LINE = re.compile(
+    rb"PROXY (?:UNKNOWN(?: [ -~]*+)?+|(TCP4|TCP6) ([0-9A-Fa-f.:]++) ([0-9A-Fa-f.:]++)"
+    rb" ([0-9]{1,5}+) ([0-9]{1,5}+))"
+)
+_MAX_PORT = 65_535
+
+_V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+_V2_FIXED = 16  # octets: signature, version and command, family, length
+_V2_MAX = 4_096  # octets: addresses and what a proxy adds (names, TLS facts) with room to spare
+_V2_VERSION = 2
+_LOCAL, _PROXY = 0, 1
+
+# Octets of the address block by family and transport, section 2.2.
+_TCP4, _TCP6 = 0x11, 0x21
+_V2_BLOCKS = {0x00: 0, _TCP4: 12, 0x12: 12, _TCP6: 36, 0x22: 36, 0x31: 216, 0x32: 216}
+
+
+class ProxyHeaderReader:
+    """Reads the header that a proxy sends first.
+
+    Then ``client_ip`` is the client's address, or nothing when the proxy
+    speaks for itself (LOCAL, UNKNOWN); ``problem`` says what is wrong.
+    """
+
+    __slots__ = ("_part", "client_ip", "problem")
+
+    def __init__(self) -> None:
+        self._part = b""
+        self.client_ip: str | None = None
+        self.problem: str | None = None
+
+    def feed(self, data: bytes, start: int) -> int | None:
+        """Take in ``data`` from ``start``; give the position behind the header, once known."""
+        window = self._part + data[start:]
+        try:
+            size = self._read(window)
+        except ValueError as error:
+            self.problem = str(error)
+            return len(data)
+        if size is None:
+            self._part = window
+            return None
+        return start + size - len(self._part)
+
+    def _read(self, window: bytes) -> int | None:
+        if window.startswith(_V1_PREFIX[: len(window)]):
+            return self._read_v1(window)
+        if window.startswith(_V2_SIGNATURE[: len(window)]):
+            return self._read_v2(window)
+        raise ValueError("it is missing")
+
+    def _read_v1(self, window: bytes) -> int | None:
+        end = window.find(b"\r\n", 0, _V1_MAX)
+        if end < 0:
+            if len(window) >= _V1_MAX:
+                raise ValueError("version 1 is longer than 107 octets")
+            return None
+        match = _V1_LINE.fullmatch(window, 0, end)
+        if match is None:
+            raise ValueError("version 1 is malformed")
+        family, source, destination, *ports = match.groups()
+        if family is not None:
+            address = IPv4Address if family == b"TCP4" else IPv6Address
+            address(destination.decode("ascii"))
+            if any(int(port) > _MAX_PORT for port in ports):
+                raise ValueError("a port is out of range")
+            self.client_ip = str(address(source.decode("ascii")))
+        return end + 2
+
+    def _read_v2(self, window: bytes) -> int | None:
+        if len(window) < _V2_FIXED:
+            return None
+        version, command = divmod(window[12], 16)
+        family = window[13]
+        length = int.from_bytes(window[14:16])
+        if version != _V2_VERSION or command not in (_LOCAL, _PROXY):
+            raise ValueError("version 2 has an unknown version or command")
+        if length > _V2_MAX:
+            raise ValueError(f"version 2 is longer than {_V2_MAX} octets")
+        if family not in _V2_BLOCKS or (length < _V2_BLOCKS[family] and command == _PROXY):
+            raise ValueError("version 2 has an unknown family or too short an address")
+        if len(window) < _V2_FIXED + length:
+            return None
+        if command == _PROXY and family == _TCP4:
+            self.client_ip = str(IPv4Address(window[16:20]))
+        elif command == _PROXY and family == _TCP6:
+            self.client_ip = str(IPv6Address(window[16:32]))
+        return _V2_FIXED + length

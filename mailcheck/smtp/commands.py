@@ -4,8 +4,9 @@ What is wrong with an argument leaves as a `CommandError` with the reply to it.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from mailcheck.core.addresses import Mailbox, parse_address_literal, parse_mailbox
 from mailcheck.core.messages import NULL_REVERSE_PATH
@@ -42,8 +43,7 @@ class CommandError(Exception):
         return answer
 
 
-@dataclass(frozen=True, slots=True)
-class MailCommand:
+class MailCommand(Struct, frozen=True):
     """What MAIL says: the sender, the announced size (0 for none) and RFC 6531's wish."""
 
     envelope_sender: str

@@ -2,47 +2,87 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.python.failure import Failure
 
+from mailcheck.core.faults import Fault, Meeting
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError, parse_bdat
-from mailcheck.smtp.data import ChunkReader, DataReader, MessageBuffer
-from mailcheck.smtp.housekeeping import want_no_argument
-from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.protocol import MailProtocol, want_no_argument
 from mailcheck.smtp.settings import SMALL_CHUNK
-from mailcheck.smtp.transaction import Transaction
+from mailcheck.smtp.transaction import (
+    ChunkReader,
+    DataReader,
+    MessageBuffer,
+    Transaction,
+    undo_dots_after_lf,
+)
+
+T = TypeVar("T")
 
 
-def finish_mail(connection: MailProtocol, transaction: Transaction, message: MessageBuffer) -> None:
+def finish_mail(
+    connection: MailProtocol,
+    transaction: Transaction,
+    message: MessageBuffer,
+    *,
+    has_doubled_dots: bool = False,
+) -> None:
     """Hand over a mail that has come in whole, and reply when it is on disk."""
     refusal = why_dropped(message)
-    has_stray_control = message.has_stray_control
+    strays = _why_strays_matter(transaction, message)
+    has_lone_line_feed = message.has_lone_line_feed
     raw_message = message.take()
     connection.end_transaction()
     if refusal is not None:
         turn_away(connection, transaction, refusal)
         return
-    if has_stray_control:
+    if strays is not None:
         # By its line ends this sender and we may not agree where the mail
         # ended. What comes next could be more of it: nobody listens.
-        connection.close(replies.BARE_CONTENT)
-        _record(connection, transaction, replies.BARE_CONTENT)
+        connection.close(strays)
+        _record(connection, transaction, strays)
         return
-    answer = maybeDeferred(
+    if has_lone_line_feed and has_doubled_dots:
+        raw_message = undo_dots_after_lf(raw_message)
+    refuse = partial(_not_delivered, connection, transaction)
+    fault = connection.receiver.find_fault(connection.client.signed_in, transaction.recipients)
+    if fault is not None:
+        meet = partial(_meet, connection, transaction, raw_message)
+        connection.wait_for(fault.addCallback(meet), _done, refuse)
+        return
+    connection.wait_for(
+        _deliver(connection, transaction, raw_message),
+        partial(_delivered, connection, transaction, len(raw_message), connection.clock.seconds()),
+        refuse,
+    )
+
+
+def _deliver(
+    connection: MailProtocol, transaction: Transaction, raw_message: bytes
+) -> Deferred[DeliveryId]:
+    return maybeDeferred(
         connection.receiver.deliver,
         transaction.session,
         transaction.envelope(connection.transcript),
         raw_message,
     )
-    connection.wait_for(
-        answer,
-        partial(_delivered, connection, transaction, len(raw_message), connection.clock.seconds()),
-        partial(_not_delivered, connection, transaction),
-    )
+
+
+def _why_strays_matter(transaction: Transaction, message: MessageBuffer) -> bytes | None:
+    """Give the reply to a message whose lines do not all end in CRLF.
+
+    A program that has signed in may end them with LF: its mail goes no further than here, so
+    no other server can be told a second mail inside of it. CRLF . CRLF alone ends it all the
+    same.
+    """
+    if message.has_lone_line_feed:
+        return None if transaction.session.account_id is not None else replies.BARE_LINE_FEED
+    return replies.BARE_CONTENT if message.has_stray_control else None
 
 
 def why_dropped(message: MessageBuffer) -> bytes | None:
@@ -67,6 +107,17 @@ def _delivered(
     complete_at: float,
     delivery_id: DeliveryId,
 ) -> None:
+    connection.reply(_take_note(connection, transaction, size, complete_at, delivery_id))
+
+
+def _take_note(
+    connection: MailProtocol,
+    transaction: Transaction,
+    size: int,
+    complete_at: float,
+    delivery_id: DeliveryId,
+) -> bytes:
+    """Note a mail that is on disk; gives the reply to it."""
     connection.forgive()
     connection.journal.note_delivery(
         transaction.session,
@@ -76,7 +127,73 @@ def _delivered(
         size,
         connection.clock.seconds() - complete_at,
     )
-    connection.reply(replies.reply(250, f"OK, delivery {delivery_id}", "2.0.0"))
+    return replies.reply(250, f"OK, delivery {delivery_id}", "2.0.0")
+
+
+def _meet(
+    connection: MailProtocol, transaction: Transaction, raw_message: bytes, fault: Fault | None
+) -> Deferred[None]:
+    """Let a mail meet the fault that it asks for, whichever of its recipients asks."""
+    if fault is None:
+        return _store(connection, transaction, raw_message, connection.reply)
+    match fault.meeting:
+        case Meeting.DELAYED:
+            return _delay(connection, transaction, raw_message, fault.seconds)
+        case Meeting.DROPPED_AFTER:
+            return _store(connection, transaction, raw_message, lambda _: connection.vanish())
+        case Meeting.DROPPED:
+            connection.vanish()
+            said = f"{fault.tag}: the connection was ended in place of the reply"
+            _record(connection, transaction, said.encode())
+        case _:
+            code, enhanced = fault.reply
+            refusal = replies.reply(code, f"{fault.tag}: refused on request", enhanced)
+            connection.reply(refusal)
+            _record(connection, transaction, refusal)
+    return succeed(None)
+
+
+def _delay(
+    connection: MailProtocol, transaction: Transaction, raw_message: bytes, seconds: int
+) -> Deferred[None]:
+    held = connection.slow_replies
+    accounts = {one.account_id for one in transaction.recipients}
+    if any(held[one] >= connection.limits.slow_replies for one in accounts):
+        connection.reply(replies.TOO_MANY_SLOW)
+        _record(connection, transaction, replies.TOO_MANY_SLOW)
+        return succeed(None)
+    held.update(accounts)
+
+    def give_back(done: T) -> T:
+        held.subtract(accounts)
+        for one in accounts:
+            if not held[one]:
+                del held[one]
+        return done
+
+    stored = _store(
+        connection, transaction, raw_message, partial(connection.reply_after, float(seconds))
+    )
+    return stored.addBoth(give_back)
+
+
+def _store(
+    connection: MailProtocol,
+    transaction: Transaction,
+    raw_message: bytes,
+    answer: Callable[[bytes], Deferred[None] | None],
+) -> Deferred[None]:
+    complete_at = connection.clock.seconds()
+
+    def stored(delivery_id: DeliveryId) -> Deferred[None] | None:
+        size = len(raw_message)
+        return answer(_take_note(connection, transaction, size, complete_at, delivery_id))
+
+    return _deliver(connection, transaction, raw_message).addCallback(stored)
+
+
+def _done(_: None) -> None:
+    """Have nothing more to say."""
 
 
 def _not_delivered(connection: MailProtocol, transaction: Transaction, failure: Failure) -> None:
@@ -112,7 +229,7 @@ def data(connection: MailProtocol, argument: bytes) -> None:
     connection.read(
         DataReader(message),
         transaction.deadline,
-        partial(finish_mail, connection, transaction, message),
+        partial(finish_mail, connection, transaction, message, has_doubled_dots=True),
     )
     connection.reply(replies.GO_AHEAD)
 

@@ -6,7 +6,8 @@ is its client's address and name; the other attributes are read and left.
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.smtp import replies

@@ -4,8 +4,10 @@ from typing import Protocol
 
 from twisted.internet.defer import Deferred
 
+from mailcheck.core.accounts import Caller
 from mailcheck.core.addresses import Mailbox
-from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.faults import Fault
+from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
 
 
@@ -43,7 +45,16 @@ class MailReceiver(Protocol):
         :raises InboxFull: the inbox is over its quota (452).
         :raises OutOfSpace: the disk is (452).
         :raises OperatorMissing: postmaster's mail has no reader yet (451).
+        :raises FaultMet: its tag asks for a refusal.
         :raises StoreUnavailable: can't tell now (451).
+        """
+
+    def find_fault(
+        self, sender: Caller | None, recipients: tuple[Recipient, ...]
+    ) -> Deferred[Fault | None] | None:
+        """Find the fault that a whole mail is to meet, and count it for ``sender``'s setting.
+
+        :return: nothing where it is certain that it meets none.
         """
 
     def deliver(
@@ -69,8 +80,8 @@ class MailReceiver(Protocol):
     ) -> None:
         """Note that a mail for these inboxes was refused, for those who wait for it."""
 
-    def authenticate(self, secret: str) -> Deferred[AccountId]:
-        """Find the account of an API key given as an SMTP AUTH password.
+    def authenticate(self, secret: str) -> Deferred[Caller]:
+        """Find the holder of an API key given as an SMTP AUTH password.
 
         :raises InvalidCredentials: unknown or revoked (535).
         :raises StoreUnavailable: can't tell now (454).

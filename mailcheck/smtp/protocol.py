@@ -1,6 +1,7 @@
 """One SMTP connection: who the client is, what it has begun, and the command it sends next."""
 
 import typing
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -16,26 +17,29 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from mailcheck.core.identifiers import AccountId
 from mailcheck.smtp import replies
-from mailcheck.smtp.client import Client
+from mailcheck.smtp.client import Client, ProxyHeaderReader
 from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.data import MemoryBudget
 from mailcheck.smtp.ports import MailJournal, MailReceiver
-from mailcheck.smtp.proxy_header import ProxyHeaderReader
 from mailcheck.smtp.receive_path import ReceivePath
 from mailcheck.smtp.replies import FailureTable, reply_to_failure
 from mailcheck.smtp.settings import SmtpSettings, client_ip_of, is_in_networks
-from mailcheck.smtp.transaction import Transaction
+from mailcheck.smtp.transaction import MemoryBudget, Transaction
 
 
 class Admission(typing.Protocol):
     """Keeps count of the connections, of their memory, and of what becomes of their mail."""
 
     memory: MemoryBudget
+    slow_replies: Counter[AccountId]
     journal: MailJournal
 
     def admit(self, connection: "MailProtocol") -> bytes | None:
         """Count a client, whose address is known now; or give the reply that turns it away."""
+
+    def note_activity(self, connection: "MailProtocol") -> None:
+        """Note that a client has sent a command."""
 
     def forget(self, connection: "MailProtocol") -> None:
         """Note that a connection has ended."""
@@ -69,6 +73,7 @@ class MailProtocol(ReceivePath):
         self.client = Client("")
         self.transaction: Transaction | None = None
         self.memory = admission.memory
+        self.slow_replies = admission.slow_replies
         self.commands = 0
         self.auth_failures = 0
         self.unknown_recipients = 0
@@ -78,6 +83,7 @@ class MailProtocol(ReceivePath):
         self._command = CONNECTING
         self.journal = admission.journal
         self._delayed: IDelayedCall | None = None
+        self._when_sent: Deferred[None] | None = None
 
     # What Twisted calls.
 
@@ -106,6 +112,7 @@ class MailProtocol(ReceivePath):
         super().connectionLost(reason)
         if self._delayed is not None and self._delayed.active():
             self._delayed.cancel()
+            self._end_delay()
         self.end_transaction()
         self._admission.forget(self)
 
@@ -121,7 +128,7 @@ class MailProtocol(ReceivePath):
             return
         if header.client_ip is not None:
             self.client = Client(client_ip_of(header.client_ip))
-        self._watchdog.watch(self.limits.idle)
+        self.await_first_command()
         self.greet()
 
     # What the verbs use.
@@ -155,15 +162,32 @@ class MailProtocol(ReceivePath):
             self.reply(line)
 
     def reply_after(self, seconds: float, line: bytes) -> Deferred[None]:
-        """Send a reply later, to slow the client down; fires when it is sent."""
+        """Send a reply later; fires when it is sent, or nobody is there any more to hear it."""
         done: Deferred[None] = Deferred()
+        self._when_sent = done
 
         def send() -> None:
             self.reply(line)
-            done.callback(None)
+            self._end_delay()
 
         self._delayed = self.clock.callLater(seconds, send)
         return done
+
+    @property
+    def is_dawdling(self) -> bool:
+        """Tell whether nothing is owed to the client but a reply that is to come late."""
+        return self.transaction is None and self._delayed is not None and self._delayed.active()
+
+    def drain(self, farewell: bytes = replies.SHUTTING_DOWN) -> None:
+        """Hang up as soon as no mail is on its way; a late reply comes now."""
+        super().drain(farewell)
+        if self._delayed is not None and self._delayed.active():
+            self._delayed.reset(0)
+
+    def _end_delay(self) -> None:
+        done, self._when_sent = self._when_sent, None
+        if done is not None:
+            done.callback(None)
 
     def explain(
         self,
@@ -193,7 +217,10 @@ class MailProtocol(ReceivePath):
 
     def obey(self, line: bytes) -> None:
         """Obey a command line, or refuse it."""
+        if not self.commands:
+            self.await_commands()
         self.commands += 1
+        self._admission.note_activity(self)
         if self.commands > self.limits.commands:
             self.close(replies.TOO_MANY_COMMANDS)
             return
@@ -208,3 +235,12 @@ class MailProtocol(ReceivePath):
         self._command = verb
         self.transcript.hear(verb, line)
         obey(self, argument.strip(b" \t"))
+
+
+def want_no_argument(argument: bytes) -> None:
+    """Refuse an argument where RFC 5321 4.1.1 has none.
+
+    :raises CommandError: there is one (501).
+    """
+    if argument:
+        raise CommandError(replies.NO_ARGUMENT)

@@ -8,6 +8,7 @@ has its part.
 """
 
 import math
+import typing
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -26,9 +27,104 @@ from twisted.python.failure import Failure
 from mailcheck.core.messages import TlsFacts
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError
-from mailcheck.smtp.line_input import BareLineEnding, LineInput, LineTooLong, Reader
 from mailcheck.smtp.settings import MAX_HELD_INPUT, Limits
 from mailcheck.smtp.transcript import Transcript
+
+CRLF = b"\r\n"
+
+
+class LineTooLong(Exception):
+    """A line was longer than allowed; it has been skipped."""
+
+
+class BareLineEnding(Exception):
+    """A command line holds a CR or LF that stands alone, or a NUL (RFC 5321 2.3.8)."""
+
+
+class Reader(typing.Protocol):
+    """Takes input that is not a command: a message, a chunk, a line of AUTH."""
+
+    def feed(self, data: bytes, start: int) -> int | None:
+        """Take in ``data`` from ``start``; give the position behind its part, once complete."""
+
+
+class LineInput:
+    """A buffer that copies no byte more than a few times, however the input is cut."""
+
+    __slots__ = ("_arrived", "_buffer", "_is_skipping", "_max_line", "_position", "arrived_size")
+
+    def __init__(self, max_line: int) -> None:
+        """Take lines of at most ``max_line`` octets, CRLF included."""
+        self._max_line = max_line
+        self._buffer = b""
+        self._position = 0
+        self._arrived: list[bytes] = []
+        self._is_skipping = False
+        self.arrived_size = 0
+
+    def add(self, data: bytes) -> None:
+        """Keep what has arrived until `gather` is called; ``arrived_size`` octets by now."""
+        self._arrived.append(data)
+        self.arrived_size += len(data)
+
+    def gather(self) -> None:
+        """Make all that has arrived ready to be taken."""
+        rest = self._buffer[self._position :]
+        if rest or len(self._arrived) > 1:
+            self._buffer = b"".join((rest, *self._arrived))
+        else:
+            self._buffer = self._arrived[0] if self._arrived else b""
+        self._position = 0
+        self._arrived.clear()
+        self.arrived_size = 0
+
+    @property
+    def has_more(self) -> bool:
+        """Tell whether there is anything that was not taken yet."""
+        return self._position < len(self._buffer)
+
+    def drop(self) -> None:
+        """Forget all that was not taken yet."""
+        self._position = len(self._buffer)
+
+    def feed(self, reader: Reader) -> bool:
+        """Give the reader its part; tell whether it has all of it."""
+        end = reader.feed(self._buffer, self._position)
+        self._position = len(self._buffer) if end is None else end
+        return end is not None
+
+    def take_line(self) -> bytes | None:
+        """Take a line, without its CRLF; nothing while its end is not there.
+
+        :raises LineTooLong: the line was too long; once, when its end is there.
+        :raises BareLineEnding: what follows can't be told into lines safely.
+        """
+        start = self._position
+        end = self._buffer.find(CRLF, start, start + self._max_line)
+        if end < 0 or self._is_skipping:
+            self._skip_or_wait()
+            return None
+        line = self._buffer[start:end]
+        if b"\n" in line or b"\r" in line or b"\0" in line:
+            raise BareLineEnding
+        self._position = end + len(CRLF)
+        return line
+
+    def _skip_or_wait(self) -> None:
+        rest = self._buffer[self._position :]
+        if not self._is_skipping:
+            if b"\n" in rest[: self._max_line]:
+                raise BareLineEnding
+            if len(rest) < self._max_line:
+                return
+            self._is_skipping = True
+        end = rest.find(CRLF)
+        if end < 0:
+            self._position += len(rest) - rest.endswith(b"\r")
+            return
+        self._position += end + len(CRLF)
+        self._is_skipping = False
+        raise LineTooLong
 
 
 class Watchdog:
@@ -180,7 +276,7 @@ class ReceivePath(Protocol):
         self._deadline = 0.0
         self._is_running = False
         self._is_waiting = False
-        self._is_draining = False
+        self._farewell = b""
         self._is_closed = False
 
     @abstractmethod
@@ -207,7 +303,7 @@ class ReceivePath(Protocol):
     def connectionMade(self) -> None:
         """Be ready to read and to reply."""
         self._wire = Wire(self.transport)
-        self._watchdog.watch(self.limits.idle)
+        self.await_first_command()
 
     def dataReceived(self, data: bytes) -> None:
         """Work through what arrived, or keep it until the pending answer is there."""
@@ -236,6 +332,19 @@ class ReceivePath(Protocol):
     def has_more_input(self) -> bool:
         """Tell whether the client has sent more than the command that is being obeyed."""
         return self._input.has_more
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Tell whether nothing is under way: neither an answer of ours nor a part of a mail."""
+        return not (self._is_waiting or self._reader or self._is_closed)
+
+    def await_first_command(self) -> None:
+        """Give the client a short time to say something."""
+        self._watchdog.watch(min(self.limits.first_command, self.limits.idle))
+
+    def await_commands(self) -> None:
+        """Give the client the usual time for each command."""
+        self._watchdog.watch(self.limits.idle)
 
     def drop_input(self) -> None:
         """Forget what the client has sent behind this command."""
@@ -283,11 +392,16 @@ class ReceivePath(Protocol):
         self._stop()
         self._wire.hang_up_gently()
 
-    def drain(self) -> None:
+    def vanish(self) -> None:
+        """End the connection in place of a reply."""
+        self._stop()
+        self._wire.hang_up()
+
+    def drain(self, farewell: bytes = replies.SHUTTING_DOWN) -> None:
         """Hang up as soon as no mail is on its way."""
-        self._is_draining = True
-        if not (self._is_waiting or self._reader or self._is_closed):
-            self.close(replies.SHUTTING_DOWN)
+        self._farewell = farewell
+        if self.is_at_rest:
+            self.close(farewell)
 
     def cut_off(self) -> None:
         """End the connection at once."""
@@ -332,8 +446,8 @@ class ReceivePath(Protocol):
             self._reader = None
             self._on_read()
             return True
-        if self._is_draining:
-            self.close(replies.SHUTTING_DOWN)
+        if self._farewell:
+            self.close(self._farewell)
             return False
         try:
             line = self._input.take_line()
@@ -353,8 +467,8 @@ class ReceivePath(Protocol):
             return
         self._watchdog.pat()
         self._wire.resume()
-        if self._is_draining:
-            self.close(replies.SHUTTING_DOWN)
+        if self._farewell:
+            self.close(self._farewell)
         else:
             self._run()
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from mailcheck.core.errors import (
     AddressUsed,
+    FaultMet,
     InboxFull,
     InvalidCredentials,
     OperatorMissing,
@@ -55,6 +56,9 @@ def reply_lines(code: int, lines: list[str]) -> bytes:
 
 def reply_to_failure(failure: BaseException | None, table: FailureTable) -> bytes | None:
     """Write the reply to an expected failure; nothing when it is not in the table."""
+    if isinstance(failure, FaultMet):
+        code, enhanced = failure.reply
+        return reply(code, str(failure), enhanced)
     kinds = (kind for kind in type(failure).__mro__ if kind in table)
     entry = table.get(next(kinds, BaseException))
     return None if entry is None else reply(entry[0], str(failure), entry[1])
@@ -70,6 +74,7 @@ READY_FOR_TLS = reply(220, "Ready to start TLS", "2.0.0")
 AUTHENTICATED = reply(235, "Authenticated", "2.7.0")
 
 TOO_MANY_CONNECTIONS = reply(421, "Too many connections, try again later", "4.7.0")
+ROOM_FOR_OTHERS = reply(421, "Idle for too long while others wait", "4.4.2")
 TOO_MANY_COMMANDS = reply(421, "Too many commands without a mail", "4.7.0")
 TOO_MANY_ERRORS = reply(421, "Too many errors", "4.7.0")
 TOO_MANY_AUTH_FAILURES = reply(421, "Too many failed authentications", "4.7.0")
@@ -79,6 +84,7 @@ SHUTTING_DOWN = reply(421, "Shutting down, try again in a moment", "4.3.2")
 CRASHED = reply(421, "Failure on our side, try again later", "4.3.0")
 LOCAL_ERROR = reply(451, "Failure on our side, try again later", "4.3.0")
 TOO_MANY_RECIPIENTS = reply(452, "Too many recipients, send the others another copy", "4.5.3")
+TOO_MANY_SLOW = reply(451, "Too many slow replies of this inbox at a time", "4.3.2")
 TOO_MUCH_AT_ONCE = reply(452, "Too much mail at once, try again later", "4.3.1")
 AUTH_UNAVAILABLE = reply(454, "Can't authenticate now, try again later", "4.7.0")
 
@@ -109,6 +115,12 @@ AUTH_REQUIRED = reply(530, "Authentication required", "5.7.0")
 TLS_REQUIRED = reply(538, "Encryption required for authentication", "5.7.11")
 BAD_ATTRIBUTES = reply(501, "Bad attribute", "5.5.4")
 NOT_AUTHORIZED = reply(550, "Not for this client", "5.7.0")
-BARE_CONTENT = reply(550, "Message has a CR or LF that stands alone, or a NUL", "5.6.0")
+BARE_CONTENT = reply(550, "Message has a CR that stands alone, or a NUL", "5.6.0")
+BARE_LINE_FEED = reply(
+    550,
+    "Message has bare LF, lines must end in CRLF: use send_message or as_bytes(policy=SMTP)",
+    "5.6.0",
+)
+"""Most who meet it have given Python's ``sendmail`` the bytes of a message."""
 MESSAGE_TOO_LARGE = reply(552, "Message too large", "5.3.4")
 NO_RECIPIENTS = reply(554, "No valid recipients", "5.5.1")

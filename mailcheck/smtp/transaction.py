@@ -1,9 +1,234 @@
-"""One mail on its way in: from MAIL to the reply that ends it."""
+"""One mail on its way in, from MAIL to the reply that ends it: its bytes and its envelope.
+
+The bytes come by DATA or BDAT; they are read here without any I/O. A reader is fed what
+arrives, in pieces of any size. It says how far its part goes; what lies behind belongs to
+the next command. Only CR LF . CR LF ends a DATA (RFC 5321 4.1.1.4): servers that also took
+a bare CR or LF for a line end could be told a second mail inside the first.
+"""
+
+import re
 
 from mailcheck.core.addresses import Mailbox
+from mailcheck.core.client_limits import largest_holder
 from mailcheck.core.messages import Envelope, Recipient, Session
-from mailcheck.smtp.data import MessageBuffer
 from mailcheck.smtp.transcript import Transcript
+
+CRLF = b"\r\n"
+FINAL_DOT = b"\r\n.\r\n"
+_OVERLAP = len(FINAL_DOT) - 1
+
+
+class _HeldOfClient:
+    """What is held of one client: his messages, the oldest first."""
+
+    __slots__ = ("messages", "size")
+
+    def __init__(self) -> None:
+        self.messages: dict[MessageBuffer, None] = {}
+        self.size = 0
+
+
+class MemoryBudget:
+    """What all messages on their way in together may hold, in octets.
+
+    When it is overdrawn, the client that holds most loses the newest of his messages: one who
+    sends many at once gets the first of them through.
+    """
+
+    __slots__ = ("_clients", "limit", "used")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._clients: dict[str, _HeldOfClient] = {}
+
+    def take(self, message: "MessageBuffer", octets: int) -> None:
+        """Count what a message has got more; some may be crowded out by it, itself too."""
+        self.used += octets
+        client = self._clients.setdefault(message.client, _HeldOfClient())
+        client.messages[message] = None
+        client.size += octets
+        while self.used > self.limit:
+            next(reversed(largest_holder(self._clients.values()).messages)).crowd_out()
+
+    def give_back(self, message: "MessageBuffer", octets: int) -> None:
+        """Count that nothing is kept of a message any more."""
+        client = self._clients.get(message.client)
+        if client is None or message not in client.messages:
+            return
+        self.used -= octets
+        client.size -= octets
+        del client.messages[message]
+        if not client.messages:
+            del self._clients[message.client]
+
+
+class MessageBuffer:
+    """Keeps the bytes of one message for as long as it may still be accepted.
+
+    ``size`` counts all of them, kept or not; ``client`` is whom they are held for.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_ends_with_cr",
+        "_has_nul",
+        "_kept",
+        "_line_feeds",
+        "_max_size",
+        "_pairs",
+        "_returns",
+        "client",
+        "is_crowded_out",
+        "size",
+    )
+
+    def __init__(self, max_size: int, budget: MemoryBudget, client: str) -> None:
+        self._max_size = max_size
+        self._budget = budget
+        self._kept: bytes | bytearray = b""
+        self._line_feeds = 0
+        self._returns = 0
+        self._pairs = 0
+        self._has_nul = False
+        self._ends_with_cr = False
+        self.client = client
+        self.is_crowded_out = False
+        self.size = 0
+
+    def add(self, block: bytes) -> None:
+        """Take in the next bytes (not none), or drop all once there are too many."""
+        self.size += len(block)
+        if self.is_crowded_out:
+            return
+        if self.size > self._max_size:
+            self.discard()
+            return
+        # Counted as it comes: at the end of 25 MiB it would hold everyone up.
+        self._pairs += block.count(CRLF) + (self._ends_with_cr and block.startswith(b"\n"))
+        self._line_feeds += block.count(b"\n")
+        self._returns += block.count(b"\r")
+        self._has_nul = self._has_nul or b"\0" in block
+        self._ends_with_cr = block.endswith(b"\r")
+        if not self._kept:
+            self._kept = block
+        elif isinstance(self._kept, bytearray):
+            self._kept += block
+        else:
+            # Grows in place: a list of pieces would cost an attacker's
+            # one-byte packets forty bytes each.
+            self._kept = bytearray(self._kept)
+            self._kept += block
+        self._budget.take(self, len(block))
+
+    def crowd_out(self) -> None:
+        """Make room for others."""
+        self.is_crowded_out = True
+        self.discard()
+
+    def discard(self) -> None:
+        """Let go of what was kept."""
+        self._budget.give_back(self, len(self._kept))
+        self._kept = b""
+
+    @property
+    def is_too_large(self) -> bool:
+        """Tell whether there were more bytes than allowed: they are not kept any more."""
+        return self.size > self._max_size
+
+    @property
+    def has_stray_control(self) -> bool:
+        """Tell whether a CR or LF stands alone, or there is a NUL (RFC 5321 2.3.8, 4.1.1.4)."""
+        return self._has_nul or self._returns != self._pairs or self.has_lone_line_feed
+
+    @property
+    def has_lone_line_feed(self) -> bool:
+        """Tell whether an LF stands alone, and nothing else: each CRLF has one."""
+        has_others = self._has_nul or self._returns != self._pairs
+        return not has_others and self._line_feeds != self._pairs
+
+    def take(self) -> bytes:
+        """Give the whole message, byte for byte, and let go of it."""
+        raw_message = bytes(self._kept)
+        self.discard()
+        return raw_message
+
+
+_STUFFED_AFTER_LF = re.compile(rb"(?<!\r)\n\.\.")
+
+
+def undo_dots_after_lf(raw_message: bytes) -> bytes:
+    """Undo the dots that a client has doubled in lines that it ends with LF alone.
+
+    Python's ``smtplib`` takes any LF for the end of a line there, and sends it as it is.
+    """
+    if b"\n.." not in raw_message:
+        return raw_message
+    return _STUFFED_AFTER_LF.sub(b"\n.", raw_message)
+
+
+class DataReader:
+    """Finds the final dot of a DATA and undoes the dot-stuffing (RFC 5321 4.5.2)."""
+
+    __slots__ = ("_is_first", "_is_line_start", "_message", "_tail")
+
+    def __init__(self, message: MessageBuffer) -> None:
+        self._message = message
+        # The CRLF of the DATA line stands before the first line: a dot that
+        # comes first may be the final one already.
+        self._tail = CRLF
+        self._is_first = True
+        self._is_line_start = False
+
+    def feed(self, data: bytes, start: int) -> int | None:
+        """Take in ``data`` from ``start``; give the position behind the final dot, once seen."""
+        tail = self._tail
+        window = tail + (data[start:] if start else data)
+        end = window.find(FINAL_DOT)
+        if end >= 0:
+            self._keep(window[: end + len(CRLF)])
+            return start + end + len(FINAL_DOT) - len(tail)
+        cut = max(len(window) - _OVERLAP, 0)
+        if window[cut - 1 : cut] == b"\r":
+            cut -= 1  # so that no CRLF is torn apart
+        if cut:
+            self._keep(window[:cut])
+            self._tail = window[cut:]
+        else:
+            self._tail = window
+        return None
+
+    def _keep(self, block: bytes) -> None:
+        ends_line = block.endswith(CRLF)
+        if self._is_line_start and block.startswith(b"."):
+            block = block[1:]
+        if b"\r\n." in block:
+            block = block.replace(b"\r\n.", CRLF)
+        if self._is_first:
+            self._is_first = False
+            block = block[len(CRLF) :]
+        self._is_line_start = ends_line
+        if block:
+            self._message.add(block)
+
+
+class ChunkReader:
+    """Takes the counted octets of one BDAT chunk (RFC 3030 2)."""
+
+    __slots__ = ("_message", "_missing")
+
+    def __init__(self, size: int, message: MessageBuffer | None) -> None:
+        """Read ``size`` octets into the message; without one they are dropped."""
+        self._missing = size
+        self._message = message
+
+    def feed(self, data: bytes, start: int) -> int | None:
+        """Take in ``data`` from ``start``; give the position behind the chunk, once complete."""
+        end = min(len(data), start + self._missing)
+        self._missing -= end - start
+        if self._message is not None and end > start:
+            self._message.add(data[start:end])
+        return None if self._missing else end
 
 
 class Transaction:

@@ -10,7 +10,12 @@ from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.messages import Recipient
 from mailcheck.smtp import replies
 from mailcheck.smtp.auth_command import MECHANISMS, auth, may_authenticate
-from mailcheck.smtp.commands import CommandError, parse_helo, parse_mail, parse_rcpt
+from mailcheck.smtp.commands import (
+    CommandError,
+    parse_helo,
+    parse_mail,
+    parse_rcpt,
+)
 from mailcheck.smtp.content import bdat, data
 from mailcheck.smtp.extended_client import (
     XCLIENT_ATTRIBUTES,
@@ -19,19 +24,58 @@ from mailcheck.smtp.extended_client import (
     xclient,
     xforward,
 )
-from mailcheck.smtp.housekeeping import (
-    help_,
-    http,
-    noop,
-    not_implemented,
-    quit_,
-    rset,
-    vrfy,
-    want_no_argument,
-)
-from mailcheck.smtp.protocol import MailProtocol, Verb
+from mailcheck.smtp.protocol import MailProtocol, Verb, want_no_argument
 from mailcheck.smtp.replies import reply_lines
 from mailcheck.smtp.transaction import Transaction
+
+_HELP = replies.reply_lines(
+    214,
+    [
+        "2.0.0 Commands: EHLO HELO MAIL RCPT DATA BDAT RSET NOOP QUIT",
+        "2.0.0 VRFY HELP STARTTLS AUTH",
+        "2.0.0 RFC 5321 says what they do",
+    ],
+)
+
+
+def rset(connection: MailProtocol, argument: bytes) -> None:
+    """Drop the mail that has begun (RFC 5321 4.1.1.5)."""
+    want_no_argument(argument)
+    connection.end_transaction()
+    connection.reply(replies.OK)
+
+
+def noop(connection: MailProtocol, argument: bytes) -> None:
+    """Do nothing; an argument is allowed (RFC 5321 4.1.1.9)."""
+    connection.reply(replies.OK)
+
+
+def vrfy(connection: MailProtocol, argument: bytes) -> None:
+    """Tell nobody which inboxes exist (RFC 5321 3.5.3 allows 252)."""
+    if not argument:
+        raise CommandError(replies.NOTHING_TO_VERIFY)
+    connection.reply(replies.CANNOT_VERIFY)
+
+
+def help_(connection: MailProtocol, argument: bytes) -> None:
+    """List the commands."""
+    connection.reply(_HELP)
+
+
+def quit_(connection: MailProtocol, argument: bytes) -> None:
+    """Part in peace."""
+    want_no_argument(argument)
+    connection.part(replies.BYE)
+
+
+def not_implemented(connection: MailProtocol, argument: bytes) -> None:
+    """Refuse a command that exists elsewhere."""
+    raise CommandError(replies.NOT_IMPLEMENTED)
+
+
+def http(connection: MailProtocol, argument: bytes) -> None:
+    """Hang up on a browser that was sent here: no line of its request may become a command."""
+    connection.close(replies.NO_HTTP)
 
 
 def ehlo(connection: MailProtocol, argument: bytes) -> None:

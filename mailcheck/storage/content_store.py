@@ -1,20 +1,34 @@
 """The store of derived content, and the bytes it is derived from."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
-
-from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, MessageContent
+from mailcheck.core.content import (
+    DERIVATION,
+    AttachmentFacts,
+    Candidate,
+    CandidateKind,
+    MessageContent,
+)
 from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.storage.engine import Engine, Transaction
+from mailcheck.storage.filter_sql import header_key
 
-CONTENT_COLUMNS = "text_key, attachment_count, links, codes, best_link, document"
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+CONTENT_COLUMNS = (
+    "text_key, header_key, attachment_count, links, codes, best_link, snippet, document"
+)
 
 
-def dump_content(content: MessageContent) -> tuple[str, int, str, str, str | None, str]:
+def dump_content(content: MessageContent) -> tuple[str, str, int, str, str, str | None, str, str]:
     """Give the values of `CONTENT_COLUMNS`."""
     document: dict[str, object] = {
         "headers": content.header_list,
@@ -32,18 +46,20 @@ def dump_content(content: MessageContent) -> tuple[str, int, str, str, str | Non
     }
     return (
         fold_text(content.searched),
-        len(content.attachments),
+        header_key(content.header_list),
+        len(content.files),
         json.dumps(content.links),
         json.dumps(content.codes),
         content.best_link,
+        content.snippet,
         json.dumps(document),
     )
 
 
 def load_content(
-    links: str, codes: str, best_link: str | None, document_text: str
+    text_key: str, links: str, codes: str, best_link: str | None, snippet: str, document_text: str
 ) -> MessageContent:
-    """Make the value of a ``content`` row again."""
+    """Make the value of a ``content`` row again; what is searched comes as it is compared."""
     document = json.loads(document_text)
     return MessageContent(
         header_list=tuple((name, value) for name, value in document["headers"]),
@@ -58,6 +74,8 @@ def load_content(
             for kind, value, score, is_accepted, reasons in document["candidates"]
         ),
         problems=tuple(document["problems"]),
+        snippet=snippet,
+        searched=text_key,
     )
 
 
@@ -66,11 +84,45 @@ def load_list(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
-class SqlContentStore:
-    """Fills the port `ContentStore` on any engine."""
+def read_packed_content(
+    transaction: Transaction, delivery_id: DeliveryId, derivation: int = DERIVATION
+) -> Callable[[], MessageContent] | None:
+    """Read what was derived earlier, and give what unpacks it."""
+    row = transaction.row(
+        "SELECT text_key, links, codes, best_link, snippet, document FROM content "
+        "WHERE delivery_id = ? AND derivation >= ?",
+        (delivery_id, derivation),
+    )
+    return None if row is None else partial(load_content, *row)
 
-    def __init__(self, engine: Engine) -> None:
+
+def read_content(
+    transaction: Transaction,
+    delivery_id: DeliveryId,
+    or_bytes: int,
+    derivation: int = DERIVATION,
+) -> MessageContent | bytes | None:
+    """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
+    unpack = read_packed_content(transaction, delivery_id, derivation)
+    if unpack is not None:
+        return unpack()
+    if not or_bytes:
+        return None
+    row = transaction.row(
+        "SELECT raw_message FROM delivery WHERE id = ? AND size < ?", (delivery_id, or_bytes)
+    )
+    return None if row is None else bytes(row[0])
+
+
+class SqlContentStore:
+    """Fills the port `ContentStore` on any engine.
+
+    What was derived by the rules of an earlier ``derivation`` counts as not derived.
+    """
+
+    def __init__(self, engine: Engine, derivation: int = DERIVATION) -> None:
         self._engine = engine
+        self._derivation = derivation
 
     def raw_message(self, delivery_id: DeliveryId) -> Deferred[bytes | None]:
         """Read the bytes of a delivery."""
@@ -85,27 +137,17 @@ class SqlContentStore:
         self, delivery_id: DeliveryId, or_bytes: int = 0
     ) -> Deferred[MessageContent | bytes | None]:
         """Read what was derived earlier; else the mail itself, if it has less than ``or_bytes``."""
+        return self._engine.read(lambda t: read_content(t, delivery_id, or_bytes, self._derivation))
 
-        def query(transaction: Transaction) -> MessageContent | bytes | None:
-            row = transaction.row(
-                "SELECT links, codes, best_link, document FROM content WHERE delivery_id = ?",
-                (delivery_id,),
-            )
-            if row is not None:
-                return load_content(*row)
-            if not or_bytes:
-                return None
-            row = transaction.row(
-                "SELECT raw_message FROM delivery WHERE id = ? AND size < ?",
-                (delivery_id, or_bytes),
-            )
-            return None if row is None else bytes(row[0])
-
-        return self._engine.read(query)
+    def packed_content(
+        self, delivery_id: DeliveryId
+    ) -> Deferred[Callable[[], MessageContent] | None]:
+        """Read what was derived earlier, and give what unpacks it."""
+        return self._engine.read(lambda t: read_packed_content(t, delivery_id, self._derivation))
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
         """Keep what was derived; nothing happens when the delivery has gone."""
-        return self._engine.write(_save_contents, (delivery_id, content))
+        return self._engine.write(_save_contents, (delivery_id, content, self._derivation))
 
     def underived(
         self, limit: int, *, since: Instant = BEGINNING, before: Instant = END
@@ -117,21 +159,31 @@ class SqlContentStore:
                 DeliveryId(row[0])
                 for row in t.rows(
                     "SELECT id FROM delivery WHERE id >= ? AND id < ? AND NOT EXISTS "
-                    "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id) "
+                    "(SELECT 1 FROM content WHERE content.delivery_id = delivery.id "
+                    "AND content.derivation >= ?) "
                     "ORDER BY id LIMIT ?",
-                    (first, last, limit),
+                    (first, last, self._derivation, limit),
                 )
             ]
         )
 
 
+_COLUMNS = f"{CONTENT_COLUMNS}, derivation"
+_MARKS = ", ".join("?" for _ in _COLUMNS.split(", "))
+_NEWER = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS.split(", "))
+
+
 def _save_contents(
-    transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent]]
+    transaction: Transaction, items: Sequence[tuple[DeliveryId, MessageContent, int]]
 ) -> list[None]:
     transaction.execute_many(
-        f"INSERT INTO content (delivery_id, {CONTENT_COLUMNS}) "
-        "SELECT ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
-        "ON CONFLICT (delivery_id) DO NOTHING",
-        [(delivery_id, *dump_content(content), delivery_id) for delivery_id, content in items],
+        f"INSERT INTO content (delivery_id, {_COLUMNS}) "
+        f"SELECT ?, {_MARKS} WHERE EXISTS (SELECT 1 FROM delivery WHERE id = ?) "
+        f"ON CONFLICT (delivery_id) DO UPDATE SET {_NEWER} "
+        "WHERE content.derivation < excluded.derivation",
+        [
+            (delivery_id, *dump_content(content), derivation, delivery_id)
+            for delivery_id, content, derivation in items
+        ],
     )
     return [None] * len(items)

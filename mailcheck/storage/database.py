@@ -5,13 +5,23 @@ from functools import partial
 from typing import Protocol
 
 from twisted.internet.defer import Deferred, fail, maybeDeferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
 
-from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.instruments import Distribution
-from mailcheck.operations.ports import Worker
-from mailcheck.storage.committing import GroupConnection, Outcome, Write, commit_group
+from mailcheck.operations.ports import Soon, Worker
+from mailcheck.storage.committing import (
+    GroupConnection,
+    Outcome,
+    Plain,
+    Write,
+    commit_group,
+    settle_group,
+    touch,
+)
 from mailcheck.storage.engine import Item, Result, Transaction, Work
-from mailcheck.storage.group_commit import GroupCommit, Soon
+from mailcheck.storage.group_commit import GroupCommit
 
 
 class WriterConnection(GroupConnection, Protocol):
@@ -23,6 +33,8 @@ class WriterConnection(GroupConnection, Protocol):
 
 class DatabaseEngine:
     """An engine on one database; a subclass says how that is opened and read."""
+
+    _log = Logger()
 
     def __init__(self, writer_worker: Worker, reader_worker: Worker, soon: Soon) -> None:
         """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
@@ -63,9 +75,17 @@ class DatabaseEngine:
             return fail(StoreUnavailable("the database is not open"))
         return self._reader_worker.run(lambda: self._query(query))
 
+    def beat(self) -> Deferred[None]:
+        """See that the store takes a write, and is read: fires when both went well."""
+        return self.write(touch, None).addCallback(lambda _: self.read(_look))
+
     def free_bytes(self) -> int | None:
         """Say how much more the disk holds; nothing where that is not ours to know."""
         raise NotImplementedError
+
+    def freeable(self) -> Deferred[dict[str, int]]:
+        """Say what would make how many bytes of room on the disk."""
+        return self.read(self._freeable)
 
     def give_back_space(self) -> Deferred[None]:
         """Give some of the space that expired mail left back to the disk."""
@@ -76,6 +96,12 @@ class DatabaseEngine:
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         raise NotImplementedError
+
+    def _freeable(self, transaction: Transaction) -> dict[str, int]:
+        ((stored,),) = transaction.rows(
+            "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM delivery"
+        )
+        return {"deleting all mail": stored}
 
     def _close_readers(self) -> None:
         raise NotImplementedError
@@ -94,4 +120,37 @@ class DatabaseEngine:
             raise StoreUnavailable("the database is not open")
         # Plain tuples are pickled without the name of a class for each.
         plain = [(write.work, write.item) for write in group]
-        return self._writer_worker.run(partial(commit_group, self._writer, plain))
+        committed = self._writer_worker.run(partial(commit_group, self._writer, plain))
+        return committed.addErrback(self._settle, plain)
+
+    def _settle(self, failure: Failure, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+        """Where the writer has died tell of each mail of its group whether it is stored.
+
+        A sender is told to try again with those that are not, and with no other: nothing
+        is stored twice.
+        """
+        failure.trap(WorkerDied)
+        self._group_commit.give_up(failure)
+        return self._find_outcomes(group).addCallbacks(
+            self._tell_settled, lambda _: failure, callbackArgs=(failure,)
+        )
+
+    def _tell_settled(self, outcomes: list[Outcome], failure: Failure) -> list[Outcome]:
+        stored = sum(not isinstance(outcome, WorkerDied) for outcome in outcomes)
+        self._log.warn(
+            "{reason}; of {count} writes that it had, {stored} mails are stored",
+            reason=failure.getErrorMessage(),
+            count=len(outcomes),
+            stored=stored,
+        )
+        return outcomes
+
+    def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+        """Look which mails of a dead writer's group are stored, once it can write no more."""
+        if self._writer is None:
+            raise StoreUnavailable("the database is not open")
+        return self._writer_worker.run(partial(settle_group, self._writer, group))
+
+
+def _look(transaction: Transaction) -> None:
+    transaction.row("SELECT 1 FROM inbox LIMIT 1")

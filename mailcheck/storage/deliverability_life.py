@@ -115,6 +115,18 @@ def _known(test: DeliverabilityTest, forget_at: Instant) -> tuple[str | int, ...
 
 
 @for_each
+def delete(transaction: Transaction, item: tuple[DeliverabilityTestId, AccountId, Instant]) -> bool:
+    """Delete a test, and its mail where neither a message nor another test needs it."""
+    gone = transaction.rows(
+        "DELETE FROM deliverability_test WHERE id = ? AND account_id = ? AND forget_at > ? "
+        "RETURNING delivery_id",
+        item,
+    )
+    drop_unshared(transaction, {delivery for (delivery,) in gone if delivery is not None})
+    return bool(gone)
+
+
+@for_each
 def recheck(
     transaction: Transaction, item: tuple[AccountId, DeliverabilityTestId, Instant]
 ) -> State | None:

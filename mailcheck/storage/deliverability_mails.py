@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from mailcheck.core.deliverability_tests import State, Trigger, next_state
 from mailcheck.core.errors import AddressUsed, RecipientUnknown
 from mailcheck.core.identifiers import DeliverabilityTestId, DeliveryId
@@ -19,8 +21,7 @@ class Overtaken(Exception):
     """Another daemon has moved a test since its row was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """What a mail brings: messages for these recipients, and its mail to these tests."""
 
     messages: Sequence[Numbered]

@@ -1,11 +1,14 @@
 """The store of deliverability tests. One method is one transaction."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
-
+from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.content import HeaderSummary
+from mailcheck.core.cursors import START
 from mailcheck.core.deliverability_tests import (
     DeliverabilityResult,
     DeliverabilityTest,
@@ -13,10 +16,13 @@ from mailcheck.core.deliverability_tests import (
     ReceivedMail,
     State,
     StoredReport,
+    local_part_of,
 )
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
+from mailcheck.core.messages import MessageSummary
 from mailcheck.operations.deliverability.ports import Claimed, Lease, ListedTestPage
+from mailcheck.operations.ports import MessageRow
 from mailcheck.storage import deliverability_analysis as analysis
 from mailcheck.storage import deliverability_life as life
 from mailcheck.storage.deliverability_rows import (
@@ -24,8 +30,11 @@ from mailcheck.storage.deliverability_rows import (
     DELIVERABILITY_WIDTH,
     deliverability_test_of,
 )
-from mailcheck.storage.engine import Engine, Row, Transaction, Value
+from mailcheck.storage.engine import Engine, Row, Transaction, Value, escape_like
 from mailcheck.storage.inbox_rows import SESSION_COLUMNS, session_of
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 
 def read_result(
@@ -45,19 +54,25 @@ def read_result(
     return DeliverabilityResult(test, report, failure if test.state is State.ERROR else "")
 
 
+CONTENT_ONLY = '%"contentOnly":true%'
+"""In a report that is kept: what a mail says has its quotation marks escaped there."""
+
+_LISTED = f"""
+    SELECT {DELIVERABILITY_COLUMNS}, tenths,
+    CASE WHEN document LIKE '{CONTENT_ONLY}' THEN 1 ELSE 0 END,
+    delivery.author_address, delivery.author_name, delivery.subject, delivery.envelope_sender
+    FROM deliverability_test LEFT JOIN delivery ON delivery.id = delivery_id
+    WHERE account_id = ? AND forget_at > ?
+"""
+
+_NEWEST_FIRST = "ORDER BY created_at DESC, deliverability_test.id DESC LIMIT ? OFFSET ?"
+
+
 def read_tests(
     transaction: Transaction, account_id: AccountId, now: Instant, limit: int, offset: int
 ) -> ListedTestPage:
     """Read a page of an account's tests, newest first."""
-    rows = transaction.rows(
-        f"SELECT {DELIVERABILITY_COLUMNS}, tenths, "
-        "delivery.author_address, delivery.author_name, delivery.subject, "
-        "delivery.envelope_sender "
-        "FROM deliverability_test LEFT JOIN delivery ON delivery.id = delivery_id "
-        "WHERE account_id = ? AND forget_at > ? "
-        "ORDER BY created_at DESC, deliverability_test.id DESC LIMIT ? OFFSET ?",
-        (account_id, now, limit, offset),
-    )
+    rows = transaction.rows(f"{_LISTED} {_NEWEST_FIRST}", (account_id, now, limit, offset))
     ((total,),) = transaction.rows(
         "SELECT COUNT(*) FROM deliverability_test WHERE account_id = ? AND forget_at > ?",
         (account_id, now),
@@ -65,14 +80,57 @@ def read_tests(
     return ListedTestPage(tuple(_listed(row, now) for row in rows), total)
 
 
+def read_tests_of_domain(
+    transaction: Transaction, account_id: AccountId, domain: str, now: Instant, limit: int
+) -> Sequence[ListedTest]:
+    """Read the newest completed tests of mails whose author is of a domain."""
+    rows = transaction.rows(
+        f"{_LISTED} AND state = 'completed' AND delivery.author_key LIKE ? ESCAPE '!' "
+        f"{_NEWEST_FIRST}",
+        (account_id, now, f"%@{escape_like(domain)}>", limit, 0),
+    )
+    return tuple(_listed(row, now) for row in rows)
+
+
 def _listed(row: Row, now: Instant) -> ListedTest:
-    tenths, *header, envelope_sender = row[DELIVERABILITY_WIDTH:]
+    tenths, is_content_only, *header, envelope_sender = row[DELIVERABILITY_WIDTH:]
     return ListedTest(
         deliverability_test_of(row, now),
         tenths,
         None if header[0] is None else HeaderSummary(*header),
         envelope_sender or "",
+        bool(is_content_only),
     )
+
+
+def read_message(transaction: Transaction, test_id: DeliverabilityTestId) -> MessageRow | None:
+    """Read the mail of a test as a message; nothing when there is none."""
+    row = transaction.row(
+        "SELECT deliverability_test.account_id, delivery.id, delivery.author_address, "
+        "delivery.author_name, delivery.subject, delivery.size, "
+        "deliverability_test.received_at, deliverability_test.forget_at, "
+        f"deliverability_test.share_token, delivery.envelope_sender, {SESSION_COLUMNS} "
+        "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
+        "WHERE deliverability_test.id = ?",
+        (test_id,),
+    )
+    if row is None:
+        return None
+    account_id, delivery_id, *header, size, received_at, forget_at, token, sender = row[:10]
+    summary = MessageSummary(
+        id=MessageId(test_id),
+        account_id=AccountId(account_id),
+        delivery_id=DeliveryId(delivery_id),
+        position=START,
+        recipient=local_part_of(test_id),
+        tag=UNTAGGED,
+        header=HeaderSummary(*header),
+        size=size,
+        received_at=Instant(received_at),
+        expires_at=Instant(forget_at),
+        share_token=token,
+    )
+    return MessageRow(summary, sender, session_of(row[10:]))
 
 
 def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> ReceivedMail | None:
@@ -135,6 +193,22 @@ class SqlDeliverabilityStore:
     def read_mail(self, test_id: DeliverabilityTestId) -> Deferred[ReceivedMail | None]:
         """Read the mail of a test; nothing when there is none."""
         return self._engine.read(lambda t: read_mail(t, test_id))
+
+    def find_message(self, test_id: DeliverabilityTestId) -> Deferred[MessageRow | None]:
+        """Give the mail of a test as a message of no inbox; nothing when there is none."""
+        return self._engine.read(lambda t: read_message(t, test_id))
+
+    def of_domain(
+        self, account_id: AccountId, domain: str, now: Instant, limit: int
+    ) -> Deferred[Sequence[ListedTest]]:
+        """List the account's newest completed tests of mails by an author of a domain."""
+        return self._engine.read(lambda t: read_tests_of_domain(t, account_id, domain, now, limit))
+
+    def delete(
+        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
+    ) -> Deferred[bool]:
+        """Delete a test for good, with its mail where nothing else needs that."""
+        return self._engine.write(life.delete, (test_id, account_id, now))
 
     def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
         """Look at ``limit`` tests at most that wait to be analysed."""

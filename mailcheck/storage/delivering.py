@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState, Quota
@@ -12,8 +13,8 @@ from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Delivery
 from mailcheck.storage.deliverability_mails import AddressedTests, Judged, Numbered
-from mailcheck.storage.engine import Transaction
-from mailcheck.storage.inbox_rows import read_locked_inboxes
+from mailcheck.storage.engine import Repeatable, Transaction
+from mailcheck.storage.inbox_rows import LockedInboxes
 
 _INTO_DELIVERY = """
     delivery (
@@ -23,21 +24,31 @@ _INTO_DELIVERY = """
     )
 """
 
-_INTO_MESSAGE = """
-    message (
+_ADD_MESSAGES = """
+    INSERT INTO message (
         id, account_id, position, delivery_id, recipient, recipient_key,
         tag, tag_key, received_at, expires_at, size, share_token
-    )
+    ) {rows}
 """
 
+# A row for each tag; those of one inbox have its last position. Runs before the tags are counted.
 _ADVANCE_INBOX = """
-    UPDATE inbox SET last_position = change.column2,
-        message_count = message_count + change.column3, byte_count = byte_count + change.column4
-    FROM ({rows}) AS change WHERE account_id = change.column1
+    UPDATE inbox SET last_position = change.position,
+        message_count = message_count + change.messages, byte_count = byte_count + change.octets,
+        tag_count = tag_count + change.tags
+    FROM (
+        SELECT column1 AS owner, MAX(column6) AS position,
+            SUM(column4) AS messages, SUM(column7) AS octets,
+            SUM(CASE WHEN EXISTS (
+                SELECT 1 FROM inbox_tag WHERE account_id = column1 AND tag_key = column2
+            ) THEN 0 ELSE 1 END) AS tags
+        FROM ({rows}) AS given GROUP BY column1
+    ) AS change WHERE account_id = change.owner
 """
 
 _COUNT_TAG = """
-    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at) {rows}
+    INSERT INTO inbox_tag (account_id, tag_key, tag, message_count, latest_at)
+    SELECT column1, column2, column3, column4, column5 FROM ({rows}) AS given WHERE TRUE
     ON CONFLICT (account_id, tag_key) DO UPDATE SET
         tag = excluded.tag,
         message_count = inbox_tag.message_count + excluded.message_count,
@@ -49,9 +60,10 @@ _Outcome = tuple[Position, ...] | RecipientUnknown | AddressUsed | InboxFull
 
 @dataclass(slots=True)
 class _TagCount:
-    tag: str
-    count: int
-    latest_at: int
+    tag: str = ""
+    count: int = 0
+    latest_at: int = 0
+    octets: int = 0
 
 
 @dataclass(slots=True)
@@ -69,10 +81,16 @@ class _Counters:
     def of(cls, inbox: InboxState) -> "_Counters":
         return cls(inbox.quota, inbox.last_position, inbox.message_count, inbox.byte_count)
 
+    @property
+    def totals(self) -> tuple[int, int]:
+        """Messages and bytes, with those of the group."""
+        return self.message_count + self.more_messages, self.byte_count + self.more_bytes
+
     def has_room_for(self, messages: int, size: int) -> bool:
+        stored, octets = self.totals
         return (
-            self.message_count + self.more_messages + messages <= self.quota.max_messages
-            and self.byte_count + self.more_bytes + messages * size <= self.quota.max_bytes
+            stored + messages <= self.quota.max_messages
+            and octets + messages * size <= self.quota.max_bytes
         )
 
     def add(self, size: int) -> Position:
@@ -89,6 +107,8 @@ class DeliverMails:
     who tries again does not make copies. Positions are those of its messages:
     the address of a deliverability test gets none.
     """
+
+    locks_all_first: ClassVar[bool] = True
 
     def __init__(self, default_quota: Quota) -> None:
         self._default_quota = default_quota
@@ -113,12 +133,44 @@ class DeliverMails:
             for recipient in delivery.envelope.recipients
             if recipient.test_id is not None
         }
-        inboxes = read_locked_inboxes(transaction, accounts, self._default_quota)
-        counters = {account: _Counters.of(inbox) for account, inbox in inboxes.items()}
+        inboxes = LockedInboxes(transaction, accounts, self._default_quota)
+        counters = {account: _Counters.of(inbox) for account, inbox in inboxes.states.items()}
         group = _Group(counters, AddressedTests(transaction, test_ids) if test_ids else None)
         outcomes = [group.add(delivery) for delivery in deliveries]
+        if inboxes.are_assumed and any(isinstance(one, InboxFull) for one in outcomes):
+            raise Repeatable("an inbox seems to be full: it is read whether it is")
         group.write(transaction)
+        for account, one in counters.items():
+            if one.more_messages:
+                messages, octets = one.totals
+                inboxes.note(account, one.last_position, messages, octets)
         return outcomes
+
+    def octets(self, delivery: Delivery) -> int:
+        """Say how much a mail is to write."""
+        return len(delivery.raw_message)
+
+    def find_outcomes(
+        self, transaction: Transaction, deliveries: Sequence[Delivery]
+    ) -> list[tuple[Position, ...] | None]:
+        """Give the positions of each mail that is stored; nothing for the others."""
+        ids = [delivery.id for delivery in deliveries]
+        marks = ", ".join("?" * len(ids))
+        stored = {
+            one
+            for (one,) in transaction.rows(f"SELECT id FROM delivery WHERE id IN ({marks})", ids)
+        }
+        positions: dict[str, Position] = dict(
+            transaction.rows(
+                f"SELECT id, position FROM message WHERE delivery_id IN ({marks})", ids
+            )
+        )
+        return [
+            tuple(positions[one] for one in delivery.message_ids if one in positions)
+            if delivery.id in stored
+            else None
+            for delivery in deliveries
+        ]
 
 
 @cache
@@ -188,30 +240,30 @@ class _Group:
                 delivery.share_tokens[number],
             )
         )
-        tag = self._tags.setdefault((recipient.account_id, tag_key), _TagCount("", 0, 0))
+        tag = self._tags.setdefault((recipient.account_id, tag_key), _TagCount())
         tag.tag, tag.latest_at = recipient.tag, delivery.received_at
         tag.count += 1
+        tag.octets += size
         return position
 
     def write(self, transaction: Transaction) -> None:
         transaction.insert(_INTO_DELIVERY, self._deliveries)
         # Position order of an inbox is insertion order; the counters follow.
-        transaction.insert(_INTO_MESSAGE, self._messages)
-        transaction.execute_over(
-            _ADVANCE_INBOX,
-            [
-                (account, counters.last_position, counters.more_messages, counters.more_bytes)
-                for account, counters in self._counters.items()
-                if counters.more_messages
-            ],
-        )
-        transaction.execute_over(
-            _COUNT_TAG,
-            [
-                (account, key, tag.tag, tag.count, tag.latest_at)
-                for (account, key), tag in self._tags.items()
-            ],
-        )
+        transaction.execute_over(_ADD_MESSAGES, self._messages)
+        tags = [
+            (
+                account,
+                key,
+                tag.tag,
+                tag.count,
+                tag.latest_at,
+                self._counters[account].last_position,
+                tag.octets,
+            )
+            for (account, key), tag in self._tags.items()
+        ]
+        transaction.execute_over(_ADVANCE_INBOX, tags)
+        transaction.execute_over(_COUNT_TAG, tags)
         if self._tests is not None:
             self._tests.write()
 

@@ -4,13 +4,18 @@ A store writes SQL once, with ``?`` for parameters, in the dialect that SQLite
 and PostgreSQL share. One store method is one named transaction.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.identifiers import AccountId
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+    from mailcheck.storage.inbox_rows import KnownInboxes
 
 
 class Repeatable(StoreUnavailable):
@@ -22,6 +27,9 @@ Result = TypeVar("Result")
 Value = str | int | bytes | None
 Row = tuple[Any, ...]
 
+Condition = tuple[str, tuple[Value, ...]]
+"""A part of a WHERE clause, and its parameters."""
+
 
 class Transaction(Protocol):
     """A transaction under way, used in a thread of its own.
@@ -30,6 +38,10 @@ class Transaction(Protocol):
     """
 
     locks_rows: ClassVar[bool]
+
+    @property
+    def known_inboxes(self) -> KnownInboxes | None:
+        """What this connection's commits have left, where to read it again takes a round trip."""
 
     def execute(self, sql: str, parameters: Sequence[Value] = ()) -> int:
         """Run a statement; gives the number of rows it changed."""
@@ -55,6 +67,9 @@ class Transaction(Protocol):
     def row(self, sql: str, parameters: Sequence[Value] = ()) -> Row | None:
         """Run a query and give its first row."""
 
+    def containing(self, column: str, part: str) -> Condition:
+        """Write that a text has a part, as this database finds out soonest."""
+
     def is_only_one(self, work: int) -> bool:
         """Tell whether no other daemon does this work now; none begins it before the commit."""
 
@@ -64,8 +79,14 @@ class Transaction(Protocol):
         They are locked in the order of the query, and given as they are by then.
         """
 
+    def locked_rows_over(self, sql: str, rows: Sequence[Sequence[Value]], table: str) -> list[Row]:
+        """As `locked_rows`, over a table of rows as `execute_over` has it."""
+
     def lock(self, work: int) -> None:
         """Wait until no other daemon does this work; none begins it before the commit."""
+
+    def touch(self) -> None:
+        """Write something that changes nothing: the commit has to reach the disk all the same."""
 
     def clock_offset(self) -> int:
         """Say by how many milliseconds the clock that all daemons share is ahead of ours."""
@@ -84,17 +105,38 @@ class InboxWork(Protocol):
     """A write that moves counters of inboxes, which it locks before anything else.
 
     A group of several writes locks the inboxes of all of them first: groups that
-    locked as they went would wait for each other.
+    locked as they went would wait for each other. ``locks_all_first``: it does so itself
+    for all its items, which saves a group of nothing else the question.
     """
+
+    locks_all_first: ClassVar[bool]
 
     def accounts(self, transaction: Transaction, items: Sequence[Any]) -> Iterable[AccountId]:
         """Say whose inboxes are to be locked."""
+
+
+@runtime_checkable
+class MailWork(InboxWork, Protocol):
+    """A write of whole mails, of which it can be found out later whether it was done."""
+
+    def octets(self, item: Any) -> int:
+        """Say how much an item is to write."""
+
+    def find_outcomes(self, transaction: Transaction, items: Sequence[Any]) -> Sequence[Any]:
+        """Give the outcome of each item that is stored, nothing for the others."""
 
 
 def values_of(rows: Sequence[Sequence[Value]]) -> str:
     """Write ``VALUES (?, ...), ...`` for some rows."""
     marks = f"({', '.join('?' * len(rows[0]))})"
     return f"VALUES {', '.join([marks] * len(rows))}"
+
+
+def escape_like(text: str) -> str:
+    """Write a text so that it stands for itself in LIKE with ESCAPE '!'."""
+    for special in "!%_":
+        text = text.replace(special, "!" + special)
+    return text
 
 
 class Engine(Protocol):
@@ -145,12 +187,14 @@ class for_each_in:  # noqa: N801
 
     def __call__(
         self, work: Callable[[Transaction, Item], Result | ExpectedFailure]
-    ) -> "_EachInInboxes[Item, Result]":
+    ) -> _EachInInboxes[Item, Result]:
         """Decorate."""
         return _EachInInboxes(work, self._accounts)
 
 
 class _EachInInboxes(for_each[Item, Result]):
+    locks_all_first: ClassVar[bool] = False
+
     def __init__(
         self,
         work: Callable[[Transaction, Item], Result | ExpectedFailure],

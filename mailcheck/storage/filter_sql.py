@@ -4,16 +4,19 @@ Keys are folded before they are stored and what is looked for before it is asked
 that every database compares the same characters, whatever its collation.
 """
 
-from dataclasses import replace
+from collections.abc import Sequence
+
+from msgspec.structs import replace
 
 from mailcheck.core.addresses import fold_tag
+from mailcheck.core.content import DERIVATION
 from mailcheck.core.cursors import START
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import ATTACHMENT, CODE, READ, UNREAD, Field, Term
-from mailcheck.storage.engine import Value
+from mailcheck.storage.engine import Condition, Transaction, Value, escape_like
 
 # The first part bounds the range of positions to read, the second decides: positions
 # and moments run together but where a clock was set back, or two daemons' clocks differ.
@@ -26,45 +29,48 @@ _SINCE = """
     ) AND message.received_at >= ?
 """
 
-_AUTHOR = "delivery.author_key LIKE ? ESCAPE '!'"
-_SUBJECT = "delivery.subject_key LIKE ? ESCAPE '!'"
-_RECIPIENT = "message.recipient_key LIKE ? ESCAPE '!'"
-_CONTENT = "EXISTS (SELECT 1 FROM content WHERE content.delivery_id = message.delivery_id AND {})"
-_TEXT = _CONTENT.format("content.text_key LIKE ? ESCAPE '!'")
-_ANYWHERE = f"({_SUBJECT} OR {_AUTHOR} OR {_RECIPIENT} OR {_TEXT})"
+_AUTHOR, _SUBJECT = "delivery.author_key", "delivery.subject_key"
+_RECIPIENT, _TEXT = "message.recipient_key", "content.text_key"
+# What earlier rules have derived is derived again: that it does not match is not known.
+UNDERIVED = f"(content.derivation IS NULL OR content.derivation < {DERIVATION})"
 
-_CONTAINING = {
-    Field.FROM: _AUTHOR,
-    Field.TO: _RECIPIENT,
-    Field.SUBJECT: _SUBJECT,
-    Field.TEXT: _TEXT,
+_LOOKED_IN = {
+    Field.FROM: (_AUTHOR,),
+    Field.TO: (_RECIPIENT,),
+    Field.SUBJECT: (_SUBJECT,),
+    Field.TEXT: (_TEXT,),
+    # The text comes last: it is the longest.
+    Field.ANYWHERE: (_SUBJECT, _AUTHOR, _RECIPIENT, _TEXT),
 }
+_DERIVED = frozenset({Field.TEXT, Field.ANYWHERE, Field.HAS})
 _COMPARED = {Field.OLDER: "message.received_at < ?", Field.LARGER: "message.size > ?"}
 _CHOSEN = {
     Field.HAS: {
-        ATTACHMENT: _CONTENT.format("content.attachment_count > 0"),
-        CODE: _CONTENT.format("content.codes <> '[]'"),
+        ATTACHMENT: "content.attachment_count > 0",
+        CODE: "content.codes <> '[]'",
     },
     Field.IS: {UNREAD: "message.is_read = 0", READ: "message.is_read = 1"},
 }
 
-_Part = tuple[str, tuple[Value, ...]]
-"""A condition and its parameters."""
-
 
 def filter_sql(
-    account_id: AccountId, wanted: MessageFilter, now: Instant
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    *,
+    or_underived: bool = False,
 ) -> tuple[str, list[Value]]:
-    """Write the condition over ``message`` joined with ``delivery``, and its parameters."""
+    """Write the condition over what `FROM_CONTENT` joins, and its parameters.
+
+    ``or_underived``: of a mail that was not taken apart yet its content is not asked.
+    """
     # The plus keeps the planner from walking all accounts' mail by expiry.
-    parts: list[_Part] = [
+    parts: list[Condition] = [
         ("message.account_id = ?", (account_id,)),
         ("+message.expires_at > ?", (now,)),
     ]
-    if wanted.tag is not None:
-        parts.append(_tagged(wanted.tag))
-    if wanted.recipient is not None:
-        parts.append(("message.recipient_key = ?", (wanted.recipient.casefold(),)))
+    parts += address_parts(wanted, "message")
     if wanted.start > START:
         parts.append(("message.position > ?", (wanted.start,)))
     if wanted.up_to is not None:
@@ -72,12 +78,29 @@ def filter_sql(
     if wanted.since is not None:
         parts.append(_since(account_id, wanted.since))
     if wanted.author is not None:
-        parts.append((_AUTHOR, (_containing(fold_text(wanted.author)),)))
+        parts.append(transaction.containing(_AUTHOR, fold_text(wanted.author)))
     if wanted.subject is not None:
-        parts.append((_SUBJECT, (_containing(fold_text(wanted.subject)),)))
+        parts.append(transaction.containing(_SUBJECT, fold_text(wanted.subject)))
+    if wanted.asks_content:
+        condition, asked = _content_part(transaction, wanted)
+        parts.append((f"({condition} OR {UNDERIVED})" if or_underived else condition, asked))
     if wanted.search is not None:
-        parts += [_term_sql(account_id, term) for term in wanted.search.terms]
+        terms = sorted(wanted.search.terms, key=_turn)
+        parts += [_term_sql(transaction, account_id, term) for term in terms]
     return " AND ".join(part for part, _ in parts), [one for _, some in parts for one in some]
+
+
+def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
+    """Write the conditions of to whom a mail is, over a table that has their keys."""
+    parts: list[Condition] = []
+    if wanted.tag is not None:
+        parts.append(_tagged(wanted.tag, table))
+    if wanted.tag_prefix is not None:
+        key = fold_tag(wanted.tag_prefix)
+        parts.append((f"substr({table}.tag_key, 1, {len(key)}) = ?", (key,)))
+    if wanted.recipient is not None:
+        parts.append((f"{table}.recipient_key = ?", (wanted.recipient.casefold(),)))
+    return parts
 
 
 def is_counted_by_tag(wanted: MessageFilter) -> bool:
@@ -85,12 +108,79 @@ def is_counted_by_tag(wanted: MessageFilter) -> bool:
     return replace(wanted, after=wanted.after or None) == MessageFilter(tag=wanted.tag)
 
 
+def is_counted_by_recipient(wanted: MessageFilter) -> bool:
+    """Tell whether nothing but an address is asked for."""
+    asked = replace(wanted, after=wanted.after or None)
+    return wanted.recipient is not None and asked == MessageFilter(recipient=wanted.recipient)
+
+
 def looks_into_mails(wanted: MessageFilter) -> bool:
     """Tell whether mails must be read to know which ones match: no index leads there."""
-    return (wanted.search, wanted.author, wanted.subject) != (None, None, None)
+    asked = (wanted.search, wanted.author, wanted.subject)
+    return wanted.asks_content or asked != (None, None, None)
 
 
-def _term_sql(account_id: AccountId, term: Term) -> _Part:
+def asks_derived(wanted: MessageFilter) -> bool:
+    """Tell whether something is asked that is only known of a mail that was taken apart."""
+    return without_derived(wanted) != wanted
+
+
+def without_derived(wanted: MessageFilter) -> MessageFilter:
+    """Give what is asked of a mail beside that."""
+    search = wanted.search
+    if search is not None:
+        terms = tuple(term for term in search.terms if term.field not in _DERIVED)
+        search = replace(search, terms=terms)
+    return replace(wanted, headers=(), text=None, has_attachment=None, search=search)
+
+
+def _content_part(transaction: Transaction, wanted: MessageFilter) -> Condition:
+    parts: list[Condition] = [
+        ("content.header_key LIKE ? ESCAPE '!'", (_field_containing(name, part),))
+        for name, part in wanted.headers
+    ]
+    if wanted.text is not None:
+        parts.append(transaction.containing(_TEXT, fold_text(wanted.text)))
+    if wanted.has_attachment is not None:
+        comparison = "> 0" if wanted.has_attachment else "= 0"
+        parts.append((f"content.attachment_count {comparison}", ()))
+    return _joined(" AND ", parts)
+
+
+FIELD_BEGINS, FIELD_ENDS = "\x01", "\x02"
+"""Stand before a field's name where all that the header says of it begins, and where it ends."""
+
+
+def header_key(header_list: Sequence[tuple[str, str]]) -> str:
+    """Give the text in which header fields are looked for.
+
+    All values of one name stand together between a beginning and an end that there is one of:
+    what lies between the two is of this name.
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in header_list:
+        values.setdefault(name.lower(), []).append(_without_marks(fold_text(value)))
+    return "".join(
+        f"{FIELD_BEGINS}{name}:{chr(10).join(some)}{FIELD_ENDS}{name}:"
+        for name, some in values.items()
+    )
+
+
+def _field_containing(name: str, part: str) -> str:
+    key, looked_for = escape_like(name.lower()), escape_like(_without_marks(fold_text(part)))
+    return f"%{FIELD_BEGINS}{key}:%{looked_for}%{FIELD_ENDS}{key}:%"
+
+
+def _without_marks(key: str) -> str:
+    return key.replace(FIELD_BEGINS, " ").replace(FIELD_ENDS, " ")
+
+
+def _turn(term: Term) -> tuple[bool, int]:
+    """Put texts last, and long words before short ones: few mails have them to go on with."""
+    return term.field in _LOOKED_IN, -len(str(term.value))
+
+
+def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Condition:
     field, value = term
     if isinstance(value, int):
         if field is Field.NEWER:
@@ -100,21 +190,21 @@ def _term_sql(account_id: AccountId, term: Term) -> _Part:
         return _CHOSEN[field][value], ()
     if field is Field.TAG:
         return _tagged(value)
-    needle, address = _containing(fold_text(value)), _containing(value.casefold())
-    if field is Field.ANYWHERE:
-        return _ANYWHERE, (needle, needle, address, needle)
-    return _CONTAINING[field], (address if field is Field.TO else needle,)
+    asked: list[Condition] = []
+    for column in _LOOKED_IN[field]:
+        part = value.casefold() if column is _RECIPIENT else fold_text(value)
+        asked.append(transaction.containing(column, part))
+    return _joined(" OR ", asked)
 
 
-def _tagged(tag: str) -> _Part:
-    return "message.tag_key = ?", (fold_tag(tag),)
+def _joined(by: str, parts: Sequence[Condition]) -> Condition:
+    condition = by.join(part for part, _ in parts)
+    return f"({condition})", tuple(value for _, some in parts for value in some)
 
 
-def _since(account_id: AccountId, moment: Instant) -> _Part:
+def _tagged(tag: str, table: str = "message") -> Condition:
+    return f"{table}.tag_key = ?", (fold_tag(tag),)
+
+
+def _since(account_id: AccountId, moment: Instant) -> Condition:
     return _SINCE, (account_id, moment, moment)
-
-
-def _containing(key: str) -> str:
-    for special in "!%_":
-        key = key.replace(special, "!" + special)
-    return f"%{key}%"

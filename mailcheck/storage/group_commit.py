@@ -13,18 +13,20 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.instruments import SIZES, Distribution
+from mailcheck.operations.ports import Soon
 from mailcheck.storage.committing import Outcome, Write
 from mailcheck.storage.engine import Item, Result, Work
 
 MAX_GROUP = 256
 """Writes in one commit; bounds how long the first of them waits for the last."""
 
+MAX_GROUP_OCTETS = 16 * 1024 * 1024
+"""Of mail in one commit, where it is more than one mail: a slow disk, too, is done with it before
+the writer is taken for dead."""
+
 MAX_UNDER_WAY = 2
 """Groups that the writer has at a time: it begins the next while the answer to one is on its way.
 With more of them the groups, and what a commit is shared by, get smaller."""
-
-Soon = Callable[[Callable[[], object]], object]
-"""Calls what it is given as soon as what is being done now is done."""
 
 
 def at_once(call: Callable[[], object]) -> None:
@@ -66,6 +68,12 @@ class GroupCommit:
             self._soon(self._gathered)
         return when_committed
 
+    def give_up(self, failure: Failure) -> None:
+        """Fail what waits and was given to nobody: of that nothing was written."""
+        waiting, self._waiting = self._waiting, []
+        for _, when_committed in waiting:
+            when_committed.errback(failure)
+
     def close(self) -> Deferred[None]:
         """Take no more writes; fires when all that were given are committed."""
         self._is_closed = True
@@ -89,7 +97,8 @@ class GroupCommit:
             self._commit_next()
 
     def _commit_next(self) -> None:
-        group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+        end = _end_of_group(self._waiting)
+        group, self._waiting = self._waiting[:end], self._waiting[end:]
         self._last_size = len(group)
         self.sizes.observe(len(group))
         self._under_way += 1
@@ -113,3 +122,15 @@ class GroupCommit:
         is_idle = not self._under_way and not self._waiting
         if self._is_closed and is_idle and not self._when_finished.called:
             self._when_finished.callback(None)
+
+
+def _end_of_group(waiting: Sequence[tuple[Write, Deferred[Any]]]) -> int:
+    """Say how many of the writes that wait are committed together, one at least."""
+    octets = 0
+    for number, (write, _) in enumerate(waiting[:MAX_GROUP]):
+        octets_of = getattr(write.work, "octets", None)  # what a `MailWork` has; looked up fast
+        if octets_of is not None:
+            octets += octets_of(write.item)
+            if number and octets > MAX_GROUP_OCTETS:
+                return number
+    return min(len(waiting), MAX_GROUP)

@@ -1,6 +1,7 @@
 """Reading rows of the inbox tables into values."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.content import HeaderSummary
@@ -8,7 +9,15 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Session, TlsFacts
+from mailcheck.operations.recent import RecentlyUsed
 from mailcheck.storage.engine import Row, Transaction
+
+MOST_KNOWN = 10_000
+"""Inboxes that a writer knows; those that got mail last stay."""
+
+DISTRUST = 10.0
+"""Seconds for which nothing is assumed when something was not as it was known: where several
+daemons write to the same inboxes an assumption costs more than a question."""
 
 _INBOX_COLUMNS = """
     inbox.account_id, inbox.mailbox_name, inbox.last_position, inbox.message_count,
@@ -29,14 +38,34 @@ SESSION_COLUMNS = """
     delivery.tls_version, delivery.tls_cipher
 """
 
+_INBOXES = f"""
+    SELECT {_INBOX_COLUMNS} WHERE inbox.account_id IN ({{rows}}) ORDER BY inbox.account_id
+"""
+
+# To divide by nothing is how a statement fails where not all are as they are known.
+_LOCK_KNOWN = """
+    SELECT 1 / CASE WHEN COUNT(*) = MIN(wanted) THEN 1 ELSE 0 END FROM (
+        SELECT column5 AS wanted FROM ({rows}) AS given
+        JOIN inbox ON inbox.account_id = column1 AND inbox.last_position = column2
+        JOIN account ON account.id = inbox.account_id
+        AND account.max_messages IS NOT DISTINCT FROM CAST(column3 AS BIGINT)
+        AND account.max_bytes IS NOT DISTINCT FROM CAST(column4 AS BIGINT)
+        ORDER BY inbox.account_id FOR NO KEY UPDATE OF inbox
+    ) AS locked
+"""
+
 FROM_MESSAGE = "FROM message JOIN delivery ON delivery.id = message.delivery_id"
+
+FROM_CONTENT = f"{FROM_MESSAGE} LEFT JOIN content ON content.delivery_id = message.delivery_id"
+"""As `FROM_MESSAGE`, with what was derived where anything was; both databases read that only
+for who asks for it."""
 
 
 def read_inboxes(
     transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
 ) -> dict[AccountId, InboxState]:
     """Read the inboxes of some accounts; those that have none are left out."""
-    rows = transaction.rows(*_inboxes(accounts))
+    rows = transaction.rows_over(_INBOXES, [(account,) for account in accounts])
     return {row[0]: _inbox(row, default_quota) for row in rows}
 
 
@@ -46,21 +75,67 @@ def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> lis
     A position is given and the commit that shows it is done under this lock:
     nobody sees a position before those below it.
     """
-    return transaction.locked_rows(*_inboxes(accounts), "inbox")
+    return transaction.locked_rows_over(_INBOXES, [(account,) for account in accounts], "inbox")
 
 
-def read_locked_inboxes(
-    transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
-) -> dict[AccountId, InboxState]:
-    """Lock the inboxes of some accounts and read them; those that have none are left out."""
-    return {row[0]: _inbox(row, default_quota) for row in lock_inboxes(transaction, accounts)}
+class LockedInboxes:
+    """The inboxes of some accounts, locked; those that have none are left out.
+
+    Where this writer knows all of them since it wrote to them last, they are not read again:
+    a database that is asked anyway locks them as they are known, or has all of it repeated.
+    """
+
+    def __init__(
+        self, transaction: Transaction, accounts: Iterable[AccountId], default_quota: Quota
+    ) -> None:
+        self._known = transaction.known_inboxes
+        rows = None if self._known is None else self._known.rows_of(accounts)
+        self.are_assumed = rows is not None
+        if rows is None:
+            rows = lock_inboxes(transaction, accounts)
+        else:
+            given = [(row[0], row[2], row[5], row[6], len(rows)) for row in rows]
+            transaction.execute_over(_LOCK_KNOWN, given)
+        self._rows = {row[0]: row for row in rows}
+        self.states = {row[0]: _inbox(row, default_quota) for row in rows}
+
+    def note(self, account_id: AccountId, position: int, messages: int, octets: int) -> None:
+        """Note what an inbox has become, for the next ones to lock it."""
+        if self._known is not None:
+            row = self._rows[account_id]
+            self._known.note((*row[:2], position, messages, octets, *row[5:]))
 
 
-def _inboxes(accounts: Iterable[AccountId]) -> tuple[str, list[AccountId]]:
-    wanted = list(accounts)
-    marks = ", ".join("?" * len(wanted))
-    condition = f"WHERE inbox.account_id IN ({marks}) ORDER BY inbox.account_id"
-    return f"SELECT {_INBOX_COLUMNS} {condition}", wanted
+class KnownInboxes:
+    """What the inboxes are like that a connection has written to: its writer's guess."""
+
+    def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._rows: RecentlyUsed[AccountId, Row] = RecentlyUsed(MOST_KNOWN)
+        self._not_before = 0.0
+        self._is_used = False
+
+    def rows_of(self, accounts: Iterable[AccountId]) -> Sequence[Row] | None:
+        """Give the row of each, in the order in which they are locked; nothing where one lacks."""
+        self._is_used = False
+        if self._seconds() < self._not_before:
+            return None
+        rows = [row for one in sorted(accounts) if (row := self._rows.get(one)) is not None]
+        if not rows or len(rows) < len(set(accounts)):
+            return None
+        self._is_used = True
+        return rows
+
+    def note(self, row: Row) -> None:
+        """Note what an inbox has become in this transaction."""
+        self._rows.put(row[0], row)
+
+    def forget(self) -> None:
+        """Forget all: a transaction was undone, and nobody knows why."""
+        self._rows.clear()
+        if self._is_used:
+            self._not_before = self._seconds() + DISTRUST
+            self._is_used = False
 
 
 def read_inbox_named(

@@ -1,20 +1,38 @@
 """The mail store: deliveries in, messages out. One method is one transaction."""
 
-from collections.abc import Sequence
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mailcheck.core.accounts import InboxState, Quota
+from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
-from mailcheck.core.filters import MessageFilter
+from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.core.messages import Delivery, MessageSummary, Refusal
-from mailcheck.operations.ports import InboxOverview, MessagePage, MessageRow
+from mailcheck.core.messages import Delivery, Refusal
+from mailcheck.operations.ports import (
+    InboxOverview,
+    MessagePage,
+    MessageRow,
+    NewestMessages,
+    ReadAlong,
+)
+from mailcheck.storage.content_store import read_content
 from mailcheck.storage.delivering import DeliverMails
-from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in
-from mailcheck.storage.filter_sql import filter_sql
+from mailcheck.storage.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    for_each,
+    for_each_in,
+)
+from mailcheck.storage.filter_sql import address_parts, filter_sql
 from mailcheck.storage.inbox_rows import (
+    FROM_CONTENT,
     FROM_MESSAGE,
     SESSION_COLUMNS,
     SUMMARY_COLUMNS,
@@ -25,22 +43,40 @@ from mailcheck.storage.inbox_rows import (
     session_of,
     summary_of,
 )
-from mailcheck.storage.listing import read_overview, read_page
+from mailcheck.storage.listing import (
+    WORTH_HOLDING,
+    HeldHeaders,
+    read_newest,
+    read_overview,
+    read_page,
+)
 from mailcheck.storage.removing import remove_messages
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 MOST_IN_QUERY = 10_000
 """Parameters of one statement; SQLite takes three times as many."""
+
+MOST_ALONG = 4
+"""Contents that are read along with messages: what is waited for is one, or a few in a burst."""
 
 _ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
 
 
 class SqlMailStore:
-    """Fills the ports `DeliveryStore` and `MessageStore` on any engine."""
+    """Fills the ports `DeliveryStore` and `MessageStore` on any engine.
 
-    def __init__(self, engine: Engine, default_quota: Quota) -> None:
+    :param worth_holding: see `HeldHeaders`.
+    """
+
+    def __init__(
+        self, engine: Engine, default_quota: Quota, worth_holding: int = WORTH_HOLDING
+    ) -> None:
         self._engine = engine
         self._quota = default_quota
         self._deliver = DeliverMails(default_quota)
+        self._headers = HeldHeaders(worth_holding)
 
     def free_bytes(self) -> int | None:
         """Say how much more can be stored; nothing when that is not ours to know."""
@@ -65,13 +101,18 @@ class SqlMailStore:
         return self._engine.write(self._deliver, delivery)
 
     def note_refusal(self, refusal: Refusal) -> Deferred[None]:
-        """Keep a refusal for those who wait for the mail."""
-        return self._engine.write(_note_refusals, refusal)
+        """Keep a refusal for those who wait for the mail; it takes the inbox's next position."""
+        return self._engine.write(_note_refusal, refusal)
 
     def oldest_matches(
-        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
+        self,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+        along: ReadAlong | None = None,
     ) -> Deferred[tuple[tuple[MessageRow, ...], Position]]:
-        """List the oldest messages that match, and the inbox's newest position."""
+        """List the oldest messages that match, or may match, and the inbox's newest position."""
 
         def query(transaction: Transaction) -> tuple[tuple[MessageRow, ...], Position]:
             row = transaction.row(
@@ -80,13 +121,16 @@ class SqlMailStore:
             last_position = START if row is None else Position(row[0])
             if wanted.start >= last_position:
                 return (), last_position
-            condition, values = filter_sql(account_id, wanted, now)
+            condition, values = filter_sql(transaction, account_id, wanted, now, or_underived=True)
             rows = transaction.rows(
-                f"SELECT {_ROW_COLUMNS} {FROM_MESSAGE} WHERE {condition} "
+                f"SELECT {_ROW_COLUMNS} {FROM_CONTENT} WHERE {condition} "
                 f"ORDER BY message.position LIMIT ?",
                 [*values, limit],
             )
-            return tuple(map(_message_of, rows)), last_position
+            messages = tuple(map(_message_of, rows))
+            if along is not None:
+                messages = _with_contents(transaction, messages, along)
+            return messages, last_position
 
         return self._engine.read(query)
 
@@ -111,27 +155,26 @@ class SqlMailStore:
 
         return self._engine.read(query)
 
-    def newest(
-        self, account_id: AccountId, since: Instant, now: Instant, limit: int
-    ) -> Deferred[tuple[MessageSummary, ...]]:
-        """List the newest messages since a moment, newest first; nothing is counted."""
-        return self._engine.read(
-            lambda t: tuple(
-                summary_of(row)
-                for row in t.rows(
-                    f"SELECT {SUMMARY_COLUMNS} {FROM_MESSAGE} WHERE message.account_id = ? "
-                    "AND message.received_at >= ? AND +message.expires_at > ? "
-                    "ORDER BY message.received_at DESC, message.position DESC LIMIT ?",
-                    (account_id, since, now, limit),
-                )
-            )
-        )
-
     def page(
         self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int, offset: int
     ) -> Deferred[MessagePage]:
         """List messages that match, newest first."""
-        return self._engine.read(lambda t: read_page(t, account_id, wanted, now, limit, offset))
+        return self._engine.read(
+            lambda t: read_page(t, account_id, wanted, now, limit, offset, self._headers)
+        )
+
+    def newest(
+        self,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        now: Instant,
+        limit: int,
+        looked_through: int,
+    ) -> Deferred[NewestMessages]:
+        """Give those that came ``since``, of so many newest ones that match all else."""
+        return self._engine.read(
+            lambda t: read_newest(t, account_id, wanted, now, limit, looked_through)
+        )
 
     def overview(self, account_id: AccountId, now: Instant, tags: int) -> Deferred[InboxOverview]:
         """Sum an inbox up, with at most ``tags`` of its tags, newest first."""
@@ -174,17 +217,25 @@ class SqlMailStore:
         return self._engine.write(_delete_matches, (account_id, wanted, now, limit))
 
     def recent_refusals(
-        self, account_id: AccountId, since: Instant, limit: int
+        self, account_id: AccountId, since: Instant, limit: int, wanted: MessageFilter = ANY
     ) -> Deferred[list[Refusal]]:
-        """List the newest refusals since a moment, newest first."""
+        """List the newest refusals since a moment, newest first; of wanted mail before others."""
+        condition = "account_id = ? AND refused_at >= ? AND position > ?"
+        values: list[Value] = [account_id, since, wanted.start]
+        if wanted.up_to is not None:
+            condition += " AND position <= ?"
+            values.append(wanted.up_to)
+        parts = address_parts(wanted, "refusal")
+        is_other = f"CASE WHEN {' AND '.join(part for part, _ in parts)} THEN 0 ELSE 1 END, "
+        order = (is_other if parts else "") + "position DESC"
+        values += [value for _, some in parts for value in some]
         return self._engine.read(
             lambda t: [
                 Refusal(*row)
                 for row in t.rows(
-                    "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at "
-                    "FROM refusal WHERE account_id = ? AND refused_at >= ? "
-                    "ORDER BY refused_at DESC LIMIT ?",
-                    (account_id, since, limit),
+                    "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at, "
+                    f"tag, position FROM refusal WHERE {condition} ORDER BY {order} LIMIT ?",
+                    [*values, limit],
                 )
             ]
         )
@@ -197,29 +248,47 @@ def _read_message(
     return None if row is None else _message_of(row)
 
 
+def _with_contents(
+    transaction: Transaction, messages: Sequence[MessageRow], along: ReadAlong
+) -> tuple[MessageRow, ...]:
+    left = MOST_ALONG
+    found = []
+    for message in messages:
+        is_large = message.summary.size >= along.below
+        if left and not is_large and along.wanted(message.summary):
+            left -= 1
+            content = read_content(transaction, message.summary.delivery_id, along.below)
+            message = replace(message, content=content)
+        found.append(message)
+    return tuple(found)
+
+
 def _message_of(row: Row) -> MessageRow:
     return MessageRow(summary_of(row), row[SUMMARY_WIDTH], session_of(row[SUMMARY_WIDTH + 1 :]))
 
 
-def _note_refusals(transaction: Transaction, refusals: Sequence[Refusal]) -> list[None]:
-    transaction.execute_many(
-        "INSERT INTO refusal "
-        "(account_id, recipient, envelope_sender, client_ip, reason, refused_at) "
-        "SELECT ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM inbox WHERE account_id = ?)",
-        [
-            (
-                refusal.account_id,
-                refusal.recipient,
-                refusal.envelope_sender,
-                refusal.client_ip,
-                refusal.reason,
-                refusal.refused_at,
-                refusal.account_id,
-            )
-            for refusal in refusals
-        ],
+@for_each_in(lambda _, refusal: (refusal.account_id,))
+def _note_refusal(transaction: Transaction, refusal: Refusal) -> None:
+    transaction.execute(
+        "UPDATE inbox SET last_position = last_position + 1 WHERE account_id = ?",
+        (refusal.account_id,),
     )
-    return [None] * len(refusals)
+    transaction.execute(
+        "INSERT INTO refusal (account_id, refused_at, recipient, recipient_key, tag, tag_key, "
+        "envelope_sender, client_ip, reason, position) "
+        "SELECT account_id, ?, ?, ?, ?, ?, ?, ?, ?, last_position FROM inbox WHERE account_id = ?",
+        (
+            refusal.refused_at,
+            refusal.recipient,
+            refusal.recipient.casefold(),
+            refusal.tag,
+            fold_tag(refusal.tag),
+            refusal.envelope_sender,
+            refusal.client_ip,
+            refusal.reason,
+            refusal.account_id,
+        ),
+    )
 
 
 @for_each
@@ -255,9 +324,9 @@ def _delete_matches(
     transaction: Transaction, item: tuple[AccountId, MessageFilter, Instant, int]
 ) -> int:
     account_id, wanted, now, limit = item
-    condition, values = filter_sql(account_id, wanted, now)
+    condition, values = filter_sql(transaction, account_id, wanted, now)
     found = transaction.rows(
-        f"SELECT message.id, message.account_id {FROM_MESSAGE} WHERE {condition} LIMIT ?",
+        f"SELECT message.id, message.account_id {FROM_CONTENT} WHERE {condition} LIMIT ?",
         [*values, limit],
     )
     return remove_messages(transaction, found)

@@ -12,10 +12,10 @@ import psycopg2
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.operations.ports import Worker
+from mailcheck.operations.ports import Soon, Worker
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.engine import Repeatable, Result, Transaction
-from mailcheck.storage.group_commit import Soon, at_once
+from mailcheck.storage.group_commit import at_once
 from mailcheck.storage.postgresql_connection import (
     BY_INDEX,
     Connection,

@@ -2,7 +2,8 @@
 
 Each daemon holds an advisory lock as long as it lives, on a connection that is
 used for nothing else: alone it holds it for itself, else together with others.
-The server lets go of it when the daemon has gone, however that came.
+The server lets go of it when the daemon has gone, however that came. Beside it one that
+shares holds a lock that is its name: so the others find out that it is alive.
 """
 
 import time
@@ -15,6 +16,12 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.storage.postgresql_connection import connect
 
 LOCK = 0x6D61_696F
+
+_NAMES = """
+    SELECT lpad(to_hex((classid::bigint << 32) | objid::bigint), 16, '0') FROM pg_locks
+    WHERE locktype = 'advisory' AND objsubid = 1 AND mode = 'ShareLock'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
 
 PATIENCE = 5.0
 """Seconds: a daemon that is started again must not stumble over what is left of itself."""
@@ -34,8 +41,10 @@ class DaemonPresence:
 
     _log = Logger()
 
-    def __init__(self, url: str, *, is_alone: bool) -> None:
+    def __init__(self, url: str, *, is_alone: bool, name: str = "") -> None:
+        """Prepare. ``name``: up to 16 hexadecimal digits, for one that is not alone."""
         self._url = url
+        self._name = name
         self._is_alone = is_alone
         self._connection: Any = None
 
@@ -50,29 +59,34 @@ class DaemonPresence:
                 raise StoreUnavailable(_REFUSAL[self._is_alone])
             time.sleep(POLL)
 
-    def keep(self) -> None:
-        """Look whether the server still knows of us; after its restart it does not."""
+    def keep(self) -> frozenset[str] | None:
+        """Look whether the server still knows of us; after its restart it does not.
+
+        Gives the names of all daemons that it knows, nothing where it can't be asked.
+        """
         try:
-            if not self._is_known() and not self._take():
+            names = self._names()
+            if names is None and not self._take():
                 self._log.error("{problem}", problem=_REFUSAL[self._is_alone])
         except StoreUnavailable:
-            return  # whoever needs the database says so
+            return None  # whoever needs the database says so
+        return names
 
     def end(self) -> None:
         """Let go."""
         if self._connection is not None:
             self._connection.close()
 
-    def _is_known(self) -> bool:
+    def _names(self) -> frozenset[str] | None:
         if self._connection is None or self._connection.closed:
-            return False
+            return None
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute("SELECT 1")
+                cursor.execute(_NAMES)
+                return frozenset(name for (name,) in cursor)
         except psycopg2.Error:
             self._connection.close()
-            return False
-        return True
+            return None
 
     def _take(self) -> bool:
         kind = "" if self._is_alone else "_shared"
@@ -81,6 +95,9 @@ class DaemonPresence:
             with connection.cursor() as cursor:
                 cursor.execute(f"SELECT pg_try_advisory_lock{kind}(%s)", (LOCK,))
                 (has_lock,) = cursor.fetchone()
+                if has_lock and self._name:
+                    name = int.from_bytes(bytes.fromhex(self._name), signed=True)
+                    cursor.execute("SELECT pg_advisory_lock_shared(%s)", (name,))
         except psycopg2.Error as error:
             said = " ".join(str(error).split())
             raise StoreUnavailable(f"the database can't be opened: {said}") from error

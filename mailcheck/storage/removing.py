@@ -1,22 +1,27 @@
 """Taking messages out: counters, tags and bytes that nobody shares any more go with them."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in
 from mailcheck.storage.inbox_rows import lock_inboxes
 
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
 _REMOVE = """
-    DELETE FROM message WHERE id IN ({rows}) RETURNING account_id, tag_key, size, delivery_id
+    DELETE FROM message WHERE id IN ({rows})
+    RETURNING account_id, tag_key, size, received_at, delivery_id
 """
 
 _SHRINK_INBOX = """
     UPDATE inbox SET message_count = message_count - change.column2,
-        byte_count = byte_count - change.column3
+        byte_count = byte_count - change.column3, tag_count = tag_count - change.column4
     FROM ({rows}) AS change WHERE account_id = change.column1
 """
 
@@ -25,9 +30,12 @@ _SHRINK_TAG = """
     FROM ({rows}) AS change WHERE account_id = change.column1 AND tag_key = change.column2
 """
 
-_DROP_EMPTY_TAG = """
-    DELETE FROM inbox_tag WHERE (account_id, tag_key) IN ({rows}) AND message_count <= 0
+_TAGS = """
+    SELECT account_id, tag_key, message_count, latest_at FROM inbox_tag
+    WHERE (account_id, tag_key) IN ({rows})
 """
+
+_DROP_TAG = "DELETE FROM inbox_tag WHERE (account_id, tag_key) IN ({rows})"
 
 # What is left of a tag is as its newest message wrote it.
 _REFRESH_TAG = """
@@ -37,6 +45,8 @@ _REFRESH_TAG = """
         ORDER BY message.position DESC LIMIT 1
     ) WHERE (account_id, tag_key) IN ({rows})
 """
+
+_DELIVERIES = "SELECT id FROM delivery WHERE id IN ({rows}) ORDER BY id"
 
 _DROP_UNSHARED = """
     DELETE FROM delivery WHERE id IN ({rows})
@@ -59,19 +69,46 @@ def remove_messages(transaction: Transaction, found: Iterable[Row]) -> int:
     lock_inboxes(transaction, {AccountId(account) for _, account in rows})
     ids = [(message_id,) for message_id, _ in rows]
     gone = transaction.rows_over(_REMOVE, ids)
-    counts = Counter(account for account, _, _, _ in gone)
-    sizes: Counter[str] = Counter()
-    for account, _, size, _ in gone:
-        sizes[account] += size
-    tags = Counter((account, tag_key) for account, tag_key, _, _ in gone)
-    transaction.execute_over(
-        _SHRINK_INBOX, [(account, count, sizes[account]) for account, count in counts.items()]
-    )
-    transaction.execute_over(_SHRINK_TAG, [(*tag, count) for tag, count in tags.items()])
-    transaction.execute_over(_DROP_EMPTY_TAG, list(tags))
-    transaction.execute_over(_REFRESH_TAG, list(tags))
-    drop_unshared(transaction, {delivery for _, _, _, delivery in gone})
+    _shrink_inboxes(transaction, gone, _shrink_tags(transaction, gone))
+    drop_unshared(transaction, {delivery for *_, delivery in gone})
     return len(gone)
+
+
+def _shrink_inboxes(transaction: Transaction, gone: Sequence[Row], tags: Counter[str]) -> None:
+    counts = Counter(account for account, *_ in gone)
+    sizes: Counter[str] = Counter()
+    for account, _, size, *_ in gone:
+        sizes[account] += size
+    transaction.execute_over(
+        _SHRINK_INBOX,
+        [(account, count, sizes[account], tags[account]) for account, count in counts.items()],
+    )
+
+
+def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
+    """Count messages out of their tags; a tag that has none left is forgotten.
+
+    Gives how many tags of each inbox were.
+    """
+    counts = Counter((account, tag) for account, tag, *_ in gone)
+    newest: dict[tuple[str, str], int] = {}
+    for account, tag, _, received_at, _ in gone:
+        newest[account, tag] = max(received_at, newest.get((account, tag), received_at))
+    empty: list[tuple[str, str]] = []
+    left: list[tuple[str, str, int]] = []
+    changed: list[tuple[str, str]] = []
+    for account, tag, count, latest_at in transaction.rows_over(_TAGS, list(counts)):
+        if count <= counts[account, tag]:
+            empty.append((account, tag))
+            continue
+        left.append((account, tag, counts[account, tag]))
+        # What expires is the oldest: the newest message, whose spelling counts, seldom goes.
+        if newest[account, tag] >= latest_at:
+            changed.append((account, tag))
+    transaction.execute_over(_DROP_TAG, empty)
+    transaction.execute_over(_SHRINK_TAG, left)
+    transaction.execute_over(_REFRESH_TAG, changed)
+    return Counter(account for account, _ in empty)
 
 
 def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
@@ -80,12 +117,9 @@ def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
     They are locked first: of two who take away the last two messages of one, the
     second sees what the first has done.
     """
-    ids = sorted(deliveries)
-    if ids:
-        marks = ", ".join("?" * len(ids))
-        query = f"SELECT id FROM delivery WHERE id IN ({marks}) ORDER BY id"
-        transaction.locked_rows(query, ids, "delivery")
-        transaction.execute_over(_DROP_UNSHARED, [(one,) for one in ids])
+    ids = [(one,) for one in deliveries]
+    transaction.locked_rows_over(_DELIVERIES, ids, "delivery")
+    transaction.execute_over(_DROP_UNSHARED, ids)
 
 
 class SqlExpiryStore:

@@ -1,34 +1,102 @@
 """The SQLite engine: WAL, ``synchronous=FULL``, one writer with group commit, many readers.
 
-In WAL mode readers work on a snapshot and never wait for the writer.
+In WAL mode readers work on a snapshot and never wait for the writer. One daemon
+at a time works on a file; commands work beside it.
 """
 
+import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
-from mailcheck.core.errors import StoreUnavailable
-from mailcheck.operations.ports import Worker
+from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.operations.ports import Soon, Worker
+from mailcheck.storage.committing import Outcome, Plain, Write, find_outcomes
 from mailcheck.storage.database import DatabaseEngine
-from mailcheck.storage.engine import Result, Transaction
-from mailcheck.storage.group_commit import Soon, at_once
+from mailcheck.storage.disk_reserve import DiskReserve
+from mailcheck.storage.engine import MailWork, Result, Transaction
+from mailcheck.storage.group_commit import at_once
 from mailcheck.storage.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.storage.sqlite_writer import (
     SqliteTransaction,
     SqliteWriter,
     as_unavailable,
     connect,
+    vacuum,
 )
 
 IN_MEMORY = ":memory:"
 
-VACUUM_PAGES = 2_000
-"""Free pages given back to the disk at a time, so that no write waits long."""
+PATIENCE = 2.0
+"""Seconds: a daemon that is started again must not stumble over the one that is ending."""
+
+POLL = 0.1
+
+
+class SqlitePresence:
+    """The lock of the daemon that works on a file, whose waits nobody else could wake.
+
+    It is a POSIX lock, as SQLite's own are, on a file beside the database: to close
+    a second descriptor of the database itself would take away SQLite's. It goes with
+    the process, however that ends; the file stays.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._database = path
+        self._path = f"{path}.lock"
+        self._file: int | None = None
+
+    def begin(self) -> None:
+        """Take the lock.
+
+        :raises StoreUnavailable: which daemon has it, or why the file can't be locked.
+        """
+        deadline = time.monotonic() + PATIENCE
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            while not self._take():
+                if time.monotonic() > deadline:
+                    raise StoreUnavailable(self._refusal())
+                time.sleep(POLL)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._path} can't be locked: {error.strerror}") from error
+        with suppress(OSError):  # a full disk: then the refusal names no process
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, b"%d" % os.getpid(), 0)
+
+    def keep(self) -> None:
+        """Have nothing to do: nobody can take it from us."""
+
+    def end(self) -> None:
+        """Let go."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _take(self) -> bool:
+        assert self._file is not None
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):  # POSIX allows EAGAIN and EACCES
+            return False
+        return True
+
+    def _refusal(self) -> str:
+        assert self._file is not None
+        pid = os.pread(self._file, 20, 0).decode("ascii", "replace")
+        which = f"another daemon (process {pid})" if pid.isdigit() else "another daemon"
+        return (
+            f"{which} works on {self._database}: stop it, or give this one a [storage] url of its "
+            "own"
+        )
 
 
 class SqliteEngine(DatabaseEngine):
@@ -40,6 +108,7 @@ class SqliteEngine(DatabaseEngine):
         """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
         super().__init__(writer_worker, reader_worker, soon)
         self._path = path
+        self._reserve = DiskReserve(path)
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
 
@@ -47,20 +116,17 @@ class SqliteEngine(DatabaseEngine):
         """Say how much more the disk holds; nothing for a database in memory."""
         if self._path == IN_MEMORY:
             return None
-        try:
-            disk = os.statvfs(Path(self._path).parent)
-        except OSError as error:
-            raise StoreUnavailable(f"the database's disk can't be read: {error}") from error
-        return disk.f_bavail * disk.f_frsize
+        return self._reserve.free_for_mail()
 
     def give_back_space(self) -> Deferred[None]:
         """Shrink the file by some of the space that expired mail left."""
-        return self.write(_vacuum, None)
+        return self.write(vacuum, None)
 
     def _open_writer(self) -> SqliteWriter:
+        if self._path != IN_MEMORY:
+            self._reserve.make_way()
+            _make_private(Path(self._path))
         with as_unavailable():
-            if self._path != IN_MEMORY:
-                _make_private(Path(self._path))
             writer = SqliteWriter(self._path)
             try:
                 upgrade_schema(writer.connection, self._path, schema_steps())
@@ -68,6 +134,43 @@ class SqliteEngine(DatabaseEngine):
                 writer.close()
                 raise
         return writer
+
+    def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
+        return super()._commit(group).addErrback(self._make_room, group)
+
+    def _make_room(self, failure: Failure, group: Sequence[Write]) -> Any:
+        """On a full disk refuse the mails of a group, and do all else in what is in reserve."""
+        failure.trap(StoreFull)
+        self._reserve.release()
+        # At once, while the room is there: later others may have taken it.
+        shortened = self._writer_worker.run(self._opened_writer().shorten_log)
+        shortened.addErrback(lambda failure: failure.trap(StoreUnavailable))
+        others = [write for write in group if not isinstance(write.work, MailWork)]
+        if not others:
+            return shortened.addCallback(lambda _: failure)
+        committed = shortened.addCallback(lambda _: DatabaseEngine._commit(self, others))
+
+        def merge(outcomes: list[Outcome]) -> list[Outcome]:
+            done = iter(outcomes)
+            return [
+                failure.value if isinstance(write.work, MailWork) else next(done) for write in group
+            ]
+
+        return committed.addCallback(merge)
+
+    def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
+        # The dead writer's locks have gone with it: what it committed a reader sees at once.
+        return self._reader_worker.run(
+            lambda: self._query(lambda transaction: find_outcomes(transaction, group))
+        )
+
+    def _freeable(self, transaction: Transaction) -> dict[str, int]:
+        ((pages,),) = transaction.rows("PRAGMA freelist_count")
+        ((page_size,),) = transaction.rows("PRAGMA page_size")
+        return {
+            **super()._freeable(transaction),
+            "mail that is deleted already, within minutes": pages * page_size,
+        }
 
     def _close_readers(self) -> None:
         for connection in self._open_readers:
@@ -104,11 +207,3 @@ def _make_private(path: Path) -> None:
     """Make the file where it is not there: it is mail, and nobody else's, whoever makes it."""
     with suppress(OSError):  # it is there, or can't be: opening it will tell
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def _vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
-    ((free_pages,),) = transaction.rows("PRAGMA freelist_count")
-    # Each step of the statement gives one page back, and `sqlite3` takes one step of it.
-    for _ in range(min(free_pages, VACUUM_PAGES)):
-        transaction.execute("PRAGMA incremental_vacuum(1)")
-    return [None] * len(items)

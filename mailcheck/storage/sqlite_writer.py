@@ -7,8 +7,18 @@ from functools import cache
 from itertools import chain
 from typing import ClassVar
 
-from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage.engine import Row, Transaction, Value, values_of
+from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.storage.engine import (
+    Condition,
+    Row,
+    Transaction,
+    Value,
+    escape_like,
+    values_of,
+)
+
+VACUUM_PAGES = 2_000
+"""Free pages given back to the disk at a time, so that no write waits long."""
 
 BUSY_TIMEOUT = 5.0
 """Seconds to wait for another process's write (the command line's) before 451 is the answer."""
@@ -35,6 +45,10 @@ WRITER_PRAGMAS = (
 )
 
 
+_FULL = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
+"""No room for more of the file or its log, or of the index of the log."""
+
+
 @contextmanager
 def as_unavailable() -> Iterator[None]:
     """Turn what a full, locked or broken disk makes SQLite say into our own word for it."""
@@ -43,6 +57,8 @@ def as_unavailable() -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
             raise
+        if getattr(error, "sqlite_errorcode", None) in _FULL:  # the module's own have none
+            raise StoreFull("the server's disk is full; try again later") from error
         raise StoreUnavailable(f"the database can't answer now: {error}") from error
 
 
@@ -68,6 +84,7 @@ class SqliteTransaction:
     """A transaction on one connection."""
 
     locks_rows: ClassVar[bool] = False
+    known_inboxes = None
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -107,6 +124,10 @@ class SqliteTransaction:
         row: Row | None = self._connection.execute(sql, parameters).fetchone()
         return row
 
+    def containing(self, column: str, part: str) -> Condition:
+        """Write that a text has a part: LIKE takes two thirds of the time of instr()."""
+        return f"{column} LIKE ? ESCAPE '!'", (f"%{escape_like(part)}%",)
+
     def is_only_one(self, work: int) -> bool:
         """Tell that nobody else does this work: one process writes at a time."""
         return True
@@ -115,8 +136,17 @@ class SqliteTransaction:
         """Run a query; the one writer there is has locked the whole file."""
         return self.rows(sql, parameters)
 
+    def locked_rows_over(self, sql: str, rows: Sequence[Sequence[Value]], table: str) -> list[Row]:
+        """As `locked_rows`, over a table of rows; see the seam."""
+        return self.rows_over(sql, rows)
+
     def lock(self, work: int) -> None:
         """Do nothing: the one writer there is has locked the whole file."""
+
+    def touch(self) -> None:
+        """Write the head of the file as it is."""
+        ((version,),) = self.rows("PRAGMA user_version")
+        self.execute(f"PRAGMA user_version = {version}")
 
     def clock_offset(self) -> int:
         """Say zero: who works on a file has the clock of its machine."""
@@ -150,6 +180,11 @@ class SqliteWriter:
     def is_in_transaction(self) -> bool:
         """Tell whether the transaction goes on: SQLite gives it up when the disk is full."""
         return self._connection.in_transaction
+
+    def shorten_log(self) -> None:
+        """Move what is in the log into the file: the log begins anew in the room that it has."""
+        with as_unavailable():
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def begin(self) -> Transaction:
         """Begin a writing transaction, waiting for another process's at most `BUSY_TIMEOUT`."""
@@ -187,3 +222,12 @@ def writer_at(path: str) -> SqliteWriter:
     """Give the writer of this process for a file: what a pickled one becomes again."""
     with as_unavailable():
         return SqliteWriter(path)
+
+
+def vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
+    """Give some of the free pages back to the disk: a work of the writer."""
+    ((free_pages,),) = transaction.rows("PRAGMA freelist_count")
+    # Each step of the statement gives one page back, and `sqlite3` takes one step of it.
+    for _ in range(min(free_pages, VACUUM_PAGES)):
+        transaction.execute("PRAGMA incremental_vacuum(1)")
+    return [None] * len(items)

@@ -1,8 +1,12 @@
 """Query parameters to values; what can't be read is a 400 that says what to send."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from urllib.parse import unquote_to_bytes
+
+from msgspec.structs import replace
 
 from mailcheck.core.addresses import explain_bad_tag, parse_mailbox
 from mailcheck.core.cursors import Position, parse_cursor
@@ -18,11 +22,34 @@ MAX_TEXT = 500
 """Characters a text filter may have."""
 
 
+MAX_HEADERS = 10
+"""Header fields a filter may ask for; each is one more look into every mail."""
+
+FIELD_NAME_PATTERN = r"[!-9;-~]+"
+"""RFC 5322 2.2: printable ASCII but the colon."""
+
+_FIELD_NAME = re.compile(FIELD_NAME_PATTERN)
+
+
 class Query:
     """The parameters of one request, each given at most once."""
 
     def __init__(self, parameters: Mapping[str, Sequence[str]]) -> None:
         self._parameters = parameters
+
+    def refuse_unknown(self, known: Sequence[str]) -> None:
+        """Take no parameter but the known ones: a filter with a misprint is not one left out.
+
+        :raises InvalidParameter: there is another; names it, the nearest and all, no value.
+        """
+        unknown = next((name for name in self._parameters if name not in known), None)
+        if unknown is None:
+            return
+        shown = _shown(unknown)
+        nearest = get_close_matches(shown.lower(), known, 1)
+        meant = f"; did you mean {nearest[0]}?" if nearest else ";"
+        there_are = f"there are {', '.join(known)}" if known else "there is none"
+        raise InvalidParameter(shown, f"{shown!r} is no parameter here{meant} {there_are}")
 
     def text(self, name: str) -> str | None:
         """Give a parameter as it is.
@@ -69,6 +96,30 @@ class Query:
             raise InvalidParameter("tag", f"tag: {problem}")
         return tag
 
+    def tag_prefix(self) -> str | None:
+        """Give what tags begin with; an empty one asks for nothing."""
+        prefix = self.needle("tagPrefix")
+        # A dot may stand inside of a tag alone, so at the end of its beginning, too.
+        whole = prefix if prefix is None or len(prefix) < 2 else re.sub(r"\.$", "x", prefix)
+        problem = None if whole is None else explain_bad_tag(whole)
+        if problem is not None:
+            raise InvalidParameter("tagPrefix", f"tagPrefix: {problem}")
+        return prefix
+
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Give what header fields must hold, pairs of a name and a part of the value."""
+        found = []
+        for text in self.texts("header", MAX_HEADERS):
+            name, colon, part = text.partition(":")
+            if not colon or _FIELD_NAME.fullmatch(name) is None:
+                raise InvalidParameter(
+                    "header",
+                    f"header is the name of a field, a colon and a part of its value, like "
+                    f"Reply-To:support@; you sent {_shown(text)}",
+                )
+            found.append((name, part.strip()))
+        return tuple(found)
+
     def recipient(self) -> str | None:
         """Give the address of a ``to`` filter."""
         address = self.needle("to")
@@ -95,19 +146,15 @@ class Query:
                 f"you sent {_shown(text)}",
             ) from None
 
-    def cursor(self) -> Position | None:
-        """Give the cursor of ``after``."""
-        text = self.text("after")
-        if text is None:
-            return None
-        try:
-            return parse_cursor(text)
-        except ValueError:
-            raise InvalidParameter(
-                "after",
-                f"after is a cursor that this service gave you, passed back unchanged; "
-                f"you sent {_shown(text)}",
-            ) from None
+    def cursor(self, name: str = "after") -> Position | None:
+        """Give a cursor."""
+        text = self.text(name)
+        return None if text is None else _cursor_in(name, text)
+
+    def cursor_to_go_on_from(self, last_event_id: str) -> Position | None:
+        """Give the cursor of the last event that a client has got, else that of ``after``."""
+        after = self.cursor()
+        return _cursor_in("Last-Event-ID", last_event_id) if last_event_id else after
 
     def seconds(self, name: str, lowest: float, highest: float, default: float) -> float:
         """Give a duration in seconds within its range."""
@@ -116,7 +163,8 @@ class Query:
             return default
         allowed = f"{name} is seconds, {lowest:g} to {highest:g}; you sent {_shown(text)}"
         try:
-            value = float(text)
+            # Python reads 1_0, and the digits of every script.
+            value = float(text) if text.isascii() and "_" not in text else math.nan
         except ValueError:
             raise InvalidParameter(name, allowed) from None
         if not math.isfinite(value) or not lowest <= value <= highest:
@@ -151,17 +199,31 @@ class Query:
         text = self.text("q")
         return None if text is None else parse_search(text, now)
 
-    def message_filter(self, now: Instant) -> MessageFilter:
-        """Give the filter that lists, waits and bulk deletes share."""
+    def deletion_filter(self) -> MessageFilter:
+        """Give the filter of bulk deletes: what is known of every mail."""
         return MessageFilter(
             tag=self.tag(),
+            tag_prefix=self.tag_prefix(),
             recipient=self.recipient(),
             author=self.needle("from"),
             subject=self.needle("subject"),
-            search=self.search(now),
             since=self.instant("since"),
             after=self.cursor(),
         )
+
+    def wait_filter(self) -> MessageFilter:
+        """Give the filter of waits: also what is found in a mail."""
+        is_asked = self.text("hasAttachment") is not None
+        return replace(
+            self.deletion_filter(),
+            headers=self.headers(),
+            text=self.needle("text"),
+            has_attachment=self.flag("hasAttachment") if is_asked else None,
+        )
+
+    def message_filter(self, now: Instant) -> MessageFilter:
+        """Give the filter of lists: also a search, whose ages count from ``now``."""
+        return replace(self.wait_filter(), search=self.search(now))
 
 
 def parse_query(query: bytes) -> Query:
@@ -187,6 +249,17 @@ def _decoded(text: bytes, name: bytes) -> str:
         parameter = name.decode("ascii", "replace")[:MAX_SHOWN]
         raise InvalidParameter(parameter, f"{parameter} is not percent-encoded UTF-8 text")
     return decoded
+
+
+def _cursor_in(name: str, text: str) -> Position:
+    try:
+        return parse_cursor(text)
+    except ValueError:
+        raise InvalidParameter(
+            name,
+            f"{name} is a cursor that this service gave you, passed back unchanged; "
+            f"you sent {_shown(text)}",
+        ) from None
 
 
 def _shown(text: str) -> str:

@@ -40,5 +40,10 @@ def like(kind: Any) -> Schema:
     return found
 
 
+def without_description(schema: Schema) -> Schema:
+    """Give a schema without its words, for where they stand beside it already."""
+    return {name: one for name, one in schema.items() if name != "description"}
+
+
 def _described(schema: Schema, description: str) -> Schema:
     return {**schema, "description": description} if description else schema

@@ -120,6 +120,22 @@ def schema_of(shape: type[Shape]) -> dict[str, Any]:
     return {**top, "$defs": definitions} if definitions else top
 
 
+def outline_of(shape: type[Shape]) -> dict[str, Any]:
+    """Write the schema of one shape in short: names and types of its own fields.
+
+    A list of many such is read by who has little room for it, whether it is used or not.
+    """
+    schema = schema_of(shape)
+    fields = {name: {"type": _type_in(one)} for name, one in schema["properties"].items()}
+    return {"type": "object", "properties": fields, "required": schema["required"]}
+
+
+def _type_in(schema: Mapping[str, Any]) -> Any:
+    if "anyOf" in schema:
+        return [_type_in(one) for one in schema["anyOf"]]
+    return schema.get("type", "object")
+
+
 def _concise(
     found: Mapping[str, Any], template: str, names: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, Any]:

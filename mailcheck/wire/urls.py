@@ -1,6 +1,6 @@
 """The addresses under which the service is reached from outside."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.identifiers import DeliverabilityTestId, MessageId
 from mailcheck.core.share_links import format_share_token, format_test_share_token
@@ -10,8 +10,7 @@ MCP_PATH = "/mcp"
 API_PAGE_PATH = "/api"
 
 
-@dataclass(frozen=True, slots=True)
-class PublicUrls:
+class PublicUrls(Struct, frozen=True):
     """``public_url`` has no slash at its end."""
 
     public_url: str

@@ -1,22 +1,41 @@
-"""What runs in the process of a `ProcessWorker`: takes calls and answers until its pipe ends."""
+"""What runs in the process of a `ProcessWorker`: takes calls and answers until its pipe ends.
+
+It imports what its calls are made of, and no Twisted.
+"""
 
 import os
 import pickle
 import signal
+import struct
 import sys
+from importlib import import_module
 from typing import Any, BinaryIO
 
-from twisted.python.failure import Failure
+from mailcheck.core.errors import ExpectedFailure
 
-from mailcheck.workers.process import ANSWERS, LENGTH, REQUESTS
+REQUESTS, ANSWERS, ERRORS = 0, 1, 2
+"""The child's file descriptors."""
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Signals by which a daemon is told to end, or to read again: its children leave them to it."""
+
+LENGTH = struct.Struct(">Q")
+"""Each frame is led by its length in bytes."""
+
+
+def load(*modules: str) -> None:
+    """Import what later calls are made of."""
+    for module in modules:
+        import_module(module)
 
 
 def main() -> None:
     """Serve calls until the parent closes the pipe, or is gone."""
-    # A Ctrl-C in a terminal reaches the whole group; the parent ends us in order.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A Ctrl-C in a terminal reaches the whole group; the parent ends us in order. Until here
+    # such signals were held.
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
     requests, answers = os.fdopen(REQUESTS, "rb"), os.fdopen(ANSWERS, "wb")
     # Nothing that is printed by accident may get among the answers.
     sys.stdout = sys.stderr
@@ -40,8 +59,17 @@ def _answer_to(pickled_call: bytes) -> Any:
         # Nobody but the parent, who started us, can write to this pipe.
         call = pickle.loads(pickled_call)  # noqa: S301
         return call()
+    except ExpectedFailure as failure:
+        return failure
     except Exception:
-        return Failure()
+        return _failure()
+
+
+def _failure(error: Exception | None = None) -> Any:
+    """Give the error with where it came from. Imported here: few processes ever need it."""
+    from twisted.python.failure import Failure
+
+    return Failure(error)
 
 
 def _pickled(answer: Any) -> bytes:
@@ -49,7 +77,7 @@ def _pickled(answer: Any) -> bytes:
         return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         problem = RuntimeError(f"an answer can't be sent: {error!r}: {answer!r:.200}")
-        return pickle.dumps(Failure(problem), pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps(_failure(problem), pickle.HIGHEST_PROTOCOL)
 
 
 if __name__ == "__main__":

@@ -3,54 +3,59 @@
 Calls and what they give are pickled, so a call is a function of a module with
 its arguments (`functools.partial`). One call runs at a time, in order. A child
 that dies takes no answer with it that was given: the calls under way fail, and
-the next one gets a new child.
+the next one gets a new child. So it is with one that does not answer in time.
 """
 
 import pickle
-import struct
+import signal
 import sys
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.internet.error import ProcessDone, ProcessExitedAlready
-from twisted.internet.interfaces import IReactorProcess
+from twisted.internet.interfaces import IDelayedCall
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import StoreUnavailable, WorkerDied
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable, WorkerDied
+from mailcheck.workers.child import ANSWERS, ENDINGS, ERRORS, LENGTH, REQUESTS
 
 Result = TypeVar("Result")
-
-LENGTH = struct.Struct(">Q")
-"""Each frame is led by its length in bytes."""
 
 CHILD = "mailcheck.workers.child"
 
 MAX_DIRECT = 65_536
 """Octets that are worth a try to write at once: as many as a pipe holds."""
 
-REQUESTS, ANSWERS, ERRORS = 0, 1, 2
-"""The child's file descriptors."""
+LAST_GRACE = 1.5
+"""Seconds for a child that was killed to be gone: one that waits for a disk that hangs is not."""
 
 
 class ProcessWorker:
     """Runs calls in a child process.
 
+    :param longest: seconds that a call may take, from when the one before it was answered;
+        a child that takes longer is killed.
     :param prepare: is run first in each child, before any call.
     """
 
     _log = Logger()
 
     def __init__(
-        self, reactor: IReactorProcess, name: str, prepare: Callable[[], object] | None = None
+        self,
+        reactor: Any,
+        name: str,
+        longest: float | None = None,
+        *prepare: Callable[[], object],
     ) -> None:
         self._reactor = reactor
-        self._name = name
+        self.name = name
         self._prepare = prepare
+        self._longest = longest
         self._child: _Child | None = None
         self._is_stopped = False
 
@@ -58,14 +63,26 @@ class ProcessWorker:
         """Start the child ahead of the first call."""
         self._living_child()
 
+    @property
+    def silence(self) -> float:
+        """Say for how many seconds an answer has been due; zero where none is."""
+        return 0.0 if self._child is None else self._child.silence
+
+    def ping(self) -> None:
+        """Ask for an answer, where there is a child that owes none: `silence` tells of it."""
+        child = self._child
+        if child is not None and not child.has_ended and not child.silence:
+            child.ask(int).addErrback(lambda _: None)
+
     def run(self, call: Callable[[], Result]) -> Deferred[Result]:
         """Run the call in the child; it, and what it gives or raises, can be pickled.
 
         :raises WorkerDied: the child has died.
-        :raises StoreUnavailable: the worker has been stopped.
+        :raises StoreUnavailable: the worker has been stopped; or the child was killed since it
+            took too long, and does not end: nobody knows what it does yet.
         """
         if self._is_stopped:
-            return fail(StoreUnavailable(f"the {self._name} process has been stopped"))
+            return fail(StoreUnavailable(f"the {self.name} process has been stopped"))
         return self._living_child().ask(call)
 
     def stop(self) -> Deferred[None]:
@@ -80,21 +97,32 @@ class ProcessWorker:
 
     def _living_child(self) -> "_Child":
         if self._child is None or self._child.has_ended:
-            child = self._child = _Child(self._name)
-            self._reactor.spawnProcess(
-                child,
-                sys.executable,
-                [sys.executable, "-m", CHILD, self._name],
-                env=None,
-                childFDs={REQUESTS: "w", ANSWERS: "r", ERRORS: "r"},
-            )
-            if self._prepare is not None:
-                child.ask(self._prepare).addErrback(self._log_unprepared)
+            child = self._child = _Child(self.name, self._reactor, self._longest)
+            with _endings_held():
+                self._reactor.spawnProcess(
+                    child,
+                    sys.executable,
+                    [sys.executable, "-m", CHILD, self.name],
+                    env=None,
+                    childFDs={REQUESTS: "w", ANSWERS: "r", ERRORS: "r"},
+                )
+            for call in self._prepare:
+                child.ask(call).addErrback(self._log_unprepared)
         return self._child
 
     def _log_unprepared(self, failure: Failure) -> None:
         if not failure.check(WorkerDied):
-            self._log.failure("the {name} process was not prepared", failure, name=self._name)
+            self._log.failure("the {name} process was not prepared", failure, name=self.name)
+
+
+@contextmanager
+def _endings_held() -> Iterator[None]:
+    """Have a child begin without them: one that comes before it can ignore it would end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Child(ProcessProtocol):
@@ -103,8 +131,12 @@ class _Child(ProcessProtocol):
     _log = Logger()
     transport: Any  # an IProcessTransport with its pipes, as POSIX reactors have it
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, reactor: Any, longest: float | None) -> None:
         self._name = name
+        self._reactor = reactor
+        self._longest = longest
+        self._silent_since = 0.0
+        self._timer: IDelayedCall | None = None
         self._asked: deque[Deferred[Any]] = deque()
         self._pieces: list[bytes] = []
         self._size = 0
@@ -117,8 +149,44 @@ class _Child(ProcessProtocol):
         request = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
         self._send(LENGTH.pack(len(request)), request)
         answer: Deferred[Any] = Deferred()
+        if not self._asked:
+            self._silent_since = self._reactor.seconds()
         self._asked.append(answer)
+        if self._longest is not None and self._timer is None:
+            self._timer = self._reactor.callLater(self._longest, self._look)
         return answer
+
+    @property
+    def silence(self) -> float:
+        return self._reactor.seconds() - self._silent_since if self._asked else 0.0
+
+    def _look(self) -> None:
+        """Kill a child that owes an answer for too long; look again later at one that does not.
+
+        So there is one timer for many calls, and none where none is asked.
+        """
+        self._timer = None
+        if not self._asked or self._longest is None:
+            return
+        left = self._longest - self.silence
+        if left > 0:
+            self._timer = self._reactor.callLater(left, self._look)
+            return
+        self._log.error(
+            "{name} process: no answer for {seconds} s, it is replaced",
+            name=self._name,
+            seconds=self._longest,
+        )
+        self.kill()
+        self._timer = self._reactor.callLater(LAST_GRACE, self._abandon)
+
+    def _abandon(self) -> None:
+        self._timer = None
+        self._log.error("{name} process: it does not end", name=self._name)
+        self.has_ended = True
+        problem = f"the {self._name} process does not answer, and does not end"
+        while self._asked:
+            self._asked.popleft().errback(StoreUnavailable(problem))
 
     def _send(self, length: bytes, request: bytes) -> None:
         """Write a frame, at once where the pipe takes it.
@@ -145,7 +213,15 @@ class _Child(ProcessProtocol):
     def finish(self) -> Deferred[None]:
         if not self.has_ended:
             self.transport.closeChildFD(REQUESTS)
+            if self._longest is not None:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = self._reactor.callLater(self._longest, self._end)
         return self._when_ended
+
+    def _end(self) -> None:
+        self._timer = None
+        self.kill()
 
     def kill(self) -> None:
         # One that has ended already fails its calls by itself.
@@ -174,6 +250,9 @@ class _Child(ProcessProtocol):
     def processEnded(self, reason: Failure) -> None:
         """Fail the calls that will get no answer."""
         self.has_ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if not reason.check(ProcessDone):
             self._log.error("{name} process: {why}", name=self._name, why=reason.getErrorMessage())
         while self._asked:
@@ -183,11 +262,12 @@ class _Child(ProcessProtocol):
     def _answer(self, pickled: bytes) -> None:
         # Nobody but our own child, started by us, can write to this pipe.
         asked = self._asked.popleft()
+        self._silent_since = self._reactor.seconds()
         try:
             answer = pickle.loads(pickled)  # noqa: S301
         except Exception:
             answer = Failure()
-        if isinstance(answer, Failure):
+        if isinstance(answer, ExpectedFailure | Failure):
             asked.errback(answer)
         else:
             asked.callback(answer)

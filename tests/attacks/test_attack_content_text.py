@@ -5,9 +5,15 @@ a quadratic step over 64 KiB of candidates or 512 KiB of markup runs for
 minutes, as it did once for a digit on each line.
 """
 
+import sys
+from types import FrameType
+from typing import Any
+
 import pytest
 
+from mailcheck.checks.content.codes import find_codes
 from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODE_TEXT,
     MAX_CODES,
@@ -15,6 +21,7 @@ from mailcheck.checks.content.limits import (
     MAX_KEPT_CANDIDATES,
     MAX_LINKS,
 )
+from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import MessageContent
 
 pytestmark = pytest.mark.attack
@@ -55,6 +62,10 @@ URLS = [
     "@",
     "x@y ",
 ]
+MORE_SCRIPTS = [
+    *("رمز التحقق 1234 ", "קוד 1234 ", "รหัส1234 ", "कोड 1234 है। ", "mã: 1234\n", "ו", "ु", "٤٨٢٩ "),
+    *("N your acme code ", "code: QGFDAE ", "code WDJB-MJHT ", "enter:\n1234\n", "password: "),
+]
 SCRIPTS = ["验证码1234", "コード", "https://例", "é", "１", "\u200b", "Ihr Code ist ", "код 1234 "]
 LETTERS = ["a", "a.", ".a", "a-", "A", "[", "]", ")", "'", "* "]
 
@@ -75,7 +86,7 @@ def _derive(piece: str, kind: str, size: int, subject: str = "Your code") -> Mes
     return derive_content((head + piece * (size // len(piece))).encode("utf-8"))
 
 
-@pytest.mark.parametrize("pieces", [NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, LETTERS])
+@pytest.mark.parametrize("pieces", [NUMBERS, WORDS, SIGNS, URLS, SCRIPTS, MORE_SCRIPTS, LETTERS])
 def test_hostile_text_takes_linear_time(pieces: list[str]) -> None:
     """As much text as is searched, all of one repeated piece, ends soon and within the caps."""
     for piece in pieces:
@@ -83,6 +94,52 @@ def test_hostile_text_takes_linear_time(pieces: list[str]) -> None:
         assert len(content.codes) <= MAX_CODES
         assert len(content.links) <= MAX_LINKS
         assert len(content.candidates) <= 3 * MAX_KEPT_CANDIDATES
+
+
+CANDIDATES = {
+    "digits": "482913 ",
+    "digits on lines": "482913\n",
+    "labels": "order number ",
+    "codes and labels": "your order code: 482913 is your ticket code. ",
+    "no end of a sentence": "your verification code for the account at is ",
+    "candidates inside each other": "code (482913 [A1B2C3 (K7M-4QZ ",
+    "requests": "enter the code below to sign in 4829 ",
+    "masks": "*4829 +4829 #4829 $4829 ",
+    "letters": "CODE QGFDAE WDJB-MJHT ",
+    "scripts": "رمز ٤٨٢٩ קוד 4829 รหัส4829 कोड 4829 验证码4829 ",
+}
+
+
+def _count_steps(text: str) -> int:
+    """Count the lines of Python that the search for codes takes."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal steps
+        steps += 1
+        return trace
+
+    nothing = render_visible_text(read_tree(""))
+    find_codes("Your code", "code 1234", nothing)  # reads the words
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        find_codes("Your code", text, nothing)
+    finally:
+        sys.settrace(previous)
+    return steps
+
+
+@pytest.mark.parametrize("name", CANDIDATES)
+def test_the_search_takes_steps_in_proportion_to_the_text(name: str) -> None:
+    """Twice the text takes at most little more than twice the steps, 1 MiB no more than 64 KiB."""
+    piece = CANDIDATES[name]
+    short, long = (_count_steps(piece * (size // len(piece))) for size in (3_000, 6_000))
+    assert long < 2.3 * short + 500
+    assert long < 100 * 6_000
+    if name in ("digits", "labels", "candidates inside each other"):
+        capped = _count_steps(piece * (MAX_CODE_TEXT // len(piece)))
+        assert _count_steps(piece * (1024 * 1024 // len(piece))) < 1.1 * capped + 500
 
 
 def test_hostile_markup_takes_linear_time() -> None:

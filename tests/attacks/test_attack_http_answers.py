@@ -4,8 +4,10 @@ import json
 
 import pytest
 
-from mailcheck.web.site.connection import IDLE_TIMEOUT
+from mailcheck.operations.concurrency import REST
 from mailcheck.web.site.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
+from mailcheck.web.site.server import IDLE_TIMEOUT
+from mailcheck.wire.json_values import PIECE
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader
@@ -31,7 +33,27 @@ def ask(house: House, path: str, *headers: str, peer: str = "127.0.0.1") -> Slow
     """Ask for something, and don't read it yet."""
     client = SlowReader(house, peer)
     client.send(request(path, f"X-API-Key: {house.key}", *headers))
+    for _ in range(len(LARGE) // PIECE + 2):  # turns, in which its JSON is written
+        house.pass_time(REST)
     return client
+
+
+def test_a_long_text_is_written_in_turns_with_all_else(house: House) -> None:
+    """The JSON of a large mail takes as many turns of the reactor as it has pieces, whoever reads.
+
+    Between two of them others are answered, and many who read it at once share them.
+    """
+    path = receive(house).removesuffix("/raw").removeprefix("/api/v1")
+    readers = [house.ask("GET", path) for _ in range(10)]
+    turns = 0
+    while not any(reader.is_answered for reader in readers):
+        assert house.open("/healthz").is_answered
+        house.pass_time(REST)
+        turns += 1
+    answers = [reader.answer() for reader in readers]
+    pieces = len(answers[0].json["text"]) // PIECE
+    assert pieces <= turns <= pieces + 2
+    assert {answer.body for answer in answers} == {answers[0].body}
 
 
 def test_an_unread_answer_is_not_heaped_up_in_its_connection(house: House) -> None:

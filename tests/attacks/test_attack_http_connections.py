@@ -15,8 +15,8 @@ from twisted.python.failure import Failure
 
 from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config.options import Config, WebOptions
-from mailcheck.web.site.connection import IDLE_TIMEOUT, JUST_NOW
-from mailcheck.web.site.turned_away import AT_ONCE, PATIENCE
+from mailcheck.web.site.connection import JUST_NOW
+from mailcheck.web.site.server import AT_ONCE, IDLE_TIMEOUT, PATIENCE
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp, request
 

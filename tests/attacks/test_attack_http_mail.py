@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mailcheck.operations.concurrency import REST
+from mailcheck.wire.json_values import PIECE
 from tests.house import Answer, House, mail
-from tests.web.raw_http import RawHttp
+from tests.web.raw_http import RawHttp, request
 
 pytestmark = pytest.mark.attack
 
@@ -228,6 +230,13 @@ def test_a_large_mail_is_read_over_a_real_parser(house: House) -> None:
     message_id = house.get("/inbox/messages").json["messages"][0]["id"]
     path = f"/api/v1/inbox/messages/{message_id}/raw"
     key = f"X-API-Key: {house.key}"
-    assert RawHttp(house).ask(path, key).json["raw"].encode() == raw
+    client = RawHttp(house)
+    client.send(request(path, key))
+    for _ in range(len(raw) // PIECE + 2):  # turns, in which the JSON is written
+        house.pass_time(REST)
+    assert client.answers(("GET", path))[0].json["raw"].encode() == raw
     assert RawHttp(house).ask(path, key, "Accept: message/rfc822").body == raw
-    assert len(json.dumps(house.get(path[7:-4]).json["text"])) > 4_000_000
+    reader = house.ask("GET", path[7:-4])
+    while not reader.is_answered:
+        house.pass_time(REST)
+    assert len(json.dumps(reader.answer().json["text"])) > 4_000_000

@@ -2,11 +2,14 @@
 
 import pytest
 
-from mailcheck.web.site.connection import IDLE_TIMEOUT
+from mailcheck.web.site.server import IDLE_TIMEOUT, MAX_AHEAD, MAX_PACKETS
 from tests.house import House
-from tests.web.raw_http import RawHttp, request
+from tests.web.raw_http import RawHttp, read_answer, request
 
 pytestmark = pytest.mark.attack
+
+
+TWO_CODINGS = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: %s\r\n\r\n0\r\n\r\n"
 
 
 def key_header(house: House) -> str:
@@ -97,6 +100,13 @@ def test_methods_nobody_knows_get_405(house: House) -> None:
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",  # a TLS handshake
         b"GET /api/v1/inbox\r\n\r\n",  # HTTP/0.9
         b"GET /api/v1/inbox HTTP/2.0\r\n\r\n",
+        b"GET /api/v1/inbox HTTP/1.1\r\n\r\n",  # no Host
+        b"GET / HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5_000 + b"\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " + b"1" * 5_000 + b"\r\nX: y\r\n\r\n",
+        TWO_CODINGS % b"identity\r\nTransfer-Encoding: chunked",
+        TWO_CODINGS % b"identity\r\nContent-Length: 3",
+        TWO_CODINGS % b"chunked\r\nTransfer-Encoding: chunked",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET  /api/v1/inbox HTTP/1.1\r\n\r\n",
         b"GET /api/v1/in\xffbox HTTP/1.1\r\n\r\n",
@@ -118,7 +128,12 @@ def test_what_is_no_request_is_refused_and_hung_up(house: House, data: bytes) ->
     """Malformed HTTP, and every known way to smuggle a request, ends the connection."""
     connection = RawHttp(house)
     connection.send(data)
-    assert connection.received() == b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    answer, rest = read_answer(connection.received(), "GET")
+    assert answer.status == 400
+    assert answer.headers["content-type"] == "application/json; charset=utf-8"
+    assert answer.headers["connection"] == "close"
+    assert list(answer.json) == ["error"]
+    assert not rest
     assert connection.is_closed
 
 
@@ -136,14 +151,14 @@ def test_a_huge_header_section_ends_the_connection(house: House, lines: list[str
     connection = RawHttp(house)
     connection.send(request("/api/v1/inbox", key_header(house), *lines))
     assert connection.is_closed
-    assert connection.received() in (b"", b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    assert read_answer(connection.received(), "GET")[0].status == 400
 
 
 def test_a_very_long_query_is_answered_or_hung_up(house: House) -> None:
     """A query as long as a request line may be is read in a moment; a longer one is hung up."""
     pairs = "&".join(f"x{number}=%f0%9f%92%a9" for number in range(800))
     answer = RawHttp(house).ask(f"/api/v1/inbox?{pairs}", key_header(house))
-    assert answer.status == 200
+    assert answer.status == 400
     connection = RawHttp(house)
     connection.send(request("/api/v1/inbox?tag=" + "a" * 20_000, key_header(house)))
     assert connection.is_closed
@@ -225,8 +240,8 @@ def test_a_slow_client_is_answered_and_holds_nobody_up(house: House) -> None:
     [
         (b"GET /api/v1/inbox HTTP/1.1\r\n", b"X: y\r\n"),
         (b"GET /api/v1/inbox HTTP/1.1\r\nX-", b"a"),
-        (b"POST /mcp HTTP/1.1\r\nContent-Length: 60000\r\n\r\n", b"{"),
-        (b"POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
+        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n", b"{"),
+        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
     ],
 )
 def test_a_request_that_trickles_in_has_its_time(house: House, head: bytes, trickle: bytes) -> None:
@@ -293,3 +308,32 @@ def test_a_client_that_comes_and_goes_leaves_nothing(house: House) -> None:
         connection.hang_up()
     assert house.assembly.feeds.count() == 0
     assert not house.clock.getDelayedCalls()
+
+
+def test_packets_of_one_byte_while_a_request_is_answered(house: House) -> None:
+    """What comes behind a wait lies in few pieces: all are counted again for each that comes.
+
+    Soon it is not read any more.
+    """
+    connection = RawHttp(house)
+    connection.send(request("/api/v1/inbox/wait?timeout=1", key_header(house)))
+    behind = request("/healthz", "X: " + "x" * 10_000)
+    for number, byte in enumerate(behind, 1):
+        connection.send(bytes([byte]))
+        assert connection.pieces_held <= MAX_PACKETS + 1
+        assert connection.is_reading == (number <= MAX_AHEAD)
+    house.pass_time(1)
+    answers = connection.answers(("GET", "/api/v1/inbox/wait"), ("GET", "/healthz"))
+    assert [answer.status for answer in answers] == [408, 200]
+
+
+def test_no_answer_names_a_version(house: House) -> None:
+    """What serves is named without its version, whatever is asked for."""
+    for path in ("/healthz", "/api/v1/inbox", "/nowhere", "/"):
+        sent = request(path)
+        connection = RawHttp(house)
+        connection.send(sent)
+        assert b"\r\nServer: mailcheck\r\n" in connection.received()
+    star = RawHttp(house)
+    star.send(request("*", method="OPTIONS"))
+    assert b"\r\nServer: mailcheck\r\n" in star.received()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mailcheck.web.site.request_bodies import MAX_BODY
+from mailcheck.web.site.requests import MAX_BODY
 from tests.house import House, mail
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 from tests.web.raw_http import RawHttp
@@ -294,7 +294,7 @@ def test_invisible_characters_of_a_subject_are_gone(agent: Agent) -> None:
 def test_lists_and_time_outs_are_as_careful(agent: Agent, house: House) -> None:
     """Subjects in lists, in what was seen, and in reasons are cleaned and fenced too."""
     nasty = f"![x](https://evil.example) \x1b[2J {INJECTION}"
-    house.receive(house.address("b"), raw=mail(subject=nasty))
+    house.receive(house.address("a"), raw=mail(subject=nasty))
     waiting = agent.call("wait_for_message", {"tag": "a", "subject": "code", "timeout": 1})
     house.pass_time(1)
     for result in (agent.call("list_messages").result, waiting.result):

@@ -13,7 +13,9 @@ from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
 from mailcheck.checks.hosts.starttls import ProbeOutcome
+from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.network_addresses import IpAddress
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.probes.fetching import HEADER_ALLOWANCE, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
@@ -104,8 +106,17 @@ class Lure:
         )
         self.fetcher = GuardedFetcher(self.hosts, self.dialer, trust)
         outbound = OutboundPortCheck(self.dialer, self.hosts, 25, ())
-        settings = ProbeSettings("check.example")
-        self.prober = MailHostProber(self.hosts, self.dialer, trust, outbound, settings)
+        settings, memory = ProbeSettings("check.example"), LocalMemory(self.hosts)
+        self.prober = MailHostProber(
+            self.hosts,
+            self.dialer,
+            trust,
+            outbound,
+            settings,
+            memory,
+            LocalRateCounters(),
+            time_of_day,
+        )
 
     def dial(self, host: str) -> list[Any]:
         """Dial a host; gives a list that will hold the result."""

@@ -251,3 +251,17 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
         await neighbor.until_over()
         client.resume()
         assert b"421 4.7.0" in await client.until_over()
+
+
+def test_slow_replies_asked_for_hold_nobody_up() -> None:
+    """Who asks for as many slow replies as he can holds a few connections, and a neighbor none."""
+    house = House(limits={"connections": 30, "slow_replies": 5})
+    slow = RCPT.replace(b"dev-a", b"dev-a+fault.slow-60")
+    held = [house.greeted(f"10.0.1.{number}") for number in range(28)]
+    codes = [talk.codes(MAIL + slow + b"DATA\r\nx\r\n.\r\n")[-1] for talk in held]
+    assert codes == ["354"] * 5 + ["451"] * 23
+    for number in range(20):
+        neighbor = house.greeted(f"10.0.2.{number}")
+        assert neighbor.codes(MAIL + RCPT + b"DATA\r\nn\r\n.\r\n")[-1] == "250"
+    house.clock.advance(0)
+    assert held[0].codes() == ["250", "421"]

@@ -21,7 +21,7 @@ INJECTED = b"MAIL FROM:<evil@client.example>\r\n"
 @pytest.fixture
 def settings(tmp_path: Path) -> SmtpSettings:
     """Offer TLS to everyone."""
-    certificate = ensure_self_signed(tmp_path, "mx.example", Instant(1_795_000_000_000))
+    certificate = ensure_self_signed(tmp_path, ["mx.example"], Instant(1_795_000_000_000))
     return SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
 
 

@@ -101,14 +101,14 @@ def test_attack_spf_amplification() -> None:
 
 
 def test_attack_spf_thousands_of_addresses() -> None:
-    """A host with thousands of addresses is compared with few of them, in little time."""
+    """A host with thousands of addresses leaves SPF undetermined, in little time."""
     zone = MemoryZone({})
     addresses = [f"10.{number // 250}.{number % 250}.1" for number in range(4000)]
     for number in range(10):
         zone.publish(f"h{number}.example", "A", *addresses)
     zone.publish("m.example", "MX", *(f"10 h{number}.example." for number in range(10)))
     zone.publish("d.example", "TXT", "v=spf1 mx:m.example a:h1.example a:h2.example -all")
-    assert judge(zone).mail_from.result is AuthResult.FAIL
+    assert judge(zone).mail_from.result is AuthResult.TEMPERROR
 
 
 def test_attack_spf_loops() -> None:

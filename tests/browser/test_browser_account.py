@@ -167,7 +167,9 @@ def test_other_pages_stay_outside(watched: Watched, person: Person) -> None:
     """No script reads the cookies; a page of another origin neither frames ours nor posts to it."""
     page = watched.page
     cookies = watched.context.cookies()
-    assert {one["name"] for one in cookies} == {"mailcheck-session", "mailcheck-visitor"}
+    assert {one["name"] for one in cookies} == {
+        *("mailcheck-session", "mailcheck-visitor", "mailcheck-device")
+    }
     assert page.evaluate("document.cookie") == ""
     form = f'<form method=post action="{watched.origin}/keys"><input name=name value=forged>'
     page.goto(f"data:text/html,{form}")

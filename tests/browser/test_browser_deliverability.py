@@ -20,6 +20,10 @@ MAIL = (
     b"Message-ID: <1.invoice@poor.test>\r\n\r\nYour invoice: https://poor.test/invoice\r\n"
 )
 
+WIDTHS = (390, 820, 1440)  # pixels; the last one is a desktop's
+HIGHEST = 2_500  # pixels of a report on a desktop
+LARGEST = 80_000  # characters of a report's page
+
 HOSTILE = (
     f"From: {MARKUP} <ann@hostile.test>\r\nSubject: {MARKUP}\r\nDate: {MARKUP}\r\n"
     f"Message-ID: <{MARKUP}@x>\r\nList-Unsubscribe: <javascript:alert(3)>, <https://x.test/{MARKUP}>\r\n"
@@ -55,8 +59,12 @@ def make_address(visitor: Watched) -> str:
 
 def open_all(visitor: Watched) -> None:
     """Open whatever is folded."""
-    for details in visitor.page.locator("main details").all():
+    page = visitor.page
+    for details in page.locator("main details").all():
         details.evaluate("details => details.open = true")
+    for details in page.locator("main details[data-part-id]").all():
+        # What is fetched when it is opened is there before anybody looks.
+        page.locator(f"#{details.get_attribute('data-part-id')}").wait_for()
 
 
 def test_from_the_address_to_the_shared_report(
@@ -68,12 +76,14 @@ def test_from_the_address_to_the_shared_report(
     visitor.require_accessible()
     page.evaluate("window.isSamePage = true")
     world.send(address, MAIL)
-    page.locator("#costs-title").wait_for()
+    page.locator("#issues-title").wait_for()
     assert page.evaluate("window.isSamePage"), "there was a reload"
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your invoice")
+    expect(page.get_by_role("heading", level=1)).to_have_text("This mail may end up among spam")
+    expect(page.locator("#mail-subject")).to_have_text("Your invoice")
+    expect(page.locator("#mail .plain")).to_contain_text("https://poor.test/invoice")
     expect(page).to_have_title("7.2 of 10: Your invoice - mailcheck")
     expect(page.locator("#news")).to_have_text("The report is ready.")
-    costs = page.locator(".costs .minus").all_inner_texts()
+    costs = page.locator(".issues .minus").all_inner_texts()
     assert round(10 + sum(map(float, costs)), 1) == 7.2
     open_all(visitor)
     expect(page.locator(".transcript")).to_contain_text(MAIL_COMMAND)
@@ -90,7 +100,7 @@ def test_from_the_address_to_the_shared_report(
 
     page.get_by_role("button", name="Check again").click()
     expect(page.locator(".notice")).to_contain_text("once more")
-    page.locator("#costs-title").wait_for()
+    page.locator("#issues-title").wait_for()
     page.get_by_role("link", name="Try DNS records first").click()
     expect(page.get_by_label("Name").first).to_have_value("_dmarc.poor.test")
     page.get_by_role("button", name="One more record").click()
@@ -114,8 +124,8 @@ def test_a_mail_of_the_inbox_is_scored(visitor: Watched, world: ToolWorld) -> No
     visitor.go("/inbox")
     world.send(page.locator("#address").inner_text(), MAIL)
     page.get_by_role("link", name="Your invoice").click()
-    page.get_by_role("button", name="Score this mail").click()
-    page.locator("#costs-title").wait_for()
+    page.get_by_role("button", name="Score", exact=True).click()
+    page.locator("#issues-title").wait_for()
     expect(page.get_by_role("img", name="Score 7.2 of 10")).to_be_visible()
 
 
@@ -123,16 +133,16 @@ def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) 
     """The old link is dead, the new one leads to the report."""
     page = visitor.page
     world.send(make_address(visitor), MAIL)
-    page.get_by_text("Share this report").click()
+    page.get_by_text("Share", exact=True).click()
     old = urlsplit(page.locator("#share-link").inner_text()).path
     page.get_by_role("button", name="Revoke and make a new one").click()
-    page.get_by_text("Share this report").click()
+    page.get_by_text("Share", exact=True).click()
     new = urlsplit(page.locator("#share-link").inner_text()).path
     with watched_page(browser, world.daemon.http_port) as stranger:
         stranger.go(old)
         expect(stranger.page.locator("main")).to_contain_text("leads nowhere")
         stranger.go(new)
-        expect(stranger.page.get_by_role("heading", level=1)).to_have_text("Your invoice")
+        expect(stranger.page.locator("#mail-subject")).to_have_text("Your invoice")
 
 
 def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
@@ -143,8 +153,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
         watched.go("/tests")
         page.get_by_role("button", name="Make a test address").click()
         world.send(page.locator("#address").inner_text(), MAIL)
-        heading = page.get_by_role("heading", level=1)
-        expect(heading).to_have_text("Your invoice", timeout=DEADLINE)
+        expect(page.locator("#mail-subject")).to_have_text("Your invoice", timeout=DEADLINE)
         page.get_by_role("button", name="Check again").click()
         expect(page.locator(".notice")).to_contain_text("once more")
         watched.require_quiet()
@@ -155,7 +164,7 @@ def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser
     """Markup in subject, From, links and fields is shown, and does nothing anywhere."""
     page = visitor.page
     world.send(make_address(visitor), HOSTILE)
-    page.locator("#costs-title").wait_for()
+    page.locator("#issues-title").wait_for()
     link = urlsplit(page.locator("#share-link").get_attribute("href") or "").path
     with watched_page(browser, world.daemon.http_port) as stranger:
         stranger.go(link)
@@ -163,7 +172,10 @@ def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser
             open_all(watched)
             expect(watched.page.locator("main")).to_contain_text("<script>alert(1)</script>")
             expect(watched.page.locator("#detail-links")).to_contain_text("https://evil.test/")
-            assert watched.page.locator("main script, main img, main iframe").count() == 0
+            assert watched.page.locator("main script, main img").count() == 0
+            frames = watched.page.locator("main iframe")
+            assert frames.evaluate_all("all => all.map(one => one.className)") == ["mail-frame"]
+            assert "allow-scripts" not in (frames.get_attribute("sandbox") or "allow-scripts")
             links = watched.page.locator("main a").evaluate_all("all => all.map(a => a.href)")
             assert not [one for one in links if "evil" in one or one.startswith("javascript")]
             watched.require_accessible()
@@ -177,3 +189,70 @@ def test_a_hostile_mail_runs_nothing(visitor: Watched, world: ToolWorld, browser
     assert page.locator("main script, main img").count() == 0
     visitor.go("/tests")
     expect(page.locator(".tests")).to_contain_text("<script>alert(1)</script>")
+
+
+def require_fits(visitor: Watched, highest: int) -> None:
+    """Fail where a page is wider than a screen, has a grave fault in either theme, or is long."""
+    page = visitor.page
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for theme in ("light", "dark"):
+            # Without motion: half-way between two colours nothing has its contrast.
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            visitor.require_accessible()
+    assert page.evaluate("document.documentElement.scrollHeight") <= highest
+
+
+def test_a_report_fits(visitor: Watched, world: ToolWorld) -> None:
+    """Folded it is short, small and nowhere too wide; its mail lies in the inbox's frame."""
+    page = visitor.page
+    newsletter = MAIL.replace(
+        b"\r\n\r\n",
+        b"\r\nMIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n<h1>Your invoice</h1>",
+    )
+    world.send(make_address(visitor), newsletter)
+    frame = page.frame_locator("#mail iframe")
+    expect(frame.get_by_role("heading", name="Your invoice")).to_be_visible()
+    require_fits(visitor, HIGHEST)
+    assert len(page.content()) < LARGEST
+    page.get_by_text("Download", exact=True).click()
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name="one HTML file").click()
+    file = waiting.value.path().read_text("utf-8")
+    assert "srcdoc=" in file
+
+
+def test_how_a_domain_goes(visitor: Watched, world: ToolWorld) -> None:
+    """The plot leads from test to test; two of them are compared; one is deleted."""
+    page = visitor.page
+    for subject in (b"Your invoice", b"Once more"):
+        world.send(make_address(visitor), MAIL.replace(b"Your invoice", subject))
+        expect(page.locator("#mail-subject")).to_have_text(subject.decode())
+    expect(page.locator(".plot circle")).to_have_count(2)
+    page.get_by_text("Compare this report").click()
+    require_fits(visitor, 10_000)
+    page.locator(".compared a").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("What changed")
+    expect(page.locator(".versus-words")).to_have_text("The same score")
+    require_fits(visitor, 10_000)
+    page.get_by_role("link", name="Back to the report").click()
+    page.locator("summary", has_text="Delete").click()
+    page.get_by_role("button", name="Delete this test").click()
+    expect(page.locator(".notice")).to_contain_text("has been deleted")
+    expect(page.locator(".tests li")).to_have_count(1)
+
+
+def test_a_report_on_paper(visitor: Watched, world: ToolWorld) -> None:
+    """Printed, nothing is folded, and what can only be pressed is not there."""
+    page = visitor.page
+    world.send(make_address(visitor), MAIL)
+    page.locator("#issues-title").wait_for()
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator("#check-spf .facts")).to_be_visible()
+    expect(page.locator(".report-bar")).to_be_hidden()
+    expect(page.get_by_role("navigation", name="Main")).to_be_hidden()
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    expect(page.locator("#check-spf .facts")).to_be_hidden()

@@ -6,11 +6,13 @@ They are put into ``pictures/``, named by page, theme and width.
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.people import sign_up
+from tests.browser.tool_world import ToolWorld, running_tool_world
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
 from tests.servers.daemon import Daemon
@@ -60,3 +62,43 @@ def test_pages_are_pictured(browser: Browser, pages_daemon: Daemon, theme: str, 
         watched.require_quiet()
     assert len(set(pictures)) == len(pictures)
     assert all(picture.read_bytes().startswith(PNG) for picture in pictures)
+
+
+MAIL_TO_JUDGE = (
+    b"From: Ann <ann@poor.test>\r\nTo: you@mailcheck.example\r\nSubject: Your invoice\r\n"
+    b"Date: Sun, 22 Nov 2026 00:00:00 +0000\r\nMessage-ID: <1.invoice@poor.test>\r\n"
+    b"MIME-Version: 1.0\r\nContent-Type: text/html\r\n\r\n<h1>Your invoice</h1><p>Thank you.</p>"
+)
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
+    """Run a world with good and bad domains."""
+    with running_tool_world(tmp_path_factory.mktemp("pictured")) as world:
+        yield world
+
+
+@pytest.mark.parametrize(("theme", "width"), list(itertools.product(THEMES, WIDTHS)))
+def test_results_are_pictured(browser: Browser, tools: ToolWorld, theme: str, width: int) -> None:
+    """A report, two of them side by side, a checked domain, and blocklists that have answered."""
+    options = {"color_scheme": theme, "viewport": {"width": width, "height": HEIGHT}}
+    with watched_page(browser, tools.daemon.http_port, **options) as watched:
+        sign_up(watched, tools.daemon)
+        page = watched.page
+        for _ in range(2):
+            watched.go("/tests")
+            page.get_by_role("button", name="Make a test address").click()
+            tools.send(page.locator("#address").inner_text(), MAIL_TO_JUDGE)
+            page.locator("#verdict-title").wait_for()
+        changes = page.locator(".compared a").get_attribute("href") or ""
+        shown = {
+            "report": (urlsplit(page.url).path, "#verdict-title"),
+            "changes": (changes, ".versus"),
+            "domain-poor": ("/domain?domain=poor.test", ".score-card"),
+            "blocklists-listed": ("/blocklists?query=listed.test", ".total"),
+        }
+        for name, (path, is_there) in shown.items():
+            watched.go(path)
+            page.locator(is_there).wait_for()
+            page.screenshot(path=PICTURES / f"{name}-{theme}-{width}.png", full_page=True)
+        watched.require_quiet()

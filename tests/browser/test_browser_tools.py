@@ -45,6 +45,7 @@ def test_a_domain_is_checked(visitor: Watched) -> None:
     expect(page).to_have_url(f"{visitor.origin}/domain?domain=good.test&selectors=&ips=")
     expect(page.get_by_role("img", name="Score 100 of 100, grade A+")).to_be_visible()
     expect(page.locator("#known-spf")).to_contain_text("1 of 10 lookups")
+    expect(page.locator("#spf-tree")).to_contain_text("1 of 10 DNS lookups")
     visitor.require_accessible()
 
 
@@ -53,12 +54,14 @@ def test_a_fix_is_copied(visitor: Watched) -> None:
     page = visitor.page
     visitor.context.grant_permissions(["clipboard-read", "clipboard-write"])
     check_domain(visitor, "poor.test")
-    page.locator("#fix-3-value + button").click()
-    expect(page.locator("#fix-3-value + button")).to_have_text("Copied")
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == "v=DMARC1; p=quarantine; rua=mailto:dmarc@poor.test"
     for details in page.locator("#result details").all():
         details.evaluate("details => details.open = true")
+    record = page.locator(".issues .dns-record", has_text="_dmarc.poor.test")
+    button = record.get_by_role("button", name="Copy the value")
+    button.click()
+    expect(record.get_by_role("button", name="Copied")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == "v=DMARC1; p=none; rua=mailto:dmarc@poor.test"
     visitor.require_accessible()
 
 
@@ -153,3 +156,30 @@ def test_a_check_that_is_refused_says_so(visitor: Watched, world: ToolWorld) -> 
     expect(page.locator("#totals [role=alert]")).to_contain_text("connection broke")
     page.unroute_all()
     visitor.complaints.clear()
+
+
+def test_what_is_pasted_is_checked(visitor: Watched) -> None:
+    """A URL is checked by its domain; the pictures fit, and the link leads to the same check."""
+    page = visitor.page
+    check_domain(visitor, "https://poor.test/shop?x=1")
+    expect(page.locator("#meant")).to_contain_text("its domain poor.test is checked")
+    for width in (390, 820, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        visitor.require_accessible()
+    expect(page.locator(".way li.bad")).to_contain_text("gone.poor.test")
+    visitor.go(page.locator("#check-link").get_attribute("href") or "")
+    page.locator(".score-card").wait_for()
+    expect(page.locator(".result-name")).to_have_text("poor.test")
+
+
+def test_a_call_shows_its_answer(visitor: Watched) -> None:
+    """On the page of the API a call answers with one's own data, in its place."""
+    page = visitor.page
+    visitor.go("/api")
+    place = page.locator("#answer-getInbox")
+    page.locator("[data-answer=answer-getInbox]").click()
+    expect(place).to_contain_text("GET /inbox")
+    expect(place).to_contain_text("@mailcheck.example")
+    expect(place.get_by_role("button", name="Copy")).to_be_visible()
+    visitor.require_accessible()

@@ -4,7 +4,6 @@ Good and bad domains, and a hostile one whose records are full of markup. Some
 blocklists answer when the test says so.
 """
 
-import json
 import smtplib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +13,10 @@ from typing import Any
 
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
-from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.held_names import HeldNames, holding_names
+from tests.servers.mail_host import running_mail_host
 from tests.servers.name_server import running_name_server
-from tests.servers.rdap_server import running_rdap_server
 
 KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
 
@@ -78,35 +76,18 @@ def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
     """Run it as long as the context lasts; ``more`` are options of the daemon."""
     zone = MemoryZone(RECORDS)
     publish_living_lists(zone)
-    authority = Authority()
-    certificate, key = authority.issue("mail.good.test").write_to(folder)
-    dates = dict.fromkeys(NAMES, "2010-01-01T00:00:00Z")
     with (
         running_name_server(zone) as dns,
         holding_names(dns, SLOW_LISTS) as lists,
-        running_rdap_server(dates, suffixes=["test"]) as registry,
+        running_mail_host(
+            folder,
+            "mail.good.test",
+            lists.server,
+            dict.fromkeys(NAMES, "2010-01-01T00:00:00Z"),
+            spamassassin_spamd="off",
+            **{"limits_waits_per_key": 1_000, "accounts_per_address": 1_000, **more},
+        ) as daemon,
     ):
         lists.release()
-        bootstrap = folder / "rdap.json"
-        bootstrap.write_text(json.dumps(registry.bootstrap()))
-        options: dict[str, Any] = {
-            "dns_resolvers": [f"{lists.server.host}:{lists.server.port}"],
-            "dns_allow_special_use": True,
-            "network_allow_private": True,
-            "smtp_certificate": str(certificate),
-            "smtp_private_key": str(key),
-            "probes_ca_file": authority.write_to(folder / "authority.pem"),
-            "probes_rdap_bootstrap": str(bootstrap),
-            "spamassassin_spamd": "off",
-            "limits_waits_per_key": 1_000,
-            "accounts_per_address": 1_000,
-            **more,
-        }
-        daemon = Daemon(folder, **options)
-        daemon.options["probes_smtp_port"] = daemon.smtp_port
-        try:
-            daemon.start()
-            yield ToolWorld(daemon, lists)
-            assert "Traceback" not in daemon.output(), daemon.output()
-        finally:
-            daemon.kill()
+        yield ToolWorld(daemon, lists)
+        assert "Traceback" not in daemon.output(), daemon.output()

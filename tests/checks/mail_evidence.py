@@ -1,8 +1,9 @@
 """Evidence about a mail, written in a few words: perfect unless a test says otherwise."""
 
-from dataclasses import replace
 from ipaddress import IPv4Address
 from typing import Any
+
+from msgspec.structs import replace
 
 from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.auth_results import AuthResult
@@ -19,11 +20,11 @@ from mailcheck.checks.dkim.mail_verdicts import (
 )
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.lookups import Presence
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 
 ADDRESS = IPv4Address("8.8.4.10")

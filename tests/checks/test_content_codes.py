@@ -94,6 +94,73 @@ def test_a_mail_that_speaks_of_no_code_has_none() -> None:
     assert _codes("Hello,\n\n482130\n\nBye", subject="Your sign-in code") == ("482130",)
 
 
+BRANDS = """Telegram|Ticketmaster|Booking.com|T-Mobile|Notifications|Pinterest|Codecademy|LINE
+Box|Ring|Track|Cardmarket|Orderly|Indeed|Callrail|Invoice Ninja|Text Now|Total Wine|acme|foo-app"""
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "482130 is your {} login code.",
+        "482130 is your {} code",
+        "{}: 482130 is your verification code. Never share it.",
+        "{}: 482130 is your security code",
+        "Your {} code is 482130",
+        "Your {} verification code: 482130",
+        "Use 482130 to log in to {}.",
+        "[{}] 482130 is your code",
+    ],
+)
+def test_a_sender_may_be_called_like_another_number(sentence: str) -> None:
+    """Brands that begin like a label, and names in lower case, leave a code what it is."""
+    for brand in BRANDS.replace("\n", "|").split("|"):
+        assert _codes(sentence.format(brand)) == ("482130",), brand
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Your acme code: 482913", "482913"),
+        ("Your staging code 482913", "482913"),
+        ("Uw inlog code: 482913", "482913"),
+        ("Votre code adidas : 482913", "482913"),
+        ("Dein adidas Code: 482913", "482913"),
+        ("verification code: QGFDAE", "QGFDAE"),
+        ("Enter the code WDJB-MJHT", "WDJB-MJHT"),
+        ("Your code is W5N8", "W5N8"),
+        ("Verification code: QWHZKTRVB", "QWHZKTRVB"),
+        ("Use 003407 as your password", "003407"),
+        ("VerifyCode:482913", "482913"),
+        ("OTP密碼482913", "482913"),
+        ("パスワード：482913", "482913"),
+        ("Operacja nr 3, hasło do autoryzacji to: 48291304", "48291304"),
+        ("Verify your email, or manually enter: 482913", "482913"),
+        ("رمز التحقق الخاص بك هو: ٤٨٢٩١٣", "482913"),
+        ("आपका ओटीपी ४८२९१३ है।", "482913"),
+        ("รหัส OTP ของคุณคือ 482913 (Ref: AB4K)", "482913"),
+    ],
+)
+def test_what_senders_write(text: str, code: str) -> None:
+    """Announcements that name no brand, in words for passwords, in letters, in other scripts."""
+    assert _codes(text) == (code,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Date code: 2604418",
+        "the lot code: 2604418",
+        "The code agence : 482130",
+        "店舗コード：482130",
+        "Code: WELCOME",
+        "Kode pos 48291",
+    ],
+)
+def test_another_kind_of_code_is_none(text: str) -> None:
+    """A word that no sentence calls the reader's own makes a code another kind."""
+    assert _codes(text) == ()
+
+
 @pytest.mark.parametrize(
     "markup",
     [
@@ -198,6 +265,10 @@ def test_every_number_is_explained() -> None:
         ("482130 numaralı siparişiniz", "482130", "labelled"),
         ("The code file 482130.txt", "482130", "longer number"),
         ("The code +482130", "482130", "longer number"),
+        ("Employee code: 482130", "482130", "labelled"),
+        ("No codes, but 4821307712 too", "4821307712", "rarely have"),
+        ("Codes of terminal W5N8", "W5N8", "rarely have"),
+        ("Use code SAVE20 today", "SAVE20", "looks like a shop's"),
     ],
 )
 def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
@@ -223,6 +294,8 @@ def test_each_objection_is_named(text: str, value: str, reason: str) -> None:
         ("User\tCode\nabee\t482130", "482130", "column of codes"),
         ("Your code is 4 8 2 1", "4821", "set apart"),
         ("Your code is 482 130", "482130", "in groups"),
+        ("ሰላም፣\n\n482130", "482130", "only number set apart"),
+        ("Your code: QGFDAE", "QGFDAE", "spell no word"),
     ],
 )
 def test_each_evidence_is_named(text: str, value: str, reason: str) -> None:

@@ -3,7 +3,9 @@
 ``tuning`` is what the rules were written with. ``retired`` was held out until
 it was read. ``held_out`` was written before the rules' last changes and is
 only ever counted: whoever changes the rules looks at the numbers, not at the
-mails, and writes a new part when it must be read.
+mails, and writes a new part when it must be read. ``world`` has the same two
+parts for mails in sixty languages, brands that look like labels, senders in
+lower case, codes of letters.
 """
 
 import tomllib
@@ -20,7 +22,8 @@ from mailcheck.core.content import MessageContent
 from tests.corpus.corpus_mails import CorpusMail, load_part
 
 SENTENCES = Path(__file__).parent.parent / "corpus" / "sentences"
-PARTS = ("tuning", "retired", "held_out")
+WORLD = ("world/tuning", "world/held_out")
+PARTS = ("tuning", "retired", "held_out", *WORLD)
 
 
 @cache
@@ -30,18 +33,26 @@ def _derived(part: str) -> list[tuple[CorpusMail, MessageContent]]:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_the_codes_of_the_corpus_are_found(part: str) -> None:
-    """Recall is at least 0.97: in a mail with codes all of them are found."""
+    """Recall is at least 0.97, 0.98 over the world: in a mail with codes all of them are found."""
     mails = [(mail, content) for mail, content in _derived(part) if mail.codes]
     missed = [mail.id for mail, content in mails if not set(mail.codes) <= set(content.codes)]
-    assert len(missed) <= 0.03 * len(mails), missed if part != "held_out" else len(missed)
+    share = 0.02 if part in WORLD else 0.03
+    assert len(missed) <= share * len(mails), _names(part, missed)
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_nothing_else_of_the_corpus_is_a_code(part: str) -> None:
-    """At most one mail in 200 shows a code that is none."""
+    """At most one mail in 200 shows a code that is none, one in 300 over the world."""
     mails = _derived(part)
     wrong = [mail.id for mail, content in mails if not set(content.codes) <= set(mail.codes)]
-    assert len(wrong) <= len(mails) / 200, wrong if part != "held_out" else len(wrong)
+    share = 1 / 300 if part in WORLD else 1 / 200
+    # A part of a few hundred mails may have one of them.
+    assert len(wrong) <= max(share * len(mails), part in WORLD), _names(part, wrong)
+
+
+def _names(part: str, mails: list[str]) -> list[str] | str:
+    """Name mails, of a part that is held out only how many."""
+    return f"{len(mails)} mails" if part.endswith("held_out") else mails
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -60,6 +71,7 @@ def test_the_best_links_of_the_corpus_are_found(part: str) -> None:
     assert wrong == []
 
 
+@pytest.mark.untraced
 def test_the_corpus_is_large_and_varied() -> None:
     """At least 300 mails, 100 of them held out, 100 without a code, whole and readable."""
     sizes = {part: len(load_part(part)) for part in PARTS}
@@ -69,6 +81,18 @@ def test_the_corpus_is_large_and_varied() -> None:
     assert sum(not mail.codes for mail in mails) >= 100
     assert len({mail.raw for mail in mails}) == len(mails)
     assert all(content.problems == () for part in PARTS for _, content in _derived(part))
+
+
+def test_the_world_is_large_and_a_third_of_it_is_held_out() -> None:
+    """At least 600 mails in 30 languages, 250 without a code, a third only ever counted."""
+    mails = {part: load_part(part) for part in WORLD}
+    both = [mail for part in WORLD for mail in mails[part]]
+    assert len(both) >= 600
+    assert len(mails["world/held_out"]) >= len(both) / 3 - 1
+    assert sum(not mail.codes for mail in both) >= 250
+    for part in WORLD:
+        languages = {mail.id.split("/")[1].split("-")[0] for mail in mails[part] if mail.codes}
+        assert len(languages) >= 30
 
 
 def _load_sentences(name: str) -> list[str]:
@@ -88,7 +112,7 @@ FORMATS = {
 
 
 def test_every_usual_sentence_gives_its_code_in_every_format() -> None:
-    """The sentences of fifteen languages, each with a footer full of other numbers."""
+    """The sentences of over thirty languages, each with a footer full of other numbers."""
     footer = "\n\nAcme Inc., 2450 Harbor Blvd, Suite 410, Costa Mesa, CA 92626 - (714) 555-0148"
     empty = render_visible_text(read_tree(""))
     for sentence in _load_sentences("code_sentences.toml"):

@@ -1,6 +1,7 @@
 """From the bytes of a mail to header, text, HTML and attachments, whatever the bytes are."""
 
 import random
+from dataclasses import replace
 from email.message import EmailMessage
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.content.bodies import find_attachment
-from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.derive import LONE_LINE_FEEDS, derive_content
 from mailcheck.core.content import MessageContent
 
 
@@ -94,6 +95,25 @@ def test_a_text_that_is_attached_is_no_body() -> None:
     )
     assert content.text == "body"
     assert [fact.size for fact in content.attachments] == [len("attached")]
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "html"),
+    [
+        ("Content-Type: text/plain; name=body.txt\n\nread me", "read me", ""),
+        ('Content-Type: text/html; name="a.html"\nContent-Disposition: inline\n\n<p>x', "", "<p>x"),
+    ],
+)
+def test_a_lone_named_text_is_the_body(part: str, text: str, html: str) -> None:
+    """Whatever it is called, the only text of a mail is what there is to read, not attached."""
+    pdf = "Content-Type: application/pdf; name=a.pdf\n\n%PDF"
+    mixed = "Content-Type: multipart/mixed; boundary=b"
+    content = derive_content(_mail(mixed, body=f"--b\n{part}\n--b\n{pdf}\n--b--\n"))
+    assert (content.text, content.html) == (text, html)
+    assert [fact.filename for fact in content.attachments] == ["a.pdf"]
+    twice = derive_content(_mail(mixed, body=f"--b\n{part}\n--b\n{part}\n--b--\n"))
+    assert (twice.text, twice.html) == ("", "")
+    assert len(twice.attachments) == 2
 
 
 def test_header_list_has_every_field_in_order() -> None:
@@ -456,3 +476,60 @@ def test_the_standard_library_reads_the_same(
         found = find_attachment(raw, str(number))
         assert found is not None
         assert found.data == data
+
+
+def test_lines_that_end_in_lf_alone_are_read_and_noted() -> None:
+    """What is read of a mail is the same with either line end; the wrong one is noted."""
+    raw = b"\n".join(
+        [
+            b"Subject: Welcome",
+            b"MIME-Version: 1.0",
+            b'Content-Type: multipart/mixed; boundary="b"',
+            b"",
+            b"--b",
+            b"",
+            b"Your code is 482913",
+            b"--b",
+            b"Content-Type: text/plain",
+            b'Content-Disposition: attachment; filename="a.txt"',
+            b"",
+            b"one\ntwo",
+            b"--b--",
+            b"",
+        ]
+    )
+    right, wrong = derive_content(raw.replace(b"\n", b"\r\n")), derive_content(raw)
+    assert wrong == replace(right, problems=(LONE_LINE_FEEDS,))
+    assert right.problems == ()
+    attachment = find_attachment(raw, "1")
+    assert attachment is not None
+    assert attachment.data == b"one\r\ntwo"
+    assert find_attachment(raw.replace(b"\n", b"\r\n"), "1") == attachment
+
+
+@pytest.mark.parametrize(
+    ("text", "snippet"),
+    [
+        ("Hello,\n\n  your code\tis 482913.\n", "Hello, your code is 482913."),
+        ("Confirm: https://example.com/a?b=c\nor <https://example.com/d>", "Confirm: … or …"),
+        ("https://example.com/only", "https://example.com/only"),
+        ("=====\nNews\n-----", "News"),
+        ("Sale" + "\u200c \u034f" * 200, "Sale"),
+        (
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        ),
+        ("x" * 500, "x" * 160),
+        ("", ""),
+    ],
+)
+def test_a_snippet_is_how_a_text_begins(text: str, snippet: str) -> None:
+    """In one line, without addresses of pages, drawn lines, fillers; Persian keeps its joints."""
+    raw = _mail("Content-Type: text/plain; charset=utf-8", body=text)
+    assert derive_content(raw).snippet == snippet
+
+
+def test_a_snippet_of_html_is_what_is_seen() -> None:
+    """Where there is no text, the words of the HTML are the snippet."""
+    raw = _mail("Content-Type: text/html", body="<style>p{}</style><h1>Hi</h1><p>there</p>")
+    assert derive_content(raw).snippet == "Hi there"

@@ -2,7 +2,6 @@
 
 import email
 import re
-from dataclasses import fields, replace
 from datetime import UTC, datetime
 from email import policy
 from email.utils import parsedate_to_datetime
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from mailcheck.checks.deliverability.content_filter import (
     FilterProblem,

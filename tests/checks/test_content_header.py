@@ -56,6 +56,24 @@ def test_author_is_read_in_every_common_spelling(field: str, address: str, name:
 
 
 @pytest.mark.parametrize(
+    ("subject", "decoded"),
+    [
+        (b"=?iso-8859-1?Q?Fr\xf6sche?=", "Fr\u00f6sche"),
+        (b"=?ISO-8859-1?q?Fr\xf6sche_im?= Teich \xfcber", "Fr\u00f6sche im Teich \u00fcber"),
+        (b"=?koi8-r?Q?\xeb\xcf\xc4?=", "\u041a\u043e\u0434"),
+        (b"=?gb2312?Q?\xd1\xe9=D6=A4?=", "\u9a8c\u8bc1"),
+        (b"=?shift_jis?Q?\x83R=81[\x83h?=", "\u30b3\u30fc\u30c9"),
+        ("=?iso-8859-1?Q?Fr\u00f6sche?=".encode(), "Fr\u00f6sche"),
+        ("=?utf-8?Q?Fr\u00f6sche?= \u00fcber".encode(), "Fr\u00f6sche \u00fcber"),
+        (b"=?utf-8?B?R3LDvMOf\xff?=", "Gr\u00fc\u00df"),
+    ],
+)
+def test_octets_that_were_not_encoded_belong_to_their_word(subject: bytes, decoded: str) -> None:
+    """Raw octets in an encoded word are read in its charset, or as UTF-8 where they are that."""
+    assert summarize_header(b"Subject: " + subject + b"\r\n\r\n").subject == decoded
+
+
+@pytest.mark.parametrize(
     ("field", "subject"),
     [
         ("Subject: =?UTF-8?B?w5xiZXJwcsO8ZmU=?= it", "Überprüfe it"),

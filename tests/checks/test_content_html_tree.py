@@ -157,6 +157,7 @@ def test_reading_takes_steps_in_proportion_to_the_page(name: str) -> None:
     assert nodes <= 2 * len(markup) + 2 * MAX_REOPENED
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("markup", "elements"),
     [

@@ -56,6 +56,21 @@ def test_a_url_in_text_ends_where_a_reader_ends_it(text: str, url: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "[Verify](https://a.example/x)[No](https://b.example/y)",
+        "[https://a.example/x](https://b.example/y)",
+        "[A](https://a.example/x)|[B](https://b.example/y)",
+        "[A][1]\n\n[1]: https://a.example/x\n[2]: https://b.example/y",
+        "![logo](https://a.example/x)[![](https://b.example/y)",
+    ],
+)
+def test_markdown_links_may_touch_each_other(text: str) -> None:
+    """Each address ends with its own link."""
+    assert _text_mail(text).links == ("https://a.example/x", "https://b.example/y")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "https://",
         "http:// x",
         "https://.",

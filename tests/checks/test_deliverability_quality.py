@@ -1,8 +1,7 @@
 """Which signed fields count for one-click unsubscribe, and who needs one."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.quality import signed_fields

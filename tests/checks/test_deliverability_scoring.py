@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import Area, ChargedFinding, CheckStatus
 from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.content_filter import FilterProblem, unavailable
 from mailcheck.checks.deliverability.score import MailScore, score_mail
@@ -19,7 +18,14 @@ from mailcheck.checks.dnsbl.listings import (
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.findings import Finding, Severity, undetermined
+from mailcheck.checks.findings import (
+    Area,
+    ChargedFinding,
+    CheckStatus,
+    Finding,
+    Severity,
+    undetermined,
+)
 from mailcheck.checks.weights import COSTS, LISTING_TIERS, cost_of_listing, cost_of_points
 from tests.checks.mail_evidence import (
     LISTS,
@@ -164,7 +170,7 @@ def test_nothing_passes_is_not_charged_while_one_is_unknown(changes: dict[str, A
         ),
         (
             Area.BLACKLIST,
-            {"listings": tuple(unknown_listing(one, UnknownReason.NO_TARGET) for one in LISTS)},
+            {"listings": tuple(unknown_listing(one, UnknownReason.NOT_PUBLIC) for one in LISTS)},
         ),
         *(
             (Area.SPAMASSASSIN, {"content_filter": unavailable(problem)})

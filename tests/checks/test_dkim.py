@@ -14,9 +14,8 @@ from mailcheck.checks.dkim.evaluate import (
     load_providers,
 )
 from mailcheck.checks.dkim.key_record import is_key_record, parse_key_record
-from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.dns_answers import Answers, DnsStatus, Presence
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.lookups import Presence
 from tests.fakes.dkim_keys import (
     EC_P256,
     ED25519,
@@ -153,7 +152,8 @@ def judge(
         zone.publish(owner, "TXT", *([texts] if isinstance(texts, str) else texts))
     for selector, target in (aliases or {}).items():
         zone.publish(f"{selector}._domainkey.d.example", "CNAME", target)
-    return settle(zone, lambda answers: evaluate_dkim("d.example", answers, known=known))
+    selectors = choose_selectors(known, ())
+    return settle(zone, lambda answers: evaluate_dkim("d.example", selectors, answers))
 
 
 def ids(verdict: DkimVerdict) -> list[str]:
@@ -233,9 +233,9 @@ def test_what_is_wrong_is_named(
 def test_a_test_flag_is_removed_in_the_record_to_publish() -> None:
     """The record to publish is the same key without ``t=y``."""
     (finding,) = judge({"s1": f"{GOOD}; t=y:s"}).findings
-    assert finding.record is not None
-    assert finding.record.name == "s1._domainkey.d.example"
-    assert finding.record.value == f"{GOOD}; t=s"
+    assert finding.proposed is not None
+    assert finding.proposed.name == "s1._domainkey.d.example"
+    assert finding.proposed.value == f"{GOOD}; t=s"
 
 
 def test_a_wildcard_is_one_key_not_forty() -> None:
@@ -259,7 +259,7 @@ def test_all_guesses_leave_at_once() -> None:
 
     def evaluate(answers: Answers) -> DkimVerdict:
         runs.append(len(zone.asked))
-        return evaluate_dkim("d.example", answers)
+        return evaluate_dkim("d.example", choose_selectors((), ()), answers)
 
     verdict = settle(zone, evaluate)
     assert runs == [0, len(verdict.tried) + 2]

@@ -62,6 +62,7 @@ def hash_own_field(hash_headers: Any, size: int) -> object:
     return hash_headers(Nothing(), dkim.canonicalization.Simple, [], [], field, {})
 
 
+@pytest.mark.untraced
 def test_dkimpy_reads_runs_of_blanks_again_and_again() -> None:
     """The blanks of a body, and those of a signature, take dkimpy quadratic time."""
     theirs = untouched("dkim.canonicalization").Relaxed.canonicalize_body

@@ -1,6 +1,7 @@
 """Whether a mail's signatures verify."""
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -184,6 +185,8 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
         ({"d": "a." * 120 + "example"}, "over 253 characters"),
         ({"h": "to:subject"}, "does not cover the From field"),
         ({"h": ""}, "does not cover the From field"),
+        ({"h": "from::subject"}, "empty name among the fields"),
+        ({"h": "from:to:"}, "empty name among the fields"),
         ({"i": "ann@other.example"}, "speaks for other.example (i=)"),
         ({"i": "ann@badsender.example"}, "speaks for badsender.example"),
         ({"i": "ann"}, "no @ in i="),
@@ -198,6 +201,7 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
         ({"bh": ""}, "has nothing in bh="),
         ({"n": "a; n=b"}, "stands twice"),
         ({"n": "a; oops"}, "is not of the form name=value"),
+        ({"n": "a;"}, "nothing between two semicolons"),
     ],
 )
 def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sentence: str) -> None:
@@ -326,3 +330,21 @@ def test_time_is_in_milliseconds() -> None:
     signed = RSA.sign(MAIL, tags={"x": str(SIGNED_AT + 10)})
     late = Instant((SIGNED_AT + 10_000) * 1000)
     assert judge_signature(signed, received_at=late).fault is SignatureFault.EXPIRED
+
+
+@pytest.mark.parametrize("fields", [("from", "to"), ("from", "from", "to")])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_from_that_was_put_on_top_is_named(fields: Sequence[str], count: int) -> None:
+    """A signature that holds for the last From alone says that the others came after signing."""
+    forged = b"From: Eve <eve@other.example>\r\n" * count + RSA.sign(MAIL, fields=fields)
+    signature = judge_signature(forged, zone_of(KEY_RECORDS))
+    assert (signature.result, signature.fault) == (AuthResult.FAIL, SignatureFault.HEADER_CHANGED)
+    assert f"it has {count + 1}: what stands above the last one was added" in signature.explanation
+
+
+def test_two_froms_of_another_key_are_not_explained_by_the_second() -> None:
+    """Where the signature does not hold for the last From either, nothing is said of it."""
+    other = RSA.sign(MAIL).replace(b"Subject: Hello", b"Subject: Goodbye")
+    signature = judge_signature(b"From: Eve <eve@other.example>\r\n" + other, zone_of(KEY_RECORDS))
+    assert signature.fault is SignatureFault.HEADER_CHANGED
+    assert "added after signing" not in signature.explanation

@@ -1,8 +1,7 @@
 """What is said about signatures."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.checks.dkim.mail_findings import describe_signatures
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault
@@ -81,9 +80,9 @@ def test_a_test_key_comes_with_the_record_to_publish() -> None:
     )
     (finding,) = describe(RSA.sign(MAIL), zone)
     assert finding.id == "dkim.testing"
-    assert finding.record is not None
-    assert finding.record.name == "s1.provider.example"
-    assert finding.record.value == RSA.key_record
+    assert finding.proposed is not None
+    assert finding.proposed.name == "s1.provider.example"
+    assert finding.proposed.value == RSA.key_record
 
 
 def test_a_body_length_is_warned_of() -> None:

@@ -5,9 +5,8 @@ import pytest
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dmarc.tree_walk import names_to_walk, walk_tree
-from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.lookups import Presence
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -156,16 +155,44 @@ def test_the_policy_that_applies(
     assert (verdict.policy, verdict.policy_tag, verdict.found_at) == (policy, tag, found_at)
 
 
-def test_np_is_for_names_that_do_not_exist() -> None:
-    """A subdomain with an address exists, so ``sp`` holds for it."""
-    zone = MemoryZone(
-        {
-            "_dmarc.x.example": {"TXT": [GOOD + "; sp=quarantine; np=none"]},
-            SUB: {"A": ["8.8.8.8"]},
-        }
-    )
+@pytest.mark.parametrize(
+    "name", [{SUB: {"A": ["8.8.8.8"]}}, {SUB: {"TXT": ["hello"]}}, {f"a.{SUB}": {"A": ["8.8.8.8"]}}]
+)
+def test_np_is_for_names_that_do_not_exist(name: dict[str, dict[str, list[str]]]) -> None:
+    """A name with any record, or with names below it, exists, so ``sp`` holds (RFC 8020)."""
+    zone = MemoryZone({"_dmarc.x.example": {"TXT": [GOOD + "; sp=quarantine; np=none"]}} | name)
     verdict = settle(zone, lambda answers: evaluate_dmarc(SUB, answers))
     assert (verdict.policy, verdict.policy_tag) == (Policy.QUARANTINE, "sp")
+
+
+def test_whether_a_name_exists_may_be_unknown() -> None:
+    """Where ``np`` and ``sp`` differ and the name is silent, it is said which name that is."""
+    zone = MemoryZone(
+        {"_dmarc.x.example": {"TXT": [GOOD + "; np=none"]}}, failing={SUB: DnsStatus.TIMEOUT}
+    )
+    verdict = settle(zone, lambda answers: evaluate_dmarc(SUB, answers))
+    assert ids(verdict) == ["dmarc.undetermined"]
+    assert SUB in verdict.findings[0].meaning
+
+
+def test_a_bad_record_of_the_organization_is_not_passed_over() -> None:
+    """The public suffix speaks for organizations without a record, not for one with a bad one."""
+    suffix = "v=DMARC1; psd=y; p=reject; rua=mailto:r@example"
+    records: dict[str, str | list[str]] = {
+        "_dmarc.x.example": "v=DMARC1; p=bogus",
+        "_dmarc.example": suffix,
+    }
+    verdict = judge(records, SUB)
+    assert (verdict.presence, ids(verdict)) == (Presence.ABSENT, ["dmarc.no-policy"])
+    assert "x.example" in verdict.findings[0].meaning
+    assert judge({"_dmarc.example": suffix}, SUB).policy is Policy.REJECT
+
+
+def test_a_bad_policy_is_none_where_any_reports_are_asked_for() -> None:
+    """A valid URI of any scheme is enough (RFC 9989 4.10.1)."""
+    verdict = judge({"_dmarc.x.example": "v=DMARC1; p=bogus; rua=https://x.example/in"})
+    assert (verdict.presence, verdict.policy) == (Presence.FOUND, Policy.NONE)
+    assert "dmarc.bad-policy" in ids(verdict)
 
 
 @pytest.mark.parametrize(
@@ -174,13 +201,13 @@ def test_np_is_for_names_that_do_not_exist() -> None:
         (GOOD, []),
         ("v=DMARC1; p=none; rua=mailto:d@x.example", ["dmarc.policy-none"]),
         ("v=DMARC1; p=reject", ["dmarc.no-reports"]),
-        ("v=DMARC1; p=none", ["dmarc.policy-none", "dmarc.no-reports"]),
+        ("v=DMARC1; p=none", ["dmarc.no-reports", "dmarc.policy-none"]),
         (GOOD + "; t=y", ["dmarc.testing"]),
         (GOOD + "; sp=none", ["dmarc.weaker-subdomains"]),
         (GOOD + "; sp=reject", []),
         (GOOD + "; pct=50", ["dmarc.obsolete-tags"]),
         (GOOD + "; adkim=q", ["dmarc.syntax"]),
-        ("v=DMARC1; rua=mailto:d@x.example", ["dmarc.policy-none", "dmarc.bad-policy"]),
+        ("v=DMARC1; rua=mailto:d@x.example", ["dmarc.bad-policy", "dmarc.policy-none"]),
     ],
 )
 def test_what_could_be_better_is_named(text: str, expected: list[str]) -> None:
@@ -204,7 +231,7 @@ def test_pct_is_a_note_and_changes_nothing() -> None:
         (
             {"_dmarc.x.example": "v=dmarc1; p=reject; rua=mailto:d@x.example"},
             "dmarc.unreadable",
-            "v=DMARC1; p=none; rua=mailto:d@x.example",
+            "v=DMARC1; p=reject; rua=mailto:d@x.example",
         ),
         ({"x.example": GOOD}, "dmarc.misplaced", GOOD),
         ({"_dmarc.x.example.x.example": GOOD}, "dmarc.misplaced", GOOD),
@@ -216,7 +243,7 @@ def test_no_record_is_told_apart_from_a_spoilt_one(
     """What was meant as the record is found and shown corrected, at the name where it belongs."""
     verdict = judge(records)
     assert (verdict.presence, verdict.policy, ids(verdict)) == (Presence.ABSENT, None, [finding])
-    record = verdict.findings[0].record
+    record = verdict.findings[0].proposed
     assert record is not None
     assert record.name == "_dmarc.x.example"
     assert value is None or record.value == value
@@ -251,8 +278,8 @@ def test_foreign_report_hosts_must_agree(texts: list[str], presence: Presence) -
     refused = [f for f in verdict.findings if f.id == "dmarc.report-refused"]
     assert bool(refused) is (presence is Presence.ABSENT)
     if refused:
-        assert refused[0].record is not None
-        assert (refused[0].record.name, refused[0].record.value) == (name, "v=DMARC1;")
+        assert refused[0].proposed is not None
+        assert (refused[0].proposed.name, refused[0].proposed.value) == (name, "v=DMARC1;")
 
 
 def test_a_wildcard_consent_is_a_consent() -> None:
@@ -302,3 +329,28 @@ def test_an_own_record_does_not_depend_on_the_names_above() -> None:
     verdict = judge({"_dmarc.x.example": GOOD}, failing={"_dmarc.example": DnsStatus.TIMEOUT})
     assert (verdict.presence, verdict.policy) == (Presence.FOUND, Policy.REJECT)
     assert verdict.organizational_domain is None
+
+
+@pytest.mark.parametrize(
+    ("records", "newer", "older"),
+    [
+        ({"b.x.example": GOOD}, "at _dmarc.b.x.example", "none"),
+        (
+            {"b.x.example": GOOD + "; psd=n", "x.example": GOOD},
+            "at _dmarc.b.x.example",
+            "at _dmarc.x.example",
+        ),
+        ({"b.x.example": "v=DMARC1; psd=y", "x.example": GOOD}, "none", "at _dmarc.x.example"),
+        ({"x.example": GOOD}, None, None),
+        ({"a.b.x.example": GOOD, "x.example": GOOD}, None, None),
+        ({}, None, None),
+    ],
+)
+def test_receivers_of_the_former_standard_may_find_another_record(
+    records: dict[str, str], newer: str | None, older: str | None
+) -> None:
+    """Where the tree walk and the list of suffixes lead to different records, that is said."""
+    verdict = judge({f"_dmarc.{name}": text for name, text in records.items()}, "a.b.x.example")
+    said = [one.meaning for one in verdict.findings if one.id == "dmarc.older-receivers"]
+    assert len(said) == (newer is not None)
+    assert all(f"thus: {newer};" in text and f"7489: {older}." in text for text in said)

@@ -399,3 +399,14 @@ def test_silence_only_makes_undetermined(
     failing: Failing = {f"_dmarc.{name}": DnsStatus.SERVFAIL for name in silent}
     seen = judge(RECORDS, spf_of(sender, spf), signed((signer, dkim)), failing=failing)
     assert seen.result in (truth.result, TEMPERROR)
+
+
+def test_a_repeated_from_has_no_author() -> None:
+    """Of two From fields of one domain nobody knows which is shown: DMARC passes for neither."""
+    zone = MemoryZone(policies(d_example="v=DMARC1; p=reject"))
+    spf, dkim = spf_of("d.example"), signed(("d.example", PASS))
+    found = settle(
+        zone, lambda a: evaluate_dmarc_of_mail(["d.example"], spf, dkim, a, author_fields=2)
+    )
+    assert (found.result, found.author_domain) == (AuthResult.PERMERROR, None)
+    assert "2 From fields" in found.explanation

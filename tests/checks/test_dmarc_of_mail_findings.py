@@ -43,7 +43,7 @@ def test_misalignment_names_both_domains_and_the_ways_out() -> None:
     assert "reject" in finding.meaning
     assert "d=d.example" in finding.fix
     assert "envelope sender" in finding.fix
-    assert finding.record is None
+    assert finding.proposed is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_strictness_that_fails_ones_own_names_is_taken_back(
     finding = describe(records, spf, dkim)
     assert finding is not None
     value = f"v=DMARC1; p=reject{kept}"
-    assert finding.record == RecordToPublish("_dmarc.d.example", "TXT", value)
+    assert finding.proposed == RecordToPublish("_dmarc.d.example", "TXT", value)
     mended: Records = {"_dmarc.d.example": {"TXT": [value]}}
     assert describe(mended, spf, dkim) is None
 
@@ -88,7 +88,7 @@ def test_what_strictness_does_not_hinder_is_not_changed() -> None:
     records = policies(d_example=REJECT, dep_d_example="v=DMARC1; p=none; psd=n")
     finding = describe(records, spf_of("esp.test"), signed(("mail.dep.d.example", PASS)))
     assert finding is not None
-    assert finding.record is None
+    assert finding.proposed is None
     assert "d=d.example" in finding.fix
 
 
@@ -107,9 +107,9 @@ def test_without_a_record_one_is_proposed(records: Records, record: RecordToPubl
     finding = describe(records, spf_of("d.example"), UNSIGNED)
     assert finding is not None
     assert finding.id == "dmarc.no-record"
-    assert finding.record is not None
-    assert finding.record.name == record.name
-    assert finding.record.value.startswith(record.value or "v=DMARC1; p=none")
+    assert finding.proposed is not None
+    assert finding.proposed.name == record.name
+    assert finding.proposed.value.startswith(record.value or "v=DMARC1; p=none")
 
 
 def test_no_author_and_silence_have_their_own_words() -> None:
@@ -120,4 +120,4 @@ def test_no_author_and_silence_have_their_own_words() -> None:
     finding = describe({}, spf_of("d.example", AuthResult.PASS), UNSIGNED, ("dead.example",))
     assert finding is not None
     assert (finding.id, finding.severity) == ("dmarc.undetermined", Severity.UNDETERMINED)
-    assert finding.record is None
+    assert finding.proposed is None

@@ -26,7 +26,7 @@ from mailcheck.checks.dnsbl.listings import (
     ListingStatus,
     UnknownReason,
     describe_listings,
-    has_no_answer_at_all,
+    has_usable_answer,
 )
 from mailcheck.checks.dnsbl.loading import (
     match_rules,
@@ -284,16 +284,17 @@ def test_a_whole_profile_is_one_round_when_clean() -> None:
     assert runs == [0, 32]
 
 
-def test_an_outage_is_told_from_single_silences() -> None:
-    """Only when no list at all answers is DNS down; unsupported lists don't count."""
-    zen, barracuda = find("zen.spamhaus.org"), find("b.barracudacentral.org")
-    silent = Listing(zen, UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
-    refused = Listing(zen, UNKNOWN, unknown_reason=UnknownReason.REFUSED_BY_LIST)
-    unsupported = Listing(barracuda, ListingStatus.UNSUPPORTED)
-    assert has_no_answer_at_all([silent, unsupported, silent])
-    assert not has_no_answer_at_all([silent, refused])
-    assert not has_no_answer_at_all([silent, Listing(zen, CLEAN)])
-    assert not has_no_answer_at_all([unsupported])
+def test_nothing_is_known_without_a_usable_answer() -> None:
+    """Silent, sick, refusing and missing lists tell nothing, however many there are."""
+    zen = find("zen.spamhaus.org")
+    unusable = [
+        *(Listing(zen, UNKNOWN, unknown_reason=reason) for reason in UnknownReason),
+        Listing(zen, ListingStatus.UNSUPPORTED),
+        Listing(zen, ListingStatus.DISABLED),
+    ]
+    assert not has_usable_answer(unusable)
+    assert has_usable_answer([*unusable, Listing(zen, CLEAN)])
+    assert has_usable_answer([*unusable, Listing(zen, ListingStatus.LISTED)])
 
 
 def test_findings_name_what_to_do() -> None:

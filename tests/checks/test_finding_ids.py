@@ -4,8 +4,7 @@ import ast
 from pathlib import Path
 
 import mailcheck.checks
-from mailcheck.checks.charges import Area, ChargedFinding
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
 from mailcheck.checks.weights import COSTS, MEASURED, charge_known, charge_measured
 
 ROOT = Path(mailcheck.checks.__file__).parent

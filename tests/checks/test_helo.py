@@ -4,10 +4,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict, evaluate_helo
-from mailcheck.checks.lookups import Presence
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -89,9 +88,9 @@ def test_a_literal_may_be_that_of_the_client() -> None:
 
 def test_the_record_to_publish_is_the_clients_address() -> None:
     """For a name without an address the fix is that address, in its family."""
-    found = judge("gone.d.example").findings[0].record
+    found = judge("gone.d.example").findings[0].proposed
     assert found == RecordToPublish("gone.d.example", "A", CLIENT)
-    found = judge("gone.d.example", "2001:db8::7").findings[0].record
+    found = judge("gone.d.example", "2001:db8::7").findings[0].proposed
     assert found == RecordToPublish("gone.d.example", "AAAA", "2001:db8::7")
 
 

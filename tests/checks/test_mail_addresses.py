@@ -4,10 +4,9 @@ from ipaddress import ip_address
 
 import pytest
 
-from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_answers import Answers, HostAddresses, look_up_addresses
 from mailcheck.checks.dnsbl.mail_addresses import choose_listed_addresses, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
-from mailcheck.checks.lookups import HostAddresses, look_up_addresses
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

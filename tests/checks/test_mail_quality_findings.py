@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from mailcheck.checks import quality
-from mailcheck.checks.charges import ChargedFinding
-from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings import ChargedFinding, Severity
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.charges import ChargedFinding
 from mailcheck.checks.deliverability.charging import cap, total
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links

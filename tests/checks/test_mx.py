@@ -2,10 +2,9 @@
 
 import pytest
 
-from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.hosts.mx import MAX_HOSTS, HostProblem, MxVerdict, evaluate_mx
-from mailcheck.checks.lookups import Presence
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -60,8 +59,8 @@ def test_a_null_mx_among_others_contradicts_them() -> None:
     verdict = judge(zone, "both.example")
     assert not verdict.is_null_mx
     assert ids(verdict) == ["mx.null-among-others"]
-    assert verdict.findings[0].record is not None
-    assert verdict.findings[0].record.value == "10 mx1.good.example."
+    assert verdict.findings[0].proposed is not None
+    assert verdict.findings[0].proposed.value == "10 mx1.good.example."
 
 
 def test_without_mx_mail_goes_to_the_domain_itself() -> None:
@@ -70,8 +69,8 @@ def test_without_mx_mail_goes_to_the_domain_itself() -> None:
     assert verdict.is_implicit_mx
     assert verdict.presence is Presence.ABSENT
     assert ids(verdict) == ["mx.implicit"]
-    assert verdict.findings[0].record is not None
-    assert verdict.findings[0].record.value == "10 web.example."
+    assert verdict.findings[0].proposed is not None
+    assert verdict.findings[0].proposed.value == "10 web.example."
 
 
 @pytest.mark.parametrize(
@@ -119,8 +118,8 @@ def test_what_is_wrong_with_a_host_is_named(
 def test_an_alias_is_replaced_by_what_it_stands_for() -> None:
     """The record to publish names the real host with the same preference."""
     (finding,) = judge(MemoryZone(BROKEN_HOSTS), "alias.example").findings
-    assert finding.record is not None
-    assert (finding.record.name, finding.record.rdtype, finding.record.value) == (
+    assert finding.proposed is not None
+    assert (finding.proposed.name, finding.proposed.rdtype, finding.proposed.value) == (
         "alias.example",
         "MX",
         "10 mx1.good.example.",

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.registration import (
     read_registration,
     registrable_candidates,
     undetermined_registration,
     unregistered,
 )
-from mailcheck.checks.lookups import Presence
 from mailcheck.core.instants import Instant, parse_instant
 
 NOW = parse_instant("2026-11-21T12:00:00Z")

@@ -4,10 +4,13 @@ from ipaddress import ip_address
 
 import pytest
 
-from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.generic_names import is_generic_name
-from mailcheck.checks.hosts.reverse_dns import MAX_NAMES, ReverseDnsVerdict, evaluate_reverse_dns
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.dns_answers import DnsStatus, Presence
+from mailcheck.checks.hosts.reverse_dns import (
+    MAX_NAMES,
+    ReverseDnsVerdict,
+    evaluate_reverse_dns,
+    is_generic_name,
+)
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -55,14 +58,14 @@ def test_ipv6_is_confirmed_by_aaaa() -> None:
             Presence.FOUND,
             False,
             "rdns.unconfirmed",
-            ("mail.example", "A", "192.0.2.1"),
+            (REVERSE, "PTR", "mx.d.example."),
         ),
         (
             {REVERSE: {"PTR": ["gone.example."]}},
             Presence.FOUND,
             False,
             "rdns.unconfirmed",
-            ("gone.example", "A", "192.0.2.1"),
+            (REVERSE, "PTR", "mx.d.example."),
         ),
         (
             {
@@ -90,7 +93,7 @@ def test_what_is_wrong_is_named(
         confirmed,
         [finding],
     )
-    published = verdict.findings[0].record
+    published = verdict.findings[0].proposed
     assert published is not None
     assert (published.name, published.rdtype, published.value) == record
 

@@ -1,10 +1,9 @@
 """The laws of scoring, whatever the evidence."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mailcheck.checks.dnsbl.listings import (
     Listing,

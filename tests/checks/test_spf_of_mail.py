@@ -80,7 +80,7 @@ def result_of(text: str, client: str = CLIENT, sender: str = "joe@d.example") ->
             '"ipv4:192.0.2.1" in the SPF record of broken',
         ),
         ("two.example", "permerror", "stands beside another SPF record"),
-        ("dead.example", "temperror", "gave no answer about dead.example (TXT)"),
+        ("dead.example", "temperror", "gave no usable answer about dead.example (TXT)"),
     ],
 )
 def test_every_result_for_both_identities(domain: str, result: str, words: str) -> None:
@@ -152,6 +152,8 @@ def test_a_helo_name_that_is_no_domain_has_no_spf(helo_name: str) -> None:
         ("v=spf1 exists:%{ir}.%{v}.list.example -all", "192.0.2.2", "fail"),
         ("V=SPF1 IP4:192.0.2.1 -ALL", CLIENT, "pass"),
         ("v=spf1 include:d.example -all", CLIENT, "permerror"),
+        (f"v=spf1 ip4:{CLIENT} include:d.example -all", CLIENT, "pass"),
+        (f"v=spf1 x=1 x=2 ip4:{CLIENT} -all", CLIENT, "pass"),
         ("v=spf1 a:%{z}.d.example -all", CLIENT, "permerror"),
         ("v=spf1 a:%{d0}.d.example -all", CLIENT, "permerror"),
         ("v=spf1 foo=%{z} ip4:192.0.2.1 -all", CLIENT, "permerror"),

@@ -44,7 +44,9 @@ def evaluate(
 def describe(zone: MemoryZone, client: str = CLIENT, *, with_domain: bool = True) -> Finding | None:
     """Give the finding, with or without what is known of the domain's records."""
     known = settle(zone, lambda answers: evaluate_spf("d.example", answers))
-    return describe_spf_of_mail(evaluate(zone, client), known if with_domain else None)
+    return describe_spf_of_mail(
+        evaluate(zone, client), known if with_domain else None, is_own_host=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,10 +80,19 @@ def test_the_fix_lets_the_client_send(
     finding = describe(zone_with(text), client, with_domain=with_domain)
     assert finding is not None
     assert finding.id == f"spf.result-{finding_id}"
-    assert finding.record is not None
-    assert (finding.record.name, finding.record.rdtype) == ("d.example", "TXT")
-    assert finding.record.value == proposed
+    assert finding.proposed is not None
+    assert (finding.proposed.name, finding.proposed.rdtype) == ("d.example", "TXT")
+    assert finding.proposed.value == proposed
     assert str(client) in finding.fix
+
+
+@pytest.mark.parametrize("text", ["v=spf1 mx -all", "v=spf1 mx -all nonsense", "nothing"])
+def test_a_stranger_is_not_let_in(text: str) -> None:
+    """No record names a client that the domain does not vouch for: the words say how to do it."""
+    finding = describe_spf_of_mail(evaluate(zone_with(text), CLIENT))
+    assert finding is not None
+    assert all(CLIENT not in record.value for record in finding.records_to_try)
+    assert finding.id == "spf.result-permerror" or "is a host of yours" in finding.fix
 
 
 def test_a_pass_needs_no_finding() -> None:
@@ -95,7 +106,7 @@ def test_silence_names_who_is_silent() -> None:
     zone.failing["strict.example"] = DnsStatus.SERVFAIL
     finding = describe(zone, with_domain=False)
     assert finding is not None
-    assert (finding.severity, finding.record) == (Severity.UNDETERMINED, None)
+    assert (finding.severity, finding.proposed) == (Severity.UNDETERMINED, None)
     assert "strict.example" in finding.meaning
 
 
@@ -103,7 +114,7 @@ def test_silence_names_who_is_silent() -> None:
     ("texts", "proposed"),
     [
         (["v=spf1 ipv4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 -all"),
-        (["v=spf1 mx -all", "v=spf1 ip4:192.0.2.1 -all"], "v=spf1 mx ip4:192.0.2.1 -all"),
+        (["v=spf1 mx -all", "v=spf1 ip4:192.0.2.1 -all"], "v=spf1 ip4:192.0.2.1 mx -all"),
         (["v=spf1 include:gone.example mx -all"], "v=spf1 mx ip4:192.0.2.1 -all"),
     ],
 )
@@ -112,8 +123,8 @@ def test_a_broken_record_is_mended(texts: list[str], proposed: str) -> None:
     finding = describe(zone_with(*texts))
     assert finding is not None
     assert finding.id == "spf.result-permerror"
-    assert finding.record is not None
-    assert finding.record.value == proposed
+    assert finding.proposed is not None
+    assert finding.proposed.value == proposed
 
 
 def test_a_broken_record_without_a_known_cure_has_none() -> None:
@@ -122,7 +133,7 @@ def test_a_broken_record_without_a_known_cure_has_none() -> None:
     zone.publish("bad.example", "TXT", "v=spf1 nonsense -all")
     finding = describe(zone, with_domain=False)
     assert finding is not None
-    assert finding.record is None
+    assert finding.proposed is None
     assert "bad.example" in finding.meaning
 
 
@@ -133,7 +144,7 @@ def test_a_sender_without_a_domain_gets_no_record(sender: str, where: str) -> No
     """Nothing can be published for an address literal; the fix says which name to change."""
     finding = describe_spf_of_mail(evaluate(zone_with("x"), CLIENT, sender, "[192.0.2.1]"))
     assert finding is not None
-    assert (finding.id, finding.record) == ("spf.result-none", None)
+    assert (finding.id, finding.proposed) == ("spf.result-none", None)
     assert where in finding.fix
 
 
@@ -157,12 +168,12 @@ def test_what_is_known_of_another_domain_is_not_used() -> None:
 def test_a_helo_name_that_refuses_the_client_is_a_note(helo: str, found: str | None) -> None:
     """SPF of HELO is noted where it refuses the client; it costs nothing."""
     verdict = evaluate(zone_with("v=spf1 mx -all"), CLIENT, helo=helo)
-    finding = describe_spf_of_helo(verdict)
+    finding = describe_spf_of_helo(verdict, is_own_host=True)
     assert (finding.id if finding else None) == found
     if finding is not None:
         assert finding.severity is Severity.NOTE
-        assert finding.record is not None
-        assert finding.record.value == "v=spf1 ip4:192.0.2.1 -all"
+        assert finding.proposed is not None
+        assert finding.proposed.value == "v=spf1 ip4:192.0.2.1 -all"
     assert describe_spf_of_helo(evaluate(zone_with("x"), CLIENT, "", helo)) is None
 
 
@@ -194,7 +205,7 @@ def test_who_publishes_the_proposal_passes(
     """Whatever the record is, with the proposed one the same mail passes."""
     zone = zone_with(" ".join(["v=spf1", *terms, end]))
     finding = describe(zone, client, with_domain=with_domain)
-    if finding is None or finding.record is None or finding.id == "spf.result-permerror":
+    if finding is None or finding.proposed is None or finding.id == "spf.result-permerror":
         return
-    mended = zone_with(finding.record.value)
+    mended = zone_with(finding.proposed.value)
     assert evaluate(mended, client).mail_from.result is AuthResult.PASS

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.dns_answers import Answers, DnsStatus
+from mailcheck.checks.dns_answers import Answers, DnsStatus, Presence
 from mailcheck.checks.findings import Severity
-from mailcheck.checks.lookups import Presence
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import MAX_FOLLOWED, SpfVerdict
 from tests.fakes.memory_zone import MemoryZone
@@ -152,7 +151,7 @@ def test_limits_themselves_are_allowed() -> None:
 def test_the_record_to_publish_mends_what_can_be_mended(text: str, proposed: str) -> None:
     """A finding carries the whole corrected record, which itself has no such fault."""
     verdict = judge(text)
-    record = next(finding.record for finding in verdict.findings if finding.record is not None)
+    record = next(finding.proposed for finding in verdict.findings if finding.proposed is not None)
     assert (record.name, record.rdtype, record.value) == ("d.example", "TXT", proposed)
     assert judge(proposed).findings == ()
 
@@ -163,8 +162,8 @@ def test_several_records_are_merged_into_one() -> None:
     assert verdict.records == ("v=spf1 mx include:ok.example -all", "v=spf1 mx ip4:192.0.2.9 ~all")
     assert verdict.is_broken
     assert ids(verdict) == ["spf.several"]
-    assert verdict.findings[0].record is not None
-    assert verdict.findings[0].record.value == "v=spf1 mx include:ok.example ip4:192.0.2.9 ~all"
+    assert verdict.findings[0].proposed is not None
+    assert verdict.findings[0].proposed.value == "v=spf1 mx include:ok.example ip4:192.0.2.9 -all"
 
 
 @pytest.mark.parametrize(
@@ -182,8 +181,8 @@ def test_no_record_is_told_apart_from_a_spoilt_one(
     """A record that was meant as SPF is shown corrected; where there is none, a first one."""
     verdict = judge(*texts)
     assert (verdict.presence, verdict.record, ids(verdict)) == (Presence.ABSENT, None, [finding])
-    assert verdict.findings[0].record is not None
-    assert verdict.findings[0].record.value == value
+    assert verdict.findings[0].proposed is not None
+    assert verdict.findings[0].proposed.value == value
 
 
 def test_a_record_at_the_wrong_name_is_found() -> None:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mailcheck.checks.dns_answers import HostAddresses, Presence
 from mailcheck.checks.hosts.mx import MailHost, MxVerdict
 from mailcheck.checks.hosts.starttls import (
     ProbeOutcome,
@@ -11,7 +12,6 @@ from mailcheck.checks.hosts.starttls import (
     StarttlsProbe,
     judge_starttls,
 )
-from mailcheck.checks.lookups import HostAddresses, Presence
 from mailcheck.core.network_addresses import parse_ip_address
 
 

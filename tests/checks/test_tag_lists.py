@@ -25,6 +25,15 @@ def test_a_tag_list_is_names_with_values(text: str, tags: dict[str, str]) -> Non
     assert (dict(parsed.tags), parsed.problems) == (tags, ())
 
 
+@pytest.mark.parametrize(
+    ("text", "is_list"),
+    [("a=1; b=2;", True), ("a=1;; b=2", False), (";a=1", False), ("a=1; ;", False), ("", True)],
+)
+def test_an_empty_tag_is_no_tag(text: str, is_list: bool) -> None:
+    """By RFC 6376 3.2 only the last semicolon may have nothing behind it."""
+    assert (not parse_tag_list(text).violations) is is_list
+
+
 @pytest.mark.parametrize("text", ["a=1; b", "a=1; =2", "a=1; b c=2", "a=1; 1a=2", "a=1; a=2"])
 def test_what_is_no_tag_is_a_problem_and_the_rest_is_read(text: str) -> None:
     """A broken tag doesn't hide the others; of a doubled one the first counts."""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.hosts.dane import DaneVerdict, DnssecStatus, evaluate_dane, evaluate_dnssec
 from mailcheck.checks.hosts.mta_sts import (
@@ -18,7 +18,6 @@ from mailcheck.checks.hosts.mta_sts import (
 )
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
-from mailcheck.checks.lookups import Presence
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -169,7 +168,7 @@ def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> Non
     verdict = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
     assert (len(verdict.rua), [finding.id for finding in verdict.findings]) == (rua, expected)
     if expected:
-        record = verdict.findings[0].record
+        record = verdict.findings[0].proposed
         assert record is not None
         assert record.name == "_smtp._tls.d.example"
 

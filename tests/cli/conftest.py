@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.workers.direct import DirectWorker
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 
 
@@ -32,8 +34,20 @@ def config_file(tmp_path: Path, database: Path) -> Path:
 
 
 @pytest.fixture
-def mailcheck(config_file: Path) -> Mailcheck:
-    """Run ``mailcheck`` with the configuration file."""
+def mailcheck(elsewhere: Mailcheck, database: Path) -> Mailcheck:
+    """Run ``mailcheck`` with the configuration file, where a daemon has made its database."""
+    database.parent.mkdir(exist_ok=True)
+    if database.exists():
+        return elsewhere
+    engine = SqliteEngine(str(database), DirectWorker(), DirectWorker())
+    engine.open()
+    engine.close()
+    return elsewhere
+
+
+@pytest.fixture
+def elsewhere(config_file: Path) -> Mailcheck:
+    """Run ``mailcheck`` with the configuration file, where no daemon has ever run."""
 
     def call(*arguments: str) -> Outcome:
         return run_command("--config", str(config_file), *arguments)

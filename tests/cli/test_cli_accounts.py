@@ -1,7 +1,7 @@
 """``mailcheck account ...`` and ``mailcheck key ...``: what they print, where, and their status."""
 
+import json
 import re
-import stat
 from pathlib import Path
 
 import pytest
@@ -51,6 +51,8 @@ def test_accounts_are_listed(mailcheck: Mailcheck, alice: str) -> None:
     assert sorted(line.split()[0] for line in listed.lines) == ["alice", "bob"]
     (line,) = (line for line in listed.lines if line.startswith("alice"))
     assert line.split()[1] == alice
+    shown = [json.loads(one) for one in mailcheck("account", "list", "--json").lines]
+    assert {one["name"]: one["address"] for one in shown}["alice"] == alice
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.split()[2])
 
 
@@ -116,6 +118,11 @@ def test_keys_are_listed_with_their_limits(mailcheck: Mailcheck, alice: str) -> 
     assert "60/min 1000/day  valid  last used never" in lines[plain]
     assert "5000/min 100000/day  valid  last used never  our CI" in lines[own]
     assert len(mailcheck("key", "list").lines) == 3
+    shown = {one["id"]: one for one in map(json.loads, mailcheck("key", "list", "--json").lines)}
+    assert len(shown) == 3
+    assert (shown[own]["account"], shown[own]["name"]) == ("alice", "our CI")
+    assert (shown[own]["perMinute"], shown[own]["perDay"]) == (5000, 100_000)
+    assert (shown[plain]["perMinute"], shown[plain]["revokedAt"]) == (60, None)
     assert alice
 
 
@@ -163,8 +170,27 @@ def test_a_quota_of_its_own(mailcheck: Mailcheck) -> None:
     assert mailcheck("account", "add", "none", "--max-messages", "0").status == 2
 
 
-def test_the_folder_of_the_database_is_made(mailcheck: Mailcheck, database: Path) -> None:
-    """The first command makes the database where the configuration says."""
+def test_a_wrong_folder(elsewhere: Mailcheck, database: Path) -> None:
+    """Where no daemon has made its database a command says so, and makes none."""
+    added = elsewhere("account", "add", "alice")
+    assert (added.status, added.output) == (1, "")
+    assert added.errors.startswith(f"mailcheck: there is no daemon's database here: {database}. ")
     assert not database.parent.exists()
-    mailcheck("account", "list")
-    assert stat.S_ISREG(database.stat().st_mode)
+
+
+def test_mails_of_a_key_can_be_made_to_fail(mailcheck: Mailcheck, alice: str) -> None:
+    """``key fault`` sets of how many mails one fails, and takes it back."""
+    _, key_id = issue(mailcheck)
+
+    def listed() -> object:
+        return json.loads(mailcheck("key", "list", "--json").lines[0])["failsEvery"]
+
+    assert listed() is None
+    assert mailcheck("key", "fault", key_id, "--every", "3").status == 0
+    assert listed() == 3
+    assert mailcheck("key", "fault", key_id, "--off").status == 0
+    assert listed() is None
+    assert mailcheck("key", "fault", "none", "--every", "3").status == 1
+    assert mailcheck("key", "fault", key_id).status == 2
+    assert mailcheck("key", "fault", key_id, "--every", "1001").status == 2
+    assert alice

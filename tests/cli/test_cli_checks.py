@@ -8,9 +8,9 @@ import pytest
 from twisted.internet.task import Clock
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.cli.check_commands import judge_blocklists, judge_mx, judge_reputation
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter, describe_blocklists, describe_mx, describe_reputation
-from mailcheck.cli.check_verdicts import judge_blocklists, judge_mx, judge_reputation
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from tests.cli.command_line import run_command
@@ -57,6 +57,20 @@ def test_exit_statuses_of_mx() -> None:
     assert judge_mx(lost, "error") == 3
 
 
+def test_what_is_said_of_mail_hosts() -> None:
+    """A domain that takes no mail has said so, which is more than that nothing is there."""
+    zones = {
+        "none": {"good.example": {"A": ["8.8.4.4"], "TXT": ["v=spf1 -all"]}},
+        "null MX: the domain takes no mail": {"good.example": {"MX": ["0 ."]}},
+        " 10 mx.good.example (8.8.4.4)": {
+            "good.example": {"MX": ["10 mx.good.example."]},
+            "mx.good.example": {"A": ["8.8.4.4"]},
+        },
+    }
+    for said, zone in zones.items():
+        assert f"  MX     {said}" in describe_mx(mx(MemoryZone(zone)), PLAIN)
+
+
 def test_exit_statuses_of_lists() -> None:
     """A listing that stops delivery is an error, a lesser one a warning."""
     assert judge_blocklists(listings(zone_with({})), "warning") == 0
@@ -88,7 +102,7 @@ def test_fixes_are_shown_with_their_record() -> None:
     """A factor below its best says what to publish, and what that adds."""
     text = "\n".join(describe_reputation(reputation(zone_with({"_dmarc.good.example": {}})), PLAIN))
     assert "80/100 A" in text
-    assert "fix (+20)" in text
+    assert "fix (80 -> 92)" in text
     assert "_dmarc.good.example  TXT  v=DMARC1" in text
 
 

@@ -61,6 +61,13 @@ def test_an_invitation(mailcheck: Mailcheck, ask: Ask) -> None:
     assert mailcheck("account", "invite").output != invited.output
 
 
+def test_an_invitation_leads_to_the_daemon_of_the_folder(mailcheck: Mailcheck) -> None:
+    """Its link goes to where the running daemon says that it listens."""
+    Path("var").mkdir(exist_ok=True)
+    Path("var", "url").write_text("http://127.0.0.1:18080\n")
+    assert mailcheck("account", "invite").output.startswith("http://127.0.0.1:18080/sign-up?")
+
+
 def test_an_invitation_nobody_can_use(mailcheck: Mailcheck, config_file: Path) -> None:
     """Where registration is closed, that is said."""
     config_file.write_text(config_file.read_text() + '[accounts]\nregistration = "closed"\n')

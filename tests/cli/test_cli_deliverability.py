@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from mailcheck.cli.check_progress import CLEAR_LINE
-from mailcheck.cli.waiting_line import WaitingLine
+from mailcheck.cli.deliverability_commands import WaitingLine
 from tests.cli.command_line import run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
 
-DEADLINE = 30.0
+DEADLINE = 60.0
 
 MAIL = (
     "From: Ann <ann@sender.example>\r\nTo: you@example.com\r\nSubject: Hello \x1b[31m\r\n"
@@ -137,12 +137,12 @@ def test_an_address_alone(daemon: Daemon) -> None:
         (["--timeout", "1"], 1, "no mail has come in; go on: mailcheck test --id "),
         (["--id", "none"], 1, "there is no such test"),
         (["--key-file", "none"], 2, "no API key"),
-        (["--url", f"http://{HOST}:1"], 1, "can't be reached"),
+        (["--url", f"http://{HOST}:1"], 3, "can't be reached"),
         (["--fail-under", "good"], 2, "invalid float"),
     ],
 )
 def test_problems(daemon: Daemon, arguments: list[str], status: int, words: str) -> None:
-    """What was asked wrongly is status 2, what went wrong is 1; each is told in a line."""
+    """Status 2 for what was asked wrongly, 1 for what went wrong, 3 where no daemon answers."""
     ended, output, errors = Command(daemon, *arguments).end()
     assert (ended, output) == (status, "")
     assert words in errors
@@ -155,6 +155,18 @@ class Terminal(io.StringIO):
     def isatty(self) -> bool:
         """Say so."""
         return True
+
+
+def test_a_test_is_deleted(daemon: Daemon) -> None:
+    """It is gone, and gone is what it is the second time."""
+    made = daemon.request("POST", "/test/generate").json
+    delete = ("--delete", made["testId"])
+    status, output, errors = Command(daemon, *delete).end()
+    assert (status, output) == (0, "")
+    assert f"test {made['testId']} has been deleted" in errors
+    assert daemon.get(f"/test/{made['testId']}").status == 404
+    status, _, errors = Command(daemon, *delete).end()
+    assert (status, "no such test" in errors) == (1, True), errors
 
 
 def test_a_person_sees_that_it_waits() -> None:

@@ -113,11 +113,11 @@ def test_the_example_is_a_configuration(tmp_path: Path) -> None:
         assert run_command("--config", str(file), "config", "check").status == 0
 
 
-def test_a_file_that_is_no_database(mailcheck: Mailcheck, database: Path) -> None:
+def test_a_file_that_is_no_database(elsewhere: Mailcheck, database: Path) -> None:
     """A file that is no database is a problem, and is left as it is."""
     database.parent.mkdir()
     database.write_bytes(b"something else entirely\n" * 100)
-    outcome = mailcheck("account", "list")
+    outcome = elsewhere("account", "list")
     assert (outcome.status, outcome.output) == (1, "")
     assert outcome.errors.startswith("mailcheck: the database can't answer now")
     assert database.read_bytes().startswith(b"something else")
@@ -134,10 +134,11 @@ def test_a_database_of_a_newer_version(mailcheck: Mailcheck, database: Path) -> 
     assert "schema version 9999" in outcome.errors
 
 
-def test_a_folder_that_can_not_be_made(mailcheck: Mailcheck, database: Path) -> None:
+def test_a_folder_that_can_not_be_made(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A path that leads through a file is a mistake of the configuration, told in one line."""
     database.parent.write_text("a file where the folder should be")
-    outcome = mailcheck("account", "list")
+    monkeypatch.setenv("MAILCHECK_STORAGE_URL", f"sqlite:{database}")
+    outcome = run_command("init")
     assert outcome.status == 2
     assert outcome.errors.count("\n") == 1
     assert str(database.parent) in outcome.errors

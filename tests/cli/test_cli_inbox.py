@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import smtplib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,20 @@ import pytest
 
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.http_stub import Searching, serving
 
 pytestmark = pytest.mark.end_to_end
 
 
+def suggested(outcome: Outcome) -> list[str]:
+    """Give the command that was suggested, as the shell reads it."""
+    (line,) = re.findall("^next: mailcheck (.*)$", outcome.errors, re.M)
+    return shlex.split(line)
+
+
 OVERVIEW = (
     r"2\S+Z  \S{36}  dev-\S+  sample@example\.com  Confirm your address\n"
-    r"code: 482913\nlink: https://\S+  <- the one to click\n\n[\s\S]+"
+    r"code: 482913\nlink: https://\S+  <- best link\n\n[\s\S]+"
 )
 
 
@@ -49,9 +57,7 @@ def test_a_sample_is_sent_and_waited_for(mailcheck: Mailcheck, daemon: Daemon) -
     sent = mailcheck("send-sample")
     assert sent.status == 0
     assert sent.output == f"sent to {daemon.address('sample')}\n"
-    suggested = sent.errors.removeprefix("next: mailcheck ").split()
-    assert suggested[0] == "wait"
-    waited = mailcheck(*suggested)
+    waited = run_command(*suggested(sent))
     assert (waited.status, waited.output, waited.errors) == (0, "482913\n", "")
 
 
@@ -77,14 +83,16 @@ def test_filters_of_a_wait(mailcheck: Mailcheck, daemon: Daemon) -> None:
     mailcheck("send-sample", daemon.address("one"))
     found = mailcheck("wait", "--after=c0", "--tag=one", "--from=sample", "--subject=confirm")
     assert found.status == 0
-    vain = mailcheck("wait", "--after=c0", "--tag=two", "--timeout=1")
+    vain = mailcheck("wait", "--after=c0", "--tag=once", "--timeout=1")
     assert (vain.status, vain.output) == (1, "")
     assert "one" in vain.errors
 
 
 def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     """``inbox`` has a line for each mail, the newest first; an id shows that mail."""
-    assert mailcheck("inbox").output == ""
+    empty = mailcheck("inbox")
+    assert (empty.status, empty.output) == (0, "")
+    assert empty.errors == "mailcheck: there is no such mail\n"
     for tag in ("a", "b"):
         mailcheck("send-sample", daemon.address(tag))
     lines = mailcheck("inbox").lines
@@ -99,6 +107,92 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
     assert listed[0]["id"] == message_id
 
 
+def test_a_search_says_what_it_did_not_look_into(
+    mailcheck: Mailcheck, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mail that has just come may match as well: a list that looks into mails does not hide it."""
+    monkeypatch.setenv("MAILCHECK_API_KEY", "mck_key")
+    with serving(Searching) as url:
+        searched = mailcheck("inbox", "--json", "-q", "cherry", "--url", url)
+        listed = mailcheck("inbox", "--json", "--url", url)
+    assert (searched.status, len(searched.lines)) == (0, 100)
+    assert searched.errors == "2 more just came and were not searched yet: ask again\n"
+    assert listed.errors == ""
+
+
+def test_an_address_is_taken_and_waited_for(mailcheck: Mailcheck, daemon: Daemon) -> None:
+    """``new`` prints an address with its cursor; the wait it suggests gets the mail to it."""
+    taken = mailcheck("new", "signup")
+    address, cursor = taken.output.split()
+    assert (address, cursor) == (daemon.address("signup"), daemon.cursor())
+    mailcheck("send-sample", address)
+    waited = run_command(*suggested(taken), "--code")
+    assert (waited.status, waited.output, waited.errors) == (0, "482913\n", "")
+    unused = json.loads(mailcheck("new", "--json").output)
+    assert unused["email"] == unused["address"] == daemon.address(unused["tag"])
+    assert mailcheck("new").output.split()[0] != unused["email"]
+
+
+def test_a_wait_looks_back_ten_minutes(mailcheck: Mailcheck, daemon: Daemon) -> None:
+    """Without a cursor the newest mail that is there counts, and its age is told."""
+    for tag in ("a", "b", "a"):
+        mailcheck("send-sample", daemon.address(tag))
+    newest = mailcheck("inbox", "--tag", "a").lines[0]
+    waited = mailcheck("wait", "--to", daemon.address("a"))
+    assert (waited.status, waited.lines[0]) == (0, newest)
+    assert re.fullmatch(r"it came \d+ s ago; --new waits for the next one\n", waited.errors)
+    assert "text" in json.loads(mailcheck("wait", "--json").output)
+    assert mailcheck("wait", "--new", "--timeout", "1").status == 1
+
+
+def test_several_mails_or_none(mailcheck: Mailcheck, daemon: Daemon) -> None:
+    """``--count`` prints a line for each, the oldest first; ``--none`` expects that none comes."""
+    for tag in ("a", "b", "a"):
+        mailcheck("send-sample", daemon.address(tag))
+    lines = mailcheck("inbox").lines[::-1]
+    assert mailcheck("wait", "--count", "2", "--after", "c0").lines == lines[:2]
+    assert mailcheck("wait", "--count", "2").lines == lines[1:]
+    assert mailcheck("wait", "--count", "2", "--tag", "a", "--code").lines == ["482913"] * 2
+    assert mailcheck("wait", "--count", "4", "--timeout", "1").status == 1
+    listed = mailcheck("wait", "--count", "1", "--json", "--after", "c0").lines
+    assert [json.loads(line)["id"] for line in listed] == [lines[0].split()[1]]
+    quiet = mailcheck("wait", "--none", "--timeout", "1")
+    assert (quiet.status, quiet.output, quiet.errors) == (0, "", "")
+    loud = mailcheck("wait", "--none", "--after", "c0", "--tag", "b")
+    assert (loud.status, loud.errors.splitlines()[0]) == (1, lines[1])
+
+
+def test_mails_are_deleted(mailcheck: Mailcheck, daemon: Daemon) -> None:
+    """By ids, by tag, or all of them."""
+    for tag in ("a", "b", "b", "c", "d"):
+        mailcheck("send-sample", daemon.address(tag))
+    ids = [line.split()[1] for line in mailcheck("inbox").lines]
+    assert mailcheck("inbox", "delete", *ids[:2]).errors == "deleted: 2\n"
+    assert mailcheck("inbox", "delete", "--tag", "b").errors == "deleted: 2\n"
+    assert [line.split()[1] for line in mailcheck("inbox").lines] == ids[4:]
+    assert mailcheck("inbox", "delete", "--all").status == 0
+    assert daemon.total() == 0
+
+
+def test_the_newest_code(mailcheck: Mailcheck) -> None:
+    """``inbox --code`` and ``--link`` without an id are of the newest mail."""
+    mailcheck("send-sample")
+    mailcheck("send-sample")
+    assert mailcheck("inbox", "--code").output == "482913\n"
+    assert mailcheck("inbox", "--link").lines == ["https://example.com/confirm?token=7f3a"]
+
+
+def test_mail_is_handed_in_where_the_daemon_says(daemon: Daemon, tmp_path: Path) -> None:
+    """``send-sample`` and ``test`` ask the daemon for its own port, whatever is configured here."""
+    reach = ["--url", f"http://{HOST}:{daemon.http_port}"]
+    reach += ["--key-file", str(daemon.folder / "var" / "api-key")]
+    assert run_command("send-sample", *reach).status == 0
+    told = run_command("test", "--timeout", "1", *reach)
+    assert f"swaks --server {HOST}:{daemon.smtp_port} " in told.errors
+    made = json.loads(run_command("test", "--no-wait", "--json", *reach).output)
+    assert made["email"] == made["address"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "error"),
     [
@@ -108,14 +202,25 @@ def test_an_inbox_is_listed(mailcheck: Mailcheck, daemon: Daemon) -> None:
         (["inbox", "none"], 1, "no such message"),
         (["send-sample", "nobody@elsewhere.example"], 1, "did not take the mail"),
         (["send-sample", "--server", "nonsense"], 2, "host:port"),
-        (["send-sample", "--server", f"{HOST}:1"], 1, "did not take the mail"),
-        (["wait", "--url", f"http://{HOST}:1"], 1, ""),
+        (["send-sample", "--server", f"{HOST}:1"], 3, "can't be reached"),
+        (["send-sample", "--url", f"http://{HOST}:1"], 3, "is it running?"),
+        (["new", "--url", f"http://{HOST}:1"], 3, "can't be reached"),
+        (["wait", "--url", f"http://{HOST}:1"], 3, "`mailcheck serve` starts one"),
+        (["wait", "--new", "--after", "c0"], 2, "not allowed with"),
+        (["wait", "--none", "--count", "2"], 2, "not allowed with"),
+        (["wait", "--count", "101"], 2, "count is a whole number"),
+        (["new", "two words"], 2, "tag"),
+        (["inbox", "--all"], 2, "mailcheck inbox delete"),
+        (["inbox", "--code"], 1, "no such mail"),
+        (["inbox", "delete"], 2, "say what to delete"),
+        (["inbox", "delete", "--all", "--tag", "a"], 2, "say what to delete"),
+        (["inbox", "delete", "none"], 1, "no such message"),
         (["wait", "--key-file", "none"], 2, "no API key"),
         (["wait", "--code", "--link"], 2, "not allowed with"),
     ],
 )
 def test_problems(mailcheck: Mailcheck, arguments: list[str], status: int, error: str) -> None:
-    """What was asked wrongly is status 2, what went wrong is 1; both are told in a line."""
+    """Status 2 for what was asked wrongly, 1 for what went wrong, 3 where no daemon answers."""
     outcome = mailcheck(*arguments)
     assert (outcome.status, outcome.output) == (status, "")
     assert error in outcome.errors

@@ -1,9 +1,14 @@
 """A command loads what it runs: who asks for help, or waits for a mail, waits for nothing else."""
 
+import io
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from mailcheck.cli.main import COMMANDS, run
 
 _LOADED = """
 import io, sys
@@ -41,3 +46,24 @@ def test_who_talks_to_a_daemon_loads_none(command: str) -> None:
     assert "twisted" not in loaded
     rooms = ("assembly", "checks", "storage", "web", "smtp", "daemon")
     assert not {name for name in loaded if name.startswith(tuple(f"mailcheck.{r}" for r in rooms))}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_can_be_asked(command: str) -> None:
+    """What the table names is there: ``--help`` of each command is answered."""
+    assert run([command, "--help"], io.StringIO(), io.StringIO()) == 0
+
+
+def test_a_reader_that_has_seen_enough() -> None:
+    """``mailcheck ... | head`` ends without a word when the reader goes."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [str(Path(sys.executable).with_name("mailcheck")), "config", "example"]
+    try:
+        done = subprocess.run(
+            command, stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    finally:
+        os.close(writer)
+    assert done.stderr == b""
+    assert done.returncode == 1

@@ -17,13 +17,14 @@ from mailcheck.checks.deliverability.content_filter import FilterProblem, unavai
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.html_checks.check import check_raw_mail
 from mailcheck.cli.check_texts import Painter
-from mailcheck.cli.score_commands import judge_report
-from mailcheck.cli.score_envelope import read_mail_of_file, read_records
-from mailcheck.cli.score_texts import describe_report
+from mailcheck.cli.score_commands import judge_report, read_mail_of_file, read_records
+from mailcheck.cli.score_texts import describe_checks, describe_report
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.inbox.checks import render_html_checks
 from mailcheck.wire.shapes import as_json
 from tests.cli.command_line import run_command
 from tests.fakes.mail_signer import RSA
@@ -101,6 +102,8 @@ def test_nothing_is_guessed(stored: Path) -> None:
         read_mail_of_file(options(stored, mail_from="a@b.c"), NOW)
     with pytest.raises(InvalidParameter, match="--mail-from is missing"):
         read_mail_of_file(options(stored, ip="8.8.4.4"), NOW)
+    with pytest.raises(InvalidParameter, match=r"none\.eml can't be read: No such file"):
+        read_mail_of_file(options(stored.with_name("none.eml")), NOW)
 
 
 def test_assumed_values_are_named(stored: Path) -> None:
@@ -169,7 +172,7 @@ def test_what_is_printed() -> None:
     report = score(zone_with(without=["_dmarc.sender.example"]))
     text = "\n".join(describe_report(as_json(render_report(report)), PLAIN))
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
-    assert "fail    -1.0 dmarc" in text
+    assert "fail    -1.0 DMARC" in text
     assert "_dmarc.sender.example  TXT  v=DMARC1" in text
     assert "misses  rules of Google, from 5,000 mails a day on\n          not so: The From" in text
     assert "meets   rules of Google, every sender\n" in text
@@ -240,6 +243,39 @@ def test_a_record_on_the_command_line(resolver: str) -> None:
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith(b"8.0/10")
     assert b"only proposed" in done.stdout
+
+
+HTML = (
+    b"From: shop@sender.example\r\nSubject: Hello\r\nMIME-Version: 1.0\r\n"
+    b"Content-Type: text/html; charset=utf-8\r\n\r\n"
+    b'<p style="border-radius:4px">Hello \x1b[2J <img src="https://sender.example/a.png"></p>\r\n'
+)
+
+
+def test_the_checks_of_the_html_on_the_command_line(resolver: str) -> None:
+    """With --html programs that lack something and barriers are told; the score stays."""
+    plain, html = (
+        json.loads(mailcheck(resolver, *ENVELOPE, "--json", *more, mail=HTML).stdout)
+        for more in ((), ("--html",))
+    )
+    checks = html.pop("html")
+    assert html["score"] == plain["score"]
+    assert "html" not in plain
+    assert checks["compatibility"]["findings"][0]["feature"] == "css-border-radius"
+    barriers = {one["id"] for one in checks["accessibility"]["findings"]}
+    assert "accessibility.image-without-alt" in barriers
+
+
+def test_the_checks_of_the_html_are_written_for_people() -> None:
+    """Titles with lines and programs, then barriers with their fix; nothing steers a terminal."""
+    checks = as_json(render_html_checks(check_raw_mail(HTML)))
+    lines = describe_checks(checks, PLAIN)
+    assert "  border-radius  line 1" in lines
+    assert any("not in:" in line and "Outlook (Windows)" in line for line in lines)
+    assert any("fix: Give every picture an alt text" in line for line in lines)
+    assert all(line.isprintable() for line in lines)
+    text = as_json(render_html_checks(check_raw_mail(b"Subject: x\r\n\r\nHello\r\n")))
+    assert "no HTML" in describe_checks(text, PLAIN)[1]
 
 
 def test_assumptions_on_the_command_line(resolver: str) -> None:

@@ -117,9 +117,9 @@ def test_a_check_names_what_does_not_add_up(
     assert said in done.output
 
 
-def test_what_is_checked_must_be_there(mailcheck: Mailcheck, database: Path) -> None:
+def test_what_is_checked_must_be_there(elsewhere: Mailcheck, database: Path) -> None:
     """In a wrong folder nothing is made, and it is said that there is no database."""
-    done = mailcheck("store", "check")
+    done = elsewhere("store", "check")
     assert (done.status, database.exists()) == (1, False)
     assert f"there is no database {database}" in done.errors
 

@@ -3,7 +3,7 @@
 import sys
 
 from mailcheck.cluster.local import SWEEP_AT, LocalRateCounters
-from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
 from mailcheck.operations.ports import Hit
 from tests.house import result_of
 

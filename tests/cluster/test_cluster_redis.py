@@ -1,19 +1,30 @@
 """The connection to Redis: who may come in how, and what a server that fails costs."""
 
-from typing import Any
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest_twisted import ensureDeferred
-from twisted.logger import LogEvent, globalLogPublisher
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock, deferLater
+from twisted.internet.testing import StringTransport
 
 from mailcheck.assembly.cluster import redis_endpoint
-from mailcheck.cluster.redis import Redis, RedisAway
+from mailcheck.cluster.figures import RedisFigures
+from mailcheck.cluster.others import OtherDaemons
+from mailcheck.cluster.redis import BEAT, Redis, RedisAway
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.cluster.shared import RedisCluster
-from mailcheck.core.rate_limits import MINUTE_WINDOW
+from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.operations.ports import Hit
 from tests.servers.certificates import Authority
-from tests.servers.redis import RedisServer, connected, running_redis, until
+from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -43,9 +54,54 @@ def test_what_is_no_address(text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+def ignore(_: str) -> None:
+    """Take no note."""
+
+
+class Wires:
+    """Connects to nobody; what a server would say is put in by hand."""
+
+    def __init__(self) -> None:
+        self.ends: list[Any] = []
+
+    def connect(self, factory: Any) -> Deferred[Any]:
+        """Give a connection."""
+        self.ends.append(factory.buildProtocol(None))
+        self.ends[-1].makeConnection(StringTransport())
+        return succeed(self.ends[-1])
+
+
+def said(*words: str) -> bytes:
+    """Write a list as Redis does."""
+    bulks = b"".join(b"$%d\r\n%s\r\n" % (len(one), one) for one in map(str.encode, words))
+    return b"*%d\r\n" % len(words) + bulks
+
+
+@given(st.lists(st.text(max_size=9)), st.lists(st.integers(0, 999)))
+def test_messages_are_heard_at_once(texts: list[str], cuts: list[int]) -> None:
+    """However what Redis says is cut, each message is heard in the turn in which its end comes."""
+    wires, clock = Wires(), Clock()
+    redis = Redis(RedisAddress("a"), cast(Any, wires), clock, ignore, RedisFigures())
+    heard: list[str] = []
+    redis.listen("tests", heard.append)
+    redis.startService()
+    _, ears = wires.ends
+    messages = (said("pmessage", "mailcheck:0:*", "mailcheck:0:tests", text) for text in texts)
+    stream = said("psubscribe", "mailcheck:0:*", "1") + said("pong", "") + b"".join(messages)
+    places = [0, *sorted(cut % len(stream) for cut in cuts), len(stream)]
+    for start, end in pairwise(places):
+        ears.dataReceived(stream[start:end])
+    assert heard == texts
+    assert redis.is_there
+    redis._beats.stop()
+
+
 @ensureDeferred
 async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """By verified TLS, by a Unix socket and as an ACL user; not by another name's certificate."""
+    """By verified TLS, by a Unix socket and as an ACL user; not by another name's certificate.
+
+    One of the users is that of docs/cluster.md.
+    """
     from twisted.internet import reactor
 
     folder = tmp_path_factory.mktemp("redis")
@@ -54,6 +110,8 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
     certificate, key = authority.issue("localhost").write_to(folder)
     options = ["--tls-port", "0", "--user", "mc", "on", ">p/w", "~*", "+@all"]
     options += ["&mailcheck:0:*", "&mailcheck:4:*"]
+    (shown,) = re.findall(r"^ACL SETUSER (.*)$", (DOCS / "cluster.md").read_text(), re.M)
+    options += ["--user", *shown.split()]
     options += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
     options += ["--tls-ca-cert-file", ca_file, "--tls-auth-clients", "no"]
     with running_redis(*options) as server:
@@ -64,6 +122,7 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
         addresses = {
             f"rediss://localhost:{server.port}": True,
             f"rediss://{user}localhost:{server.port}/4": True,
+            f"rediss://mailcheck:secret@localhost:{server.port}": True,
             f"unix:{server.socket}": True,
             f"unix://{user}{server.socket}": True,
             f"rediss://127.0.0.1:{server.port}": False,
@@ -72,54 +131,53 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
         links = {}
         for text in addresses:
             address = parse_redis_address(text)
-            links[text] = Redis(address, redis_endpoint(address, ca_file, reactor), reactor)
+            endpoint = redis_endpoint(address, ca_file, reactor)
+            links[text] = Redis(address, endpoint, reactor, ignore, RedisFigures())
             links[text].startService()
         comes_in = [links[text] for text, may in addresses.items() if may]
         await until(lambda: all(link.is_there for link in comes_in))
         assert {text: link.is_there for text, link in links.items()} == addresses
         for link in comes_in:
-            assert await link.run("SET", "key", "1") == "OK"
+            assert await link.run("SET", "mailcheck:0:key", "1") == "OK"
         for link in links.values():
             await link.stopService()
 
 
 @ensureDeferred
 async def test_redis_fails_and_comes_back() -> None:
-    """Killed or hung: within a second and a half each goes on alone; one line for each change."""
-    lines: list[str] = []
-
-    def note(event: LogEvent) -> None:
-        if event.get("log_namespace", "").startswith("mailcheck.cluster"):
-            lines.append(event["log_format"].split("{")[0] + event["log_format"][-12:])
-
+    """Killed or hung: within a second and a half each goes on alone; each change is told once."""
+    told: list[str] = []
     hit = Hit("key", ((MINUTE_WINDOW, 0, 9),))
     with running_redis() as server:
-        async with connected(server) as redis:
+        async with connected(server, note=told.append) as redis:
             from twisted.internet import reactor
 
             cluster = RedisCluster(redis, reactor)
             looks: list[int] = []
             cluster.when_hints_are_lost(lambda: looks.append(1))
             places = cluster.places("waits", 1)
-            observer: Any = note
-            globalLogPublisher.addObserver(observer)
-            try:
-                assert await cluster.counters.hit(hit) == [[1]]
-                for fail, mend in ((server.kill, server.start), (server.hang, server.go_on)):
-                    lines.clear()
-                    fail()
-                    await until(lambda: not redis.is_there, 2.0)
-                    assert (await cluster.counters.hit(hit))[0][0] >= 1
-                    with pytest.raises(RedisAway):
-                        await redis.run("PING")
-                    async with places.held("ann"):
-                        looks.clear()
-                        await until(lambda: len(looks) > 0, 2.0)
-                    mend()
-                    await until(lambda: redis.is_there)
-                    assert len(lines) == 2, lines
-            finally:
-                globalLogPublisher.removeObserver(observer)
+            assert await cluster.counters.hit(hit) == [[1]]
+            await cluster.memory.keep("found here", "1", 60_000)
+            for fail, mend in ((server.kill, server.start), (server.hang, server.go_on)):
+                told.clear()
+                fail()
+                await until(lambda: not redis.is_there, 2.0)
+                assert (await cluster.counters.hit(hit))[0][0] >= 1
+                with pytest.raises(RedisAway):
+                    await redis.run("PING")
+                assert await cluster.memory.recall("found here") == "1"
+                assert await cluster.memory.claim("work", 1_000)
+                await cluster.memory.give_up("work")
+                assert not await cluster.selectors.note_selectors([("a.example", "s")])
+                assert await cluster.selectors.selectors_of("a.example") == ()
+                async with places.held("ann"):
+                    looks.clear()
+                    await until(lambda: len(looks) > 0, 2.0)
+                mend()
+                await until(lambda: redis.is_there)
+                assert len(told) == 2, told
+                assert told[0].startswith("away: ")
+                assert told[1] == ""
 
 
 @ensureDeferred
@@ -130,3 +188,59 @@ async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
             await redis.run("NOSUCHTHING")
         assert await redis.run("GET", "nothing") is None
         assert redis.is_there
+
+
+@ensureDeferred
+async def test_a_daemon_that_nobody_hears_any_more(redis_server: RedisServer) -> None:
+    """While one is silent the others look each second, not after its goodbye; and once more."""
+    from twisted.internet import reactor
+
+    clock: Any = reactor
+    async with connected_twice(redis_server) as (here, there):
+        looks: list[float] = []
+        here.when_hints_are_lost(lambda: looks.append(clock.seconds()))
+        listening, beating = OtherDaemons(here, clock), OtherDaemons(there, clock)
+        listening.startService()
+        beating.startService()
+        await until(lambda: len(listening._heard_at) == 1)
+        assert looks == []
+        began = clock.seconds()
+        beating._beats.stop()  # as one that is cut off
+        await until(lambda: len(looks) == 2)
+        assert looks[0] - began < 2.0
+        assert 0.8 < looks[1] - looks[0] < 1.5
+        beating._beats.start(BEAT)
+        await until(lambda: len(looks) == 3)
+        await beating.stopService()
+        await until(lambda: listening._heard_at == {})
+        await listening.stopService()
+        assert len(looks) == 3
+
+
+@ensureDeferred
+async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
+    """Once the database does not know a silent one any more, nobody looks in its place; one that
+    the database knows, or did not know but once, is looked for.
+    """
+    from twisted.internet import reactor
+
+    clock: Any = reactor
+    async with connected_twice(redis_server) as (here, there):
+        looks: list[None] = []
+        here.when_hints_are_lost(lambda: looks.append(None))
+        listening, killed = OtherDaemons(here, clock), OtherDaemons(there, clock)
+        listening.startService()
+        killed.startService()
+        await until(lambda: len(listening._heard_at) == 1)
+        for _ in range(3):
+            listening.note_present([])  # it is heard: the database is wrong
+        killed._beats.stop()
+        await until(lambda: len(looks) == 1)
+        for names in ([], [killed.own_name], []):
+            listening.note_present(names)
+        await until(lambda: len(looks) == 2)
+        listening.note_present([])
+        assert listening._heard_at == {}
+        await deferLater(clock, 3 * BEAT)
+        assert len(looks) == 2
+        await listening.stopService()

@@ -1,6 +1,7 @@
 """The implementations that the contract suites of the stores run on."""
 
 import pickle
+import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,22 +11,32 @@ import pytest
 from pytest_twisted import async_yield_fixture
 from twisted.internet.defer import Deferred
 
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.cluster.shared import RedisCluster, SharedRateCounters
 from mailcheck.core.accounts import Quota
+from mailcheck.core.content import DERIVATION
+from mailcheck.core.instants import instant_of
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore, SessionStore
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
+from mailcheck.operations.inbox.webhook_ports import WebhookStore
 from mailcheck.operations.ports import (
     AccountStore,
     ContentStore,
     DeliveryStore,
     ExpiryStore,
+    Memory,
     MessageStore,
+    RateCounters,
+    SelectorStore,
 )
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
+from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
+from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.storage.removing import SqlExpiryStore
@@ -33,6 +44,7 @@ from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
 from mailcheck.storage.sqlite_writer import writer_at
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
+from tests.servers.redis import RedisServer, connected
 
 DEFAULT_QUOTA = Quota(max_messages=1_000, max_bytes=10_000_000)
 
@@ -51,6 +63,12 @@ class Stores:
     passwords: PasswordStore
     sessions: SessionStore
     tests: DeliverabilityStore
+    earlier_contents: ContentStore
+    """The contents as the rules of an earlier version have derived them."""
+    counters: RateCounters
+    memory: Memory
+    selectors: SelectorStore
+    webhooks: WebhookStore
 
 
 class PicklingWorker(DirectWorker):
@@ -91,6 +109,39 @@ def _postgresql(request: pytest.FixtureRequest) -> DatabaseEngine:
     return PostgresqlEngine(url, PicklingWorker(), DirectWorker())
 
 
+@dataclass(frozen=True, slots=True)
+class Lasting:
+    """What is counted and known of the outside, wherever it is kept."""
+
+    counters: RateCounters
+    memory: Memory
+    selectors: SelectorStore
+
+
+@async_yield_fixture(params=["in this process", "on Redis", "sqlite as in processes", "postgresql"])
+async def lasting(
+    request: pytest.FixtureRequest, redis_server: RedisServer
+) -> AsyncIterator[Lasting]:
+    """Give each implementation, with nothing in it."""
+    from twisted.internet import reactor
+
+    clock: Any = reactor
+    if request.param in ENGINES:
+        engine = ENGINES[request.param](request)
+        engine.open()
+        stored = stores_on(engine)
+        yield Lasting(stored.counters, stored.memory, stored.selectors)
+        await engine.close()
+        return
+    if request.param == "in this process":
+        alone = LocalCluster(clock)
+        yield Lasting(alone.counters, alone.memory, alone.selectors)
+        return
+    async with connected(redis_server) as redis:
+        shared = RedisCluster(redis, clock)
+        yield Lasting(SharedRateCounters(redis), shared.memory, shared.selectors)
+
+
 ENGINES = {
     "sqlite in memory": _in_memory,
     "sqlite in threads": _in_threads,
@@ -110,14 +161,19 @@ async def stores(request: pytest.FixtureRequest) -> AsyncIterator[Stores]:
 
 def stores_on(engine: DatabaseEngine) -> Stores:
     """Fill all ports by an engine."""
-    mail_store = SqlMailStore(engine, DEFAULT_QUOTA)
+    mail_store = SqlMailStore(engine, DEFAULT_QUOTA, worth_holding=1)
     return Stores(
         deliveries=mail_store,
         messages=mail_store,
         contents=SqlContentStore(engine),
+        earlier_contents=SqlContentStore(engine, DERIVATION - 1),
         expiry=SqlExpiryStore(engine, engine.give_back_space),
         accounts=SqlAccountStore(engine),
         passwords=SqlPasswordStore(engine),
         sessions=SqlSessionStore(engine),
         tests=SqlDeliverabilityStore(engine),
+        counters=SqlRateCounters(engine),
+        memory=SqlMemory(engine, lambda: instant_of(time.time())),
+        selectors=SqlSelectors(engine),
+        webhooks=SqlWebhookStore(engine),
     )

@@ -1,8 +1,7 @@
 """What every `AccountStore` promises."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import ApiKey
 from mailcheck.core.errors import AccountNameTaken
@@ -87,6 +86,17 @@ async def test_revoking(stores: Stores) -> None:
     assert await stores.accounts.find_key(b"2" * 32) == key("k2")
 
 
+async def test_which_keys_are_revoked(stores: Stores) -> None:
+    """Of the keys that are asked for, those that were revoked are told, and no others."""
+    await stores.accounts.add_account(account("ann"))
+    for number in (1, 2, 3):
+        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
+    for name in ("k1", "k3"):
+        await stores.accounts.revoke_key(KeyId(name), at(5))
+    asked = [KeyId("k1"), KeyId("k2"), KeyId("none"), KeyId("pages of ann")]
+    assert await stores.accounts.revoked_of(asked) == ["k1"]
+
+
 async def test_key_use(stores: Stores) -> None:
     """When keys were last used is kept; uses of keys that are not there are dropped."""
     await stores.accounts.add_account(account("ann"))
@@ -96,3 +106,20 @@ async def test_key_use(stores: Stores) -> None:
     await stores.accounts.note_key_use([])
     used = {one.id: one.last_used_at for one in await stores.accounts.list_keys(AccountId("ann"))}
     assert used == {"k1": None, "k2": at(3)}
+
+
+async def test_faults_of_keys(stores: Stores) -> None:
+    """A valid key keeps which of its mails fail, until that is taken back; others have none."""
+    await stores.accounts.add_account(account("ann"))
+    for number in (1, 2):
+        await stores.accounts.add_key(key(f"k{number}"), bytes([number]) * 32)
+    assert await stores.accounts.set_key_fault(KeyId("k1"), 7)
+    assert await stores.accounts.find_key(b"\1" * 32) == key("k1", fails_every=7)
+    assert await stores.accounts.find_key(b"\2" * 32) == key("k2")
+    caller = await stores.accounts.find_caller(b"\1" * 32)
+    assert caller == (key("k1", fails_every=7), 0)
+    assert await stores.accounts.set_key_fault(KeyId("k1"), None)
+    assert await stores.accounts.find_key(b"\1" * 32) == key("k1")
+    assert not await stores.accounts.set_key_fault(KeyId("none"), 1)
+    await stores.accounts.revoke_key(KeyId("k1"), at(5))
+    assert not await stores.accounts.set_key_fault(KeyId("k1"), 1)

@@ -1,9 +1,12 @@
 """What every `ContentStore` promises."""
 
+import pickle
+
 from twisted.internet.defer import gatherResults
 
-from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind
-from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, Extracted
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.identifiers import AccountId, DeliveryId
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import account, at, content, delivery, recipient
 
@@ -24,6 +27,7 @@ WHOLE = content(
         Candidate(CandidateKind.MAIL_ADDRESS, "a@b.example", 0, False, ("one", "two")),
     ),
     problems=("broken", "too deep"),
+    snippet="Grüße 🎉",
 )
 
 
@@ -35,6 +39,17 @@ async def test_content_comes_back_whole(stores: Stores) -> None:
     assert await stores.contents.find_content(sent.id) is None
     await stores.contents.save_content(sent.id, WHOLE)
     assert await stores.contents.find_content(sent.id) == WHOLE
+
+
+async def test_content_comes_back_packed(stores: Stores) -> None:
+    """It comes packed too, for a worker, who may be another process."""
+    await stores.accounts.add_account(account("ann"))
+    sent = delivery(recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    assert await stores.contents.packed_content(sent.id) is None
+    await stores.contents.save_content(sent.id, WHOLE)
+    unpack = pickle.loads(pickle.dumps(await stores.contents.packed_content(sent.id)))
+    assert unpack() == WHOLE
 
 
 async def test_content_without_anything(stores: Stores) -> None:
@@ -57,6 +72,30 @@ async def test_the_first_content_stays(stores: Stores) -> None:
     )
     found = await stores.contents.find_content(sent.id)
     assert found == content("one")
+
+
+async def test_what_earlier_rules_derived_is_derived_again(stores: Stores) -> None:
+    """It is not found, listed as not derived, replaced by what is saved, and never comes back."""
+    await stores.accounts.add_account(account("ann"))
+    sent = delivery(recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    await stores.earlier_contents.save_content(sent.id, content("old"))
+    assert await stores.earlier_contents.find_content(sent.id) == content("old")
+    assert await stores.contents.find_content(sent.id) is None
+    assert await stores.contents.find_content(sent.id, or_bytes=1_000_000) == sent.raw_message
+    assert await stores.contents.underived(10) == [sent.id]
+    assert await _listed(stores) == [None]
+    await stores.contents.save_content(sent.id, WHOLE)
+    await stores.earlier_contents.save_content(sent.id, content("old"))
+    assert await stores.contents.find_content(sent.id) == WHOLE
+    assert await stores.earlier_contents.find_content(sent.id) == WHOLE
+    assert await stores.contents.underived(10) == []
+    assert await _listed(stores) == [WHOLE.extracted]
+
+
+async def _listed(stores: Stores) -> list[Extracted | None]:
+    page = await stores.messages.page(AccountId("ann"), MessageFilter(), at(1), 10, 0)
+    return [extracted for _, extracted in page.entries]
 
 
 async def test_content_or_the_mail_itself(stores: Stores) -> None:

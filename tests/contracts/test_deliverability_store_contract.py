@@ -1,12 +1,12 @@
 """What every `DeliverabilityStore` promises, and a `DeliveryStore` about mail to tests."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from pytest_twisted import async_yield_fixture
 from twisted.internet.defer import DeferredList
 
 from mailcheck.core.content import HeaderSummary
+from mailcheck.core.cursors import START
 from mailcheck.core.deliverability_tests import (
     ADDRESS_LIFETIME,
     MAX_ATTEMPTS,
@@ -139,7 +139,7 @@ async def test_pending_tests_are_bounded(stores: Stores) -> None:
     await stores.tests.add(deliverability_test("b", "bob"), FORGET_AT)
     await receive(stores, tests[0])
     await stores.tests.add(late, FORGET_AT)
-    await stores.tests.add(replace(late, id="q", created_at=at(3540)), FORGET_AT)  # type: ignore[arg-type]
+    await stores.tests.add(replace(late, id="q", created_at=at(3540)), FORGET_AT)
 
 
 async def test_held_mail_is_bounded(stores: Stores) -> None:
@@ -562,6 +562,89 @@ async def test_forgetting_while_an_analysis_runs(stores: Stores) -> None:
     assert await stores.tests.forget(Instant(FORGET_AT + DAY), 10) == 1
     assert await stores.tests.read_mail(test.id) is None
     assert not await stores.tests.complete(test.id, "one", REPORT)
+
+
+async def test_deleting(stores: Stores) -> None:
+    """A test goes for good, in any state, with the mail that nothing else needs; for its account
+    alone.
+    """
+    pending, done = await add(stores, "p"), await completed(stores, "d")
+    shared = await add(stores, "s")
+    sent = delivery(addressed(shared), recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    assert not await stores.tests.delete(BOB, done.id, NOON)
+    assert not await stores.tests.delete(ANN, done.id, Instant(FORGET_AT + DAY))
+    for test in (pending, done, shared):
+        assert await stores.tests.delete(ANN, test.id, NOON)
+        assert not await stores.tests.delete(ANN, test.id, NOON)
+        assert await stores.tests.find_any(test.id, NOON) is None
+        assert await stores.tests.read_mail(test.id) is None
+    assert (await stores.tests.page(ANN, NOON, 10, 0)).total == 0
+    assert await stores.contents.raw_message(sent.id) == sent.raw_message
+    (message_id,) = sent.message_ids[1:]
+    assert await stores.messages.delete_message(ANN, message_id, NOON)
+    assert await stores.contents.raw_message(sent.id) is None
+
+
+async def test_deleting_while_an_analysis_runs(stores: Stores) -> None:
+    """A test that is deleted meanwhile has no use for its report."""
+    test = await add(stores, "x")
+    sent = await receive(stores, test)
+    await claimed(stores)
+    assert await stores.tests.delete(ANN, test.id, NOON)
+    assert not await stores.tests.complete(test.id, "one", REPORT)
+    assert await stores.contents.raw_message(sent.id) is None
+
+
+async def test_the_mail_of_a_test_as_a_message(stores: Stores) -> None:
+    """It has what a message has: who sent it, how large it is, until when it is kept."""
+    test = await add(stores, "x")
+    assert await stores.tests.find_message(test.id) is None
+    sent = await receive(stores, test)
+    row = await stores.tests.find_message(test.id)
+    assert row is not None
+    assert (row.envelope_sender, row.session) == (sent.envelope.envelope_sender, sent.session)
+    assert row.summary == MessageSummary(
+        id=MessageId(test.id),
+        account_id=ANN,
+        delivery_id=sent.id,
+        position=START,
+        recipient=f"test-{test.id}",
+        tag="",
+        header=HeaderSummary("shop@example.com", "Shop", "Welcome"),
+        size=len(sent.raw_message),
+        received_at=sent.received_at,
+        expires_at=Instant(FORGET_AT + MINUTE),
+        share_token=test.share_token,
+    )
+
+
+async def test_the_tests_of_a_domain(stores: Stores) -> None:
+    """The newest completed tests by the domain of the mails' authors, and by no other name."""
+    first, second = await completed(stores, "a", 60), await completed(stores, "b", 120)
+    await add(stores, "p")
+    found = await stores.tests.of_domain(ANN, "example.com", NOON, 10)
+    assert {one.test.id for one in found} == {first.id, second.id}
+    assert [one.tenths for one in found] == [95, 95]
+    assert len(await stores.tests.of_domain(ANN, "example.com", NOON, 1)) == 1
+    for other in ("xample.com", "mple.com", "e_ample.com", "%", "example.org"):
+        assert await stores.tests.of_domain(ANN, other, NOON, 10) == ()
+    assert await stores.tests.of_domain(BOB, "example.com", NOON, 10) == ()
+
+
+async def test_content_only(stores: Stores) -> None:
+    """A list says which scores are about the content alone, whatever a mail says of itself."""
+    for name, document, expected in (
+        ("a", '{"contentOnly":true,"notes":[]}', True),
+        ("b", '{"contentOnly":false,"notes":["\\"contentOnly\\":true"]}', False),
+    ):
+        test = await add(stores, name)
+        await receive(stores, test)
+        await claimed(stores)
+        assert await stores.tests.complete(test.id, "one", StoredReport(80, document))
+        (listed,) = (await stores.tests.page(ANN, NOON, 10, 0)).entries
+        assert listed.is_content_only is expected
+        assert await stores.tests.delete(ANN, test.id, NOON)
 
 
 async def test_listing(stores: Stores) -> None:

@@ -10,7 +10,7 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import HELD, RedisCluster
 from mailcheck.operations.places import NoPlace
 from mailcheck.operations.ports import HeldPlaces
-from tests.servers.redis import RedisServer, connected
+from tests.servers.redis import RedisServer, connected, connected_twice
 
 LOCAL, SHARED = "in this process", "on Redis"
 
@@ -51,11 +51,7 @@ async def test_a_failure_gives_back(places: HeldPlaces) -> None:
 @ensureDeferred
 async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
     """Daemons share places; those of one that died are free when their time has passed."""
-    database = 77_011
-    async with (
-        connected(redis_server, database) as here,
-        connected(redis_server, database) as there,
-    ):
+    async with connected_twice(redis_server) as (here, there):
         one = RedisCluster(here, Clock())
         mine, others = one.places("waits", 1), RedisCluster(there, Clock()).places("waits", 1)
         async with mine.held("ann"):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mailcheck.core.accounts import Quota
 from mailcheck.core.addresses import fold_tag
+from mailcheck.core.content import AttachmentFacts, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.folded_text import fold_text
@@ -110,12 +111,27 @@ TERMS = st.one_of(
 SEARCHES = st.builds(Search, st.just("?"), st.lists(TERMS, min_size=1, max_size=3).map(tuple))
 
 
-def finds(search: Search | None, message: MessageSummary, text: str) -> bool:
-    """Judge a search in memory; ``text`` is empty where nothing was derived."""
-    return search is None or all(satisfies(*term, message, text) for term in search.terms)
+def content_of(number: int) -> MessageContent:
+    """Make what is known of a mail that was taken apart; some have a file."""
+    fields = [("SUBJECT", "a b"), ("X-a_", "A%b\n_"), ("Subject", WORDS[number % len(WORDS)])]
+    files = (AttachmentFacts("1", "a.txt", "text/plain", 1, None),) if number % 4 else ()
+    return content(TEXT, ["482913"], header_list=tuple(fields[number % 3 :]), attachments=files)
 
 
-def satisfies(field: Field, value: str | int, message: MessageSummary, text: str) -> bool:
+def may_match(wanted: MessageFilter, message: MessageSummary, known: MessageContent | None) -> bool:
+    """Judge in memory what needs the content: of a mail that was not taken apart it may be any.
+
+    A search finds nothing in such a mail.
+    """
+    if known is not None and wanted.content_mismatches(known):
+        return False
+    search = wanted.search
+    return search is None or all(satisfies(*term, message, known) for term in search.terms)
+
+
+def satisfies(
+    field: Field, value: str | int, message: MessageSummary, known: MessageContent | None
+) -> bool:
     """Judge a term in memory."""
     if isinstance(value, int):
         return {
@@ -126,7 +142,7 @@ def satisfies(field: Field, value: str | int, message: MessageSummary, text: str
     to = value.casefold() in message.recipient.casefold()
     author = fold_text(value) in message.header.author_key
     subject = fold_text(value) in message.header.subject_key
-    is_said = bool(text) and fold_text(value) in fold_text(text)
+    is_said = known is not None and fold_text(value) in fold_text(known.searched)
     return {
         Field.ANYWHERE: to or author or subject or is_said,
         Field.TO: to,
@@ -134,18 +150,24 @@ def satisfies(field: Field, value: str | int, message: MessageSummary, text: str
         Field.SUBJECT: subject,
         Field.TEXT: is_said,
         Field.TAG: fold_tag(value) == fold_tag(message.tag),
-        Field.HAS: bool(text) and value == "code",
+        Field.HAS: known is not None and (value == "code" or bool(known.attachments)),
         Field.IS: value == ("read" if message.is_read else "unread"),
     }[field]
 
+
+HEADERS = st.tuples(st.sampled_from(["Subject", "x-A_", "X-A%"]), TEXTS)
 
 FILTERS = st.builds(
     MessageFilter,
     search=st.none() | SEARCHES,
     tag=st.none() | TAGS,
+    tag_prefix=st.none() | TAGS,
     recipient=st.none() | TAGS.map(lambda tag: recipient("ann", tag).address.upper()),
     author=st.none() | TEXTS,
     subject=st.none() | TEXTS,
+    headers=st.lists(HEADERS, max_size=2).map(tuple),
+    text=st.none() | TEXTS,
+    has_attachment=st.none() | st.booleans(),
     since=st.none() | MOMENTS,
     after=st.integers(0, 9).map(Position),
     up_to=st.none() | st.integers(0, 9).map(Position),
@@ -162,31 +184,35 @@ def test_memory_and_store_agree(
         stores = make()
         for name in ("ann", "bob"):
             result_of(stores.accounts.add_account(account(name)))
-        texts = {}
+        contents = {}
         for number, one in enumerate(sent):
             result_of(stores.deliveries.deliver(one))
             if number % 2 == 0:
-                texts[one.id] = TEXT
-                result_of(stores.contents.save_content(one.id, content(TEXT, ["482913"])))
+                contents[one.id] = content_of(number)
+                result_of(stores.contents.save_content(one.id, contents[one.id]))
             if number % 3 == 0:
                 result_of(stores.messages.mark_read(ANN, one.message_ids[0]))
         everything, last = result_of(
             stores.messages.oldest_matches(ANN, MessageFilter(), NOON, 1_000)
         )
-        expected = [
+        candidates = [
             message
             for message in everything
             if wanted.matches(message.summary)
-            and finds(wanted.search, message.summary, texts.get(message.summary.delivery_id, ""))
+            and may_match(wanted, message.summary, contents.get(message.summary.delivery_id))
             and message.summary.expires_at > now
         ]
         found = stores.messages.oldest_matches(ANN, wanted, now, 1_000)
-        assert result_of(found) == (tuple(expected), last)
+        assert result_of(found) == (tuple(candidates), last)
+        found = stores.messages.oldest_matches(ANN, wanted, now, 1)
+        assert result_of(found)[0] == tuple(candidates[:1])
+        expected = [
+            message
+            for message in candidates
+            if not wanted.asks_content or message.summary.delivery_id in contents
+        ]
         page = result_of(stores.messages.page(ANN, wanted, now, 1_000, 0))
         assert [summary for summary, _ in page.entries] == [one.summary for one in expected[::-1]]
         assert page.total == len(expected)
-        assert result_of(stores.messages.oldest_matches(ANN, wanted, now, 1))[0] == tuple(
-            expected[:1]
-        )
         assert result_of(stores.messages.delete_matches(ANN, wanted, now, 1_000)) == len(expected)
         result_of(stores.close())

@@ -2,14 +2,16 @@
 
 from dataclasses import replace
 
+from msgspec import structs
 from twisted.internet.defer import gatherResults
 
+from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.accounts import InboxState
-from mailcheck.core.content import Extracted
+from mailcheck.core.content import AttachmentFacts, Extracted
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, TagCount
 from mailcheck.core.search import parse_search
 from tests.contracts.conftest import DEFAULT_QUOTA, Stores
@@ -20,6 +22,7 @@ from tests.storage.deliveries import (
     at,
     content,
     delivery,
+    mail,
     recipient,
     refusal,
 )
@@ -80,23 +83,6 @@ async def test_oldest_matches_of_nothing(stores: Stores) -> None:
     assert await store.oldest_matches(BOB, ANY, NOON, 1) == ((), START)
 
 
-async def test_newest(stores: Stores) -> None:
-    """The newest messages since a moment come newest first; what has expired is not among them."""
-    await accounts(stores)
-    for number in range(5):
-        await receive(stores, f"t{number}", seconds=number)
-    await receive(stores, owner="bob", seconds=9)
-    for since, now, limit, positions in [
-        (NOON, NOON, 10, [5, 4, 3, 2, 1]),
-        (at(2), NOON, 10, [5, 4, 3]),
-        (at(2), NOON, 2, [5, 4]),
-        (at(5), NOON, 2, []),
-        (NOON, Instant(EXPIRY + 1_000), 10, [5, 4, 3]),
-    ]:
-        found = await stores.messages.newest(ANN, since, now, limit)
-        assert [message.position for message in found] == positions
-
-
 async def test_pages(stores: Stores) -> None:
     """Pages hold the newest first, each message once, with the number of all that match."""
     await accounts(stores)
@@ -127,16 +113,78 @@ async def test_total_of_a_filter(stores: Stores) -> None:
         assert page.total == total, wanted
 
 
+async def test_lists_by_from_and_subject(stores: Stores) -> None:
+    """Of many messages those are listed that match, whatever came, was deleted and has expired."""
+    await accounts(stores)
+    sent: dict[int, Delivery] = {}
+
+    async def send(count: int) -> None:
+        mails = [
+            delivery(
+                recipient("ann"),
+                raw=mail(f"Order {number % 7}", author=f"{'Shop' * (number % 3)} <a@example.com>"),
+                received_at=at(number),
+            )
+            for number in range(len(sent), len(sent) + count)
+        ]
+        given = await gatherResults([stores.deliveries.deliver(one) for one in mails])
+        sent.update(zip([position for (position,) in given], mails, strict=True))
+
+    async def check(now: Instant = NOON) -> None:
+        for part in ("shop", "shopshop", "a@", "nobody"):
+            for subject in (None, "order", "r 6", "7"):
+                wanted = MessageFilter(author=part, subject=subject)
+                assert await listed(stores, wanted, now) == [
+                    position
+                    for position, one in sorted(sent.items(), reverse=True)
+                    if one.expires_at > now
+                    if part in summarize_header(one.raw_message).author_key
+                    if (subject or "") in summarize_header(one.raw_message).subject_key
+                ]
+
+    await send(130)
+    await check()
+    await send(3)
+    await check()
+    await send(190)
+    await check()
+    for position in (70, 200, max(sent)):
+        assert await stores.messages.delete_message(ANN, sent.pop(position).message_ids[0], NOON)
+    await check()
+    later = Instant(EXPIRY + 20_000)
+    await check(later)
+    await stores.expiry.expire(later, 15)
+    await check(later)
+    await stores.expiry.expire(later, 1_000)
+    await send(1)
+    await check(later)
+    last = Instant(EXPIRY + 250_000)
+    await stores.expiry.expire(last, 1_000)
+    await check(last)
+
+
 async def test_what_was_extracted_comes_with_the_list(stores: Stores) -> None:
-    """A list has links and codes of what was derived, and nothing of what was not."""
+    """A list has what it shows of what was derived, and nothing of what was not."""
     await accounts(stores)
     await receive(stores)
     derived = await receive(stores)
-    what = content(codes=["482913"], links=("https://a.example/",), best_link="https://a.example/")
+    what = content(
+        codes=["482913"],
+        links=("https://a.example/",),
+        best_link="https://a.example/",
+        snippet="Your code is 482913",
+        html="<img src=CID:logo@a>",
+        attachments=(
+            AttachmentFacts("1", "logo.png", "image/png", 9, "logo@a"),
+            AttachmentFacts("2", "bill.pdf", "application/pdf", 9, None),
+        ),
+    )
     await stores.contents.save_content(derived.id, what)
     page = await stores.messages.page(ANN, ANY, NOON, 10, 0)
     assert [extracted for _, extracted in page.entries] == [
-        Extracted(("https://a.example/",), "https://a.example/", ("482913",)),
+        Extracted(
+            ("https://a.example/",), "https://a.example/", ("482913",), "Your code is 482913", 1
+        ),
         None,
     ]
 
@@ -316,6 +364,19 @@ async def test_the_overview_hides_what_has_expired(stores: Stores) -> None:
     assert (await stores.messages.page(ANN, ANY, EXPIRY, 1, 0)).total == 1
 
 
+async def test_the_total_of_an_address_hides_what_has_expired(stores: Stores) -> None:
+    """A page of an address counts what is there of it, of nobody else, and nothing expired."""
+    await accounts(stores)
+    for tag, seconds in (("old", 0), ("both", 0), ("both", 1), ("new", 1)):
+        await receive(stores, tag, seconds=seconds)
+    await receive(stores, "both", owner="bob", seconds=1)
+    both = MessageFilter(recipient=recipient("ann", "BOTH").address)
+    assert await listed(stores, both) == [3, 2]
+    assert await listed(stores, both, EXPIRY) == [3]
+    assert await listed(stores, structs.replace(both, after=Position(2)), EXPIRY) == [3]
+    assert await listed(stores, MessageFilter(recipient="nobody@example.com")) == []
+
+
 async def test_refusals_come_newest_first(stores: Stores) -> None:
     """Refusals since a moment come newest first, and no more than asked for."""
     await accounts(stores)
@@ -326,6 +387,45 @@ async def test_refusals_come_newest_first(stores: Stores) -> None:
     assert [one.reason for one in found] == ["reason 4", "reason 3"]
     found = await stores.messages.recent_refusals(ANN, at(2), 10)
     assert [one.reason for one in found] == ["reason 4", "reason 3", "reason 2"]
+
+
+async def test_refusals_take_positions(stores: Stores) -> None:
+    """A refusal takes the next position of its inbox, between the messages before and after it."""
+    await accounts(stores)
+    await receive(stores, "a")
+    await stores.deliveries.note_refusal(refusal("ann", 1))
+    await stores.deliveries.note_refusal(refusal("ann", 2))
+    await receive(stores, "a", seconds=3)
+    await stores.deliveries.note_refusal(refusal("bob", 4))
+    assert await listed(stores) == [4, 1]
+    found = await stores.messages.recent_refusals(ANN, NOON, 10)
+    assert [one.position for one in found] == [3, 2]
+    assert await stores.messages.newest_positions([ANN, BOB]) == {ANN: 4, BOB: 1}
+    between = MessageFilter(after=Position(1), up_to=Position(2))
+    found = await stores.messages.recent_refusals(ANN, NOON, 10, between)
+    assert [one.position for one in found] == [2]
+
+
+async def test_refusals_of_wanted_mail_come_first(stores: Stores) -> None:
+    """Refusals of mail to whom is asked for come before newer ones of other mail."""
+    await accounts(stores)
+    tags = ["Sign-Up", "sign-up-2", "other", "", "other"]
+    for number, tag in enumerate(tags):
+        address = recipient("ann", tag).address
+        one = replace(refusal("ann", number), recipient=address, tag=tag)
+        await stores.deliveries.note_refusal(one)
+    for wanted, positions in [
+        (MessageFilter(tag="SIGN-UP"), [1, 5, 4, 3, 2]),
+        (MessageFilter(tag_prefix="SIGN-"), [2, 1, 5, 4, 3]),
+        (MessageFilter(tag=""), [4, 5, 3, 2, 1]),
+        (MessageFilter(recipient=recipient("ann", "OTHER").address), [5, 3, 4, 2, 1]),
+        (MessageFilter(subject="x"), [5, 4, 3, 2, 1]),
+    ]:
+        found = await stores.messages.recent_refusals(ANN, NOON, 10, wanted)
+        assert [one.position for one in found] == positions, wanted
+        assert [one.tag for one in found] == [tags[position - 1] for position in positions]
+        first = await stores.messages.recent_refusals(ANN, NOON, 1, wanted)
+        assert first == found[:1]
 
 
 async def test_readers_see_whole_mails(stores: Stores) -> None:
@@ -339,4 +439,84 @@ async def test_readers_see_whole_mails(stores: Stores) -> None:
         assert page.last_position == page.total
     await done
     overview = await stores.messages.overview(ANN, NOON, 1)
-    assert overview.state == replace(overview.state, message_count=400, last_position=Position(400))
+    assert overview.state == structs.replace(
+        overview.state, message_count=400, last_position=Position(400)
+    )
+
+
+async def test_what_was_not_searched_is_counted(stores: Stores) -> None:
+    """A list that asks for content says how many messages it could not look into."""
+    await accounts(stores)
+    known = await receive(stores, "a")
+    await stores.contents.save_content(known.id, content("Hello"))
+    earlier = await receive(stores, "a")
+    await stores.earlier_contents.save_content(earlier.id, content("Hello"))
+    await receive(stores, "a")
+    await receive(stores, "b")
+
+    async def not_searched(wanted: MessageFilter) -> int:
+        return (await stores.messages.page(ANN, wanted, NOON, 1, 0)).not_searched
+
+    assert await not_searched(MessageFilter(text="nowhere")) == 3
+    assert await not_searched(MessageFilter(text="nowhere", tag="a")) == 2
+    assert await not_searched(MessageFilter(has_attachment=True, tag="b")) == 1
+    for text, count in (
+        ("nowhere", 3),
+        ("has:code", 3),
+        ("has:code tag:a", 2),
+        ("is:read here", 0),
+        ("subject:welcome", 0),
+        ("is:unread", 0),
+    ):
+        assert await not_searched(MessageFilter(search=parse_search(text, NOON))) == count
+    assert await not_searched(MessageFilter(tag="a")) == 0
+    assert await not_searched(MessageFilter(text="nowhere", up_to=Position(1))) == 0
+
+
+async def test_filters_of_the_content(stores: Stores) -> None:
+    """A field is found by its name and a part of one of its values; of what is not known yet
+    only the oldest matches have it.
+    """
+    await accounts(stores)
+    fields = [("X-Run", "7 of\n9"), ("Subject", "Straße_%"), ("x-run", "last"), ("X-Run-2", "8")]
+    known = await receive(stores)
+    await stores.contents.save_content(known.id, content("One zwei", header_list=tuple(fields)))
+    await receive(stores)
+    for wanted, does_match in [
+        ({"headers": (("X-RUN", "7 OF 9"), ("subject", "STRASSE_%"))}, True),
+        ({"headers": (("X-Run", "LAST"), ("X-Run", ""), ("X-Run-2", "8"))}, True),
+        ({"headers": (("X-Run", "8"),)}, False),
+        ({"headers": (("X-Run", "9 last"),)}, False),
+        ({"headers": (("X-R_n", ""),)}, False),
+        ({"headers": (("Run", "7"),)}, False),
+        ({"text": "ONE ZWEI", "has_attachment": False}, True),
+        ({"text": "zwei one"}, False),
+        ({"has_attachment": True}, False),
+    ]:
+        asked = MessageFilter(**wanted)  # type: ignore[arg-type]
+        assert await listed(stores, asked) == [1] * does_match, wanted
+        found, _ = await stores.messages.oldest_matches(ANN, asked, NOON, 10)
+        assert [one.summary.position for one in found] == [1, 2] if does_match else [2], wanted
+
+
+async def test_the_newest_are_looked_through(stores: Stores) -> None:
+    """Of so many newest messages that match, those since a moment: a few whole, all by position."""
+    await accounts(stores)
+    for number in range(8):
+        await receive(stores, "ab"[number % 2], seconds=number)
+
+    def later(seconds: int) -> Instant:
+        return Instant(NOON + seconds * SECOND)
+
+    async def newest(wanted: MessageFilter, limit: int, looked: int) -> tuple[list[int], list[int]]:
+        found = await stores.messages.newest(ANN, wanted, NOON, limit, looked)
+        return [one.position for one in found.messages], list(found.positions)
+
+    assert await newest(ANY, 2, 100) == ([8, 7], [8, 7, 6, 5, 4, 3, 2, 1])
+    assert await newest(ANY, 9, 3) == ([8, 7, 6], [8, 7, 6])
+    assert await newest(MessageFilter(tag="a"), 1, 3) == ([7], [7, 5, 3])
+    since = MessageFilter(since=later(4), up_to=Position(7))
+    assert await newest(since, 9, 100) == ([7, 6, 5], [7, 6, 5])
+    assert await newest(structs.replace(since, after=Position(5)), 1, 100) == ([7], [7, 6])
+    assert await newest(MessageFilter(tag="a", since=later(6)), 9, 2) == ([7], [7])
+    assert await newest(MessageFilter(tag="none"), 9, 9) == ([], [])

@@ -1,8 +1,7 @@
 """What every `PasswordStore` promises."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from twisted.internet.defer import DeferredList
 
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid

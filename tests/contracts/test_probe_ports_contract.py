@@ -9,10 +9,14 @@ from twisted.internet.defer import CancelledError, Deferred
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.link_checks import LinkAnswer
+from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domain_names import is_within
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.link_prober import GuardedLinkProber
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
@@ -37,10 +41,15 @@ class RealProbes:
         fetcher = GuardedFetcher(self.hosts, dialer, trust)
         outbound = OutboundPortCheck(dialer, self.hosts, 25, [HOST])
         settings = ProbeSettings("check.example")
-        self.prober = MailHostProber(self.hosts, dialer, trust, outbound, settings)
+        memory = LocalMemory(self.hosts)
+        self.prober = MailHostProber(
+            self.hosts, dialer, trust, outbound, settings, memory, LocalRateCounters(), time_of_day
+        )
         registries = RegistryList(fetcher, self.hosts, IANA_URL)
-        self.finder = RdapFinder(fetcher, registries, self.hosts)
-        self.fetcher = MtaStsFetcher(fetcher, self.hosts)
+        self.finder = RdapFinder(fetcher, registries, self.hosts, time_of_day, memory)
+        self.fetcher = MtaStsFetcher(fetcher, self.hosts, memory)
+        self.links = GuardedLinkProber(self.hosts, dialer, trust, memory)
+        self.look_at_link = self.links.look_at_link
         self.probe = self.prober.probe
         self.outbound_port = self.prober.outbound_port
         self.find_registration = self.finder.find_registration
@@ -52,7 +61,7 @@ class RealProbes:
 
     def stop(self) -> None:
         """End all."""
-        for each in (self.prober, self.finder, self.fetcher):
+        for each in (self.prober, self.finder, self.fetcher, self.links):
             each.stop()
         assert self.hosts.getDelayedCalls() == []
 
@@ -123,6 +132,16 @@ def test_a_policy_has_an_outcome(probes: Probes, name: str) -> None:
     fetch = settled(probes, probes.fetch_policy(name))
     assert isinstance(fetch, PolicyFetch)
     assert fetch.text == "" or fetch.outcome is FetchOutcome.FETCHED
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+@pytest.mark.parametrize("url", [f"https://{name}/a" for name in NAMES])
+def test_a_link_has_an_answer(probes: Probes, url: str, method: str) -> None:
+    """Any link gets a value about it: hops, or the problem that kept us from a status."""
+    answer = settled(probes, probes.look_at_link(url, method))
+    assert isinstance(answer, LinkAnswer)
+    assert (answer.url, answer.method) == (url, method)
+    assert answer.hops or answer.problem is not None
 
 
 def test_who_goes_away_disturbs_nobody(probes: Probes) -> None:

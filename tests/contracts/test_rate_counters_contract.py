@@ -1,30 +1,19 @@
 """What every `RateCounters` promises."""
 
 import random
-from collections.abc import AsyncIterator
 
 import pytest
-from pytest_twisted import async_yield_fixture, ensureDeferred
+from pytest_twisted import ensureDeferred
 
-from mailcheck.cluster.local import LocalRateCounters
-from mailcheck.cluster.shared import SharedRateCounters
-from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
 from mailcheck.operations.ports import Hit, RateCounters
-from tests.servers.redis import RedisServer, connected
-
-LOCAL, SHARED = "in this process", "on Redis"
+from tests.contracts.conftest import Lasting
 
 
-@async_yield_fixture(params=[LOCAL, SHARED])
-async def counters(
-    request: pytest.FixtureRequest, redis_server: RedisServer
-) -> AsyncIterator[RateCounters]:
+@pytest.fixture
+def counters(lasting: Lasting) -> RateCounters:
     """Give each implementation, with nothing counted."""
-    if request.param == LOCAL:
-        yield LocalRateCounters()
-        return
-    async with connected(redis_server) as redis:
-        yield SharedRateCounters(redis)
+    return lasting.counters
 
 
 def one(

@@ -8,32 +8,41 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psycopg2
 import pytest
+from msgspec.structs import replace
 from pytest_twisted import async_yield_fixture
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from mailcheck.core.accounts import Account, ApiKey
+from mailcheck.core.client_limits import DAY_WINDOW
+from mailcheck.core.content import MessageContent
 from mailcheck.core.deliverability_tests import MAX_PENDING, State, StoredReport
 from mailcheck.core.errors import (
     AccountNameTaken,
     AddressUsed,
     InboxFull,
     InvitationInvalid,
+    RecipientUnknown,
     TooManyPendingTests,
+    TooManyWebhooks,
+    WorkerDied,
 )
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, KeyId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.messages import Delivery
+from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
 from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.ports import Hit
+from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine, WriterConnection
+from mailcheck.storage.delivering import DeliverMails
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.storage.postgresql_connection import PostgresqlWriter
@@ -41,7 +50,7 @@ from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.storage.sqlite_writer import SqliteWriter
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
-from tests.contracts.conftest import Stores, stores_on
+from tests.contracts.conftest import DEFAULT_QUOTA, Stores, stores_on
 from tests.storage.deliveries import (
     NOON,
     RETENTION,
@@ -53,13 +62,15 @@ from tests.storage.deliveries import (
     delivery,
     mail,
     recipient,
+    refusal,
+    webhook,
 )
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 EXPIRY = Instant(NOON + RETENTION)
 FORGET_AT = Instant(NOON + 7 * DAY)
 REPORT = StoredReport(95, "{}")
-PATIENCE = 20.0  # seconds
+PATIENCE = 60.0  # seconds
 POLL = 0.002  # seconds
 
 Call = Callable[[Stores], Deferred[Any]]
@@ -133,8 +144,13 @@ class Processes:
             assert kept == counted
 
 
-_INBOXES = "SELECT account_id, message_count, byte_count FROM inbox WHERE message_count <> 0"
-_COUNTED_INBOXES = "SELECT account_id, COUNT(*), CAST(SUM(size) AS BIGINT) FROM message GROUP BY 1"
+_INBOXES = (
+    "SELECT account_id, message_count, byte_count, tag_count FROM inbox WHERE message_count <> 0"
+)
+_COUNTED_INBOXES = (
+    "SELECT account_id, COUNT(*), CAST(SUM(size) AS BIGINT), COUNT(DISTINCT tag_key) "
+    "FROM message GROUP BY 1"
+)
 _TAGS = "SELECT account_id, tag_key, message_count FROM inbox_tag"
 _COUNTED_TAGS = "SELECT account_id, tag_key, COUNT(*) FROM message GROUP BY 1, 2"
 
@@ -273,6 +289,17 @@ async def test_mails_to_one_inbox(processes: Processes) -> None:
     assert (await processes.one.deliveries.find_account_inbox(ANN)).last_position == 6  # type: ignore[union-attr]
 
 
+async def test_a_refusal_and_a_mail(processes: Processes) -> None:
+    """Whichever comes first has the position before the other's: both are seen by a wait."""
+    refused: Call = lambda s: s.deliveries.note_refusal(refusal("ann"))  # noqa: E731
+    sent = [delivery(recipient("ann")) for _ in range(2)]
+    assert await processes.race(refused, delivering(sent[0])) == [None, (2,)]
+    assert await processes.race(delivering(sent[1]), refused) == [(3,), None]
+    await processes.race(refused)
+    found = await processes.other.messages.recent_refusals(ANN, NOON, 10)
+    assert [one.position for one in found] == [6, 5, 4, 1]
+
+
 async def test_bursts_to_several_inboxes(processes: Processes) -> None:
     """Groups that name the same inboxes in another order both get through."""
 
@@ -289,6 +316,48 @@ def _gathered(deferreds: list[Deferred[Any]]) -> Deferred[Any]:
         return [await one for one in deferreds]
 
     return Deferred.fromCoroutine(gathered())
+
+
+def settling(processes: Processes, *sent: Delivery) -> Call:
+    """Give what a daemon does whose writer has died with a group of mails.
+
+    Only a server may have something of it still: a file's locks go with the process.
+    """
+    group = [(DeliverMails(DEFAULT_QUOTA), one) for one in sent]
+
+    def settle(stores: Stores) -> Deferred[Any]:
+        return processes.engines[stores is processes.other]._find_outcomes(group)
+
+    return settle
+
+
+@pytest.mark.parametrize("processes", ["postgresql"], indirect=True)
+async def test_a_group_whose_writer_has_died(processes: Processes) -> None:
+    """Where the database has its transaction still, its end is waited for: what is stored by then
+    is told of, and nothing else.
+    """
+    sent = [delivery(recipient("ann"), recipient("bob")), delivery(recipient("bob"))]
+    lost = delivery(recipient("ann"))
+    written: Call = lambda s: _gathered([s.deliveries.deliver(one) for one in sent])  # noqa: E731
+    stored, settled = await processes.race(written, settling(processes, lost, *sent))
+    assert stored == [(1, 1), (2,)]
+    assert isinstance(settled[0], WorkerDied)
+    assert settled[1:] == stored
+    # It was told to come again: it does so while another one asks for it.
+    (again,), (settled,) = await processes.race(delivering(lost), settling(processes, lost))
+    assert settled == (again,) == (2,)
+
+
+@pytest.mark.parametrize("processes", ["postgresql"], indirect=True)
+async def test_settling_while_mail_comes_in(processes: Processes) -> None:
+    """Groups of the same inboxes, named in another order, are settled and stored side by side."""
+    dead = [delivery(recipient("ann"), recipient("bob")) for _ in range(3)]
+    new = delivery(recipient("bob"), recipient("ann"))
+    settled, stored = await processes.race(settling(processes, *dead), delivering(new))
+    assert [type(one) for one in settled] == [WorkerDied] * 3
+    assert stored == (1, 1)
+    settled, (other,) = await processes.race(settling(processes, new), settling(processes, new))
+    assert settled == [other] == [(1, 1)]
 
 
 async def test_a_last_place(processes: Processes) -> None:
@@ -402,6 +471,22 @@ async def test_content_of_a_mail_that_goes(processes: Processes) -> None:
     assert outcomes == [None, True]
 
 
+async def test_content_by_rules_of_two_versions(processes: Processes) -> None:
+    """Of two daemons that derive by older and newer rules the newer one's content stays."""
+    for versions in ((1, 2), (2, 1)):
+        (sent,) = await fill(processes, 1)
+
+        def save(number: int, sent: Delivery, versions: tuple[int, int] = versions) -> Call:
+            store = SqlContentStore(processes.engines[number], versions[number])
+            text = f"version {versions[number]}"
+            return lambda _: store.save_content(sent.id, content(text))
+
+        assert await processes.race(save(0, sent), save(1, sent)) == [None, None]
+        found = await SqlContentStore(processes.engines[1], 2).find_content(sent.id)
+        assert isinstance(found, MessageContent)
+        assert found.text == "version 2"
+
+
 def _named(name: str, id_: str, **facts: Any) -> Account:
     return replace(account(id_, **facts), name=name)
 
@@ -505,6 +590,23 @@ async def test_keys(processes: Processes) -> None:
     ]
 
 
+async def test_the_fault_of_a_key(processes: Processes) -> None:
+    """Of two that set it the later one's counts; a key that is revoked meanwhile has none."""
+    key = ApiKey(KeyId("k1"), ANN, "k1", "mck", NOON, None, None, None, None)
+    await processes.one.accounts.add_key(key, b"k1")
+    outcomes = await processes.race(
+        lambda s: s.accounts.set_key_fault(KeyId("k1"), 3),
+        lambda s: s.accounts.set_key_fault(KeyId("k1"), 5),
+    )
+    assert outcomes == [True, True]
+    (kept,) = await processes.one.accounts.list_keys(ANN)
+    assert kept.fails_every == 5
+    assert await processes.race(
+        lambda s: s.accounts.revoke_key(KeyId("k1"), at(9)),
+        lambda s: s.accounts.set_key_fault(KeyId("k1"), 7),
+    ) == [True, False]
+
+
 async def _processing(processes: Processes, name: str) -> DeliverabilityTestId:
     test = deliverability_test(name)
     await processes.one.tests.add(test, FORGET_AT)
@@ -566,6 +668,27 @@ async def test_reports(processes: Processes) -> None:
     assert outcomes[1] == frozenset()
 
 
+async def test_counts_and_selectors(processes: Processes) -> None:
+    """What two count at once is counted twice, up to the limit; what both learn is all known."""
+    (day,) = ((DAY_WINDOW, 0, 3),)
+    count: Call = lambda s: s.counters.hit(Hit("list", (day,)))  # noqa: E731
+    assert await processes.race(count) == [[[1]], [[2]]]
+    assert await processes.race(count) == [[[3]], [[4]]]
+    assert await processes.one.counters.hit(Hit("list", (day,), 0)) == [[3]]
+    learned = await processes.race(
+        lambda s: s.selectors.note_selectors([("a.example", "x"), ("b.example", "x")]),
+        lambda s: s.selectors.note_selectors([("b.example", "y"), ("a.example", "x")]),
+    )
+    assert learned == [True, True]
+    assert await processes.one.selectors.selectors_of("a.example") == ("x",)
+    assert await processes.one.selectors.selectors_of("b.example") == ("y", "x")
+    await processes.race(
+        lambda s: s.memory.keep("name", "old", 60_000),
+        lambda s: s.memory.keep("name", "new", 60_000),
+    )
+    assert await processes.one.memory.recall("name") == "new"
+
+
 async def test_the_last_pending_test(processes: Processes) -> None:
     """No account gets more tests than it may, however many are asked for at once."""
     for number in range(MAX_PENDING - 1):
@@ -593,6 +716,29 @@ async def test_tests_that_end(processes: Processes) -> None:
     assert await processes.one.contents.raw_message(sent.id) == sent.raw_message
 
 
+async def test_tests_that_are_deleted(processes: Processes) -> None:
+    """A test is deleted once, with its mail, whatever else is done with it at the same time."""
+    test_id = await _processing(processes, "x")
+    delete: Call = lambda s: s.tests.delete(ANN, test_id, NOON)  # noqa: E731
+    assert await processes.race(delete) == [True, False]
+    assert await processes.one.tests.read_mail(test_id) is None
+    test_id = await _processing(processes, "y")
+    await processes.one.tests.claim(Lease("one", at(30)), NOON, 8)
+    outcomes = await processes.race(delete, lambda s: s.tests.complete(test_id, "one", REPORT))
+    assert outcomes == [True, False]
+    test_id = await _processing(processes, "z")
+    forgotten = await processes.race(delete, lambda s: s.tests.forget(Instant(FORGET_AT + DAY), 10))
+    assert forgotten == [True, 0]
+    test = deliverability_test("w")
+    await processes.one.tests.add(test, FORGET_AT)
+    outcomes = await processes.race(
+        lambda s: s.tests.delete(ANN, test.id, NOON),
+        lambda s: s.deliveries.deliver(delivery(addressed(test))),
+    )
+    assert outcomes[0] is True
+    assert isinstance(outcomes[1], RecipientUnknown)
+
+
 async def test_a_mail_to_a_test_that_expires(processes: Processes) -> None:
     """A test that a mail reaches while another daemon expires it is analysed or expired, whole."""
     test = deliverability_test("x")
@@ -605,3 +751,41 @@ async def test_a_mail_to_a_test_that_expires(processes: Processes) -> None:
     found = await processes.one.tests.find_any(test.id, NOON)
     assert found is not None
     assert found.test.state is State.PROCESSING
+
+
+async def test_the_lease_of_webhooks(processes: Processes) -> None:
+    """Two daemons that take it at once, when it is free and when it has run out, have one."""
+    for store in (processes.one, processes.other):
+        assert not await store.webhooks.is_wanted("any", NOON)
+    for now in (NOON, at(60)):
+        taken = await processes.race(
+            lambda s, moment=now: s.webhooks.claim("first", moment, 15_000),  # type: ignore[misc]
+            lambda s, moment=now: s.webhooks.claim("second", moment, 15_000),  # type: ignore[misc]
+        )
+        assert taken == [True, False]
+
+
+async def test_a_last_webhook(processes: Processes) -> None:
+    """Of two that are made at once one finds the last place."""
+    for number in range(MOST_WEBHOOKS - 1):
+        await processes.one.webhooks.add(webhook(f"w{number}"), is_from_now=True)
+    outcomes = await processes.race(
+        lambda s: s.webhooks.add(webhook("first"), is_from_now=True),
+        lambda s: s.webhooks.add(webhook("second"), is_from_now=True),
+    )
+    assert outcomes[0].id == "first"
+    assert isinstance(outcomes[1], TooManyWebhooks)
+
+
+async def test_a_webhook_that_is_told_and_changed(processes: Processes) -> None:
+    """What its owner does holds, whoever comes first; so does that it was deleted."""
+    one = await processes.one.webhooks.add(webhook("one"), is_from_now=True)
+    await processes.one.webhooks.claim("mine", NOON, 15_000)
+    tried = WebhookDelivery("msg_1", NOON, Attempt(200), 1)
+    record: Call = lambda s: s.webhooks.record("mine", one, tried)  # noqa: E731
+    restart: Call = lambda s: s.webhooks.restart(ANN, one.id, None)  # noqa: E731
+    kept, restarted = await processes.race(record, restart)
+    assert (kept, restarted.revision) == (True, 1)
+    again = await processes.race(restart, record)
+    assert (again[0].revision, again[1]) == (2, False)
+    assert await processes.race(lambda s: s.webhooks.delete(ANN, one.id), record) == [True, False]

@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import RedisCluster
 from mailcheck.operations.ports import WakeUps
-from tests.servers.redis import RedisServer, connected, until
+from tests.servers.redis import RedisServer, connected, connected_twice, until
 
 LOCAL, SHARED = "in this process", "on Redis"
 
@@ -49,11 +49,9 @@ async def test_other_daemons_hear(redis_server: RedisServer) -> None:
     """Each other daemon hears each hint once, on its channel; the one that tells it once, too."""
     from twisted.internet import reactor
 
-    database = 77_001
     async with (
-        connected(redis_server, database) as here,
-        connected(redis_server, database) as there,
-        connected(redis_server, database + 1) as elsewhere,
+        connected_twice(redis_server) as (here, there),
+        connected(redis_server) as elsewhere,
     ):
         heard: dict[str, list[str]] = {"here": [], "there": [], "elsewhere": [], "tests": []}
         one = RedisCluster(here, reactor).wake_ups("inboxes")

@@ -1,6 +1,6 @@
 """Connections counted in all and by client."""
 
-from mailcheck.core.connection_counts import ConnectionCounts
+from mailcheck.core.client_limits import ConnectionCounts
 
 
 def test_connections_count_for_their_clients() -> None:

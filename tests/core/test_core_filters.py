@@ -1,8 +1,7 @@
 """Filters: which messages match, and why the others do not."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.content import HeaderSummary

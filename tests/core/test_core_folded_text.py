@@ -48,6 +48,7 @@ def test_case_and_accents_do_not_count(text: str) -> None:
     assert fold_text(disguised.upper()) == fold_text("".join(letters))
 
 
+@pytest.mark.untraced
 def test_every_character_folds_alone() -> None:
     """No character of Unicode folds in another way for what stands beside it."""
     wrong = []

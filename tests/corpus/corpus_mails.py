@@ -3,8 +3,9 @@
 Each TOML file of a part holds ``[[mail]]`` tables: ``text`` and ``html`` are
 the sender's own words; ``frame`` names the page around the HTML (logo,
 preheader, footer with address, phone and years, tracking pixel), written in
-the part's ``frames.toml``. Charset, transfer encoding and MIME structure
-differ from mail to mail and follow from the mail's id, so a run repeats.
+the ``frames.toml`` of the part or, for several parts, in the folder above.
+Charset, transfer encoding and MIME structure differ from mail to mail and
+follow from the mail's id, so a run repeats.
 """
 
 import base64
@@ -34,8 +35,10 @@ class CorpusMail:
 
 
 def load_part(part: str) -> list[CorpusMail]:
-    """Build all mails of ``tuning`` or ``held_out``."""
-    frames = tomllib.loads((_HERE / part / "frames.toml").read_text("utf-8"))
+    """Build all mails of a part, named by its folder: ``tuning``, ``world/held_out``."""
+    folder = _HERE / part
+    places = (place / "frames.toml" for place in (folder, folder.parent))
+    frames = tomllib.loads(next(filter(Path.exists, places)).read_text("utf-8"))
     return [
         _build(f"{path.stem}/{source['id']}", source, frames)
         for path in sorted((_HERE / part).glob("*.toml"))

@@ -14,9 +14,8 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.errors import DeliverabilityTestNotFound
 from mailcheck.core.instants import DAY, SECOND
-from mailcheck.daemon.analysis_service import AnalysisService
-from mailcheck.daemon.parked_waits import ParkedWaits
 from mailcheck.daemon.retention import BATCH, DeliverabilityRetention
+from mailcheck.daemon.services import LeasedWorkService, ParkedWaits
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, result_of, run
@@ -175,7 +174,7 @@ def test_a_round_leaves_nothing(house: House) -> None:
 def test_a_stop_waits_for_the_start() -> None:
     """A daemon that is stopped while it starts is started first: nothing begins after its end."""
     runner: Any = Runner()
-    service = AnalysisService(runner)
+    service = LeasedWorkService(runner)
     service.startService()
     stopped = service.stopService()
     assert not stopped.called

@@ -11,8 +11,8 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.search import parse_search
 from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
+from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.mail_traffic import QUIET, MailTraffic
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
@@ -136,8 +136,10 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
 
     store = shop.assembly._content_store
     mail_bytes, clock = shop.assembly._mail_bytes, shop.clock
-    contents = Breaking(store, mail_bytes, DirectWorker(), lambda content: None, clock)
-    derivation = Derivation(contents, store, MailTraffic(clock), clock, is_alone=True)
+    contents = Breaking(store, mail_bytes, lambda content: None, clock)
+    derivation = Derivation(
+        contents, store, MailTraffic(clock), clock, shop.assembly.now, is_alone=True
+    )
     derivation.startService()
     shop.rest(1)
     assert shop.underived() == [broken]
@@ -217,9 +219,9 @@ def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     """Of several daemons the receiver takes a mail apart, and after a minute any other one."""
     assembly = shop.assembly
     store, mail_bytes = assembly._content_store, assembly._mail_bytes
-    contents = Contents(store, mail_bytes, DirectWorker(), lambda content: None, shop.clock)
+    contents = Contents(store, mail_bytes, lambda content: None, shop.clock)
     traffic = MailTraffic(shop.clock)
-    other = Derivation(contents, assembly._content_store, traffic, shop.clock, is_alone=False)
+    other = Derivation(contents, store, traffic, shop.clock, assembly.now, is_alone=False)
     other.startService()
     for _ in range(3):
         shop.receive()

@@ -1,5 +1,7 @@
 """Who may work on a PostgreSQL database: one daemon, or several that share a Redis."""
 
+import time
+
 import pytest
 
 from mailcheck.core.errors import StoreUnavailable
@@ -46,3 +48,26 @@ def test_presence_after_a_restart(
     presence.keep()
     assert not may_begin(postgresql_database, is_alone=True)
     presence.end()
+
+
+def test_who_is_there(postgresql_database: str) -> None:
+    """Each daemon has the names of all that are there, until the server has lost one."""
+    names = ["0" * 15 + "7", "f" * 16]
+    one, other = (DaemonPresence(postgresql_database, is_alone=False, name=name) for name in names)
+    one.begin()
+    other.begin()
+    for presence in (one, other):
+        known = presence.keep()
+        assert known is not None
+        assert known >= set(names)
+    other.end()
+    deadline = time.monotonic() + 60
+    while (names[1] in (one.keep() or names)) and time.monotonic() < deadline:
+        time.sleep(0.01)  # the server learns of it a moment later
+    known = one.keep()
+    assert known is not None
+    assert names[0] in known
+    assert names[1] not in known
+    one.end()
+    assert one.keep() is None
+    one.end()

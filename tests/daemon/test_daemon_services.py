@@ -15,12 +15,9 @@ from twisted.logger import LogEvent, capturedLogs, formatEvent
 
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.network_addresses import parse_listen_address
-from mailcheck.daemon.file_limit import raise_file_limit
-from mailcheck.daemon.listening import CannotStart, ListeningService
-from mailcheck.daemon.ordered_services import OrderedServices
-from mailcheck.daemon.parked_waits import ParkedWaits
+from mailcheck.daemon.listening import CannotStart, ListeningService, raise_file_limit
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.daemon.store_service import StoreService
+from mailcheck.daemon.services import OrderedServices, ParkedWaits, StoreService
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, result_of

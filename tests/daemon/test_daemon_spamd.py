@@ -385,7 +385,7 @@ class Keeper:
     def first_line(self) -> list[bytes]:
         """Give the words that the program prints."""
         assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], 20)[0]
+        assert select.select([self.process.stdout], [], [], 60)[0]
         return self.process.stdout.readline().split(maxsplit=3)
 
     def pids(self) -> tuple[int, int]:
@@ -395,7 +395,7 @@ class Keeper:
 
     def let_go(self) -> tuple[int, bytes]:
         """Close its input, as a daemon that dies does; gives its status and last words."""
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=60)
         return self.process.returncode, errors
 
 
@@ -416,7 +416,7 @@ def has_ended(pid: int) -> bool:
     """Tell whether a process is gone: on Linux its keeper has reaped it, else init will soon."""
     if sys.platform == "linux":
         return not is_running(pid)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not is_running(pid)

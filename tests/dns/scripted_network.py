@@ -5,8 +5,9 @@
     answers = collect(stub.lookup(DnsQuestion("example.com", "A")))
     network.queries[0].reply("example.com. 60 IN A 192.0.2.1")
 
-Every query that was sent is in ``network.queries``. What arrives over TCP is
-taken with ``network.accept()``.
+Every query that was sent is in ``network.queries``, but for those by which a resolver finds out
+whether any server answers: they are in ``network.probes``, and answered as long as the network
+``knows_root``. What arrives over TCP is taken with ``network.accept()``.
 """
 
 import socket
@@ -31,6 +32,8 @@ from mailcheck.dns.servers import Server
 
 SERVER = Server("192.0.2.53")
 SECOND_SERVER = Server("198.51.100.53")
+
+ROOT_SERVER = ". 60 IN NS a.root-servers.net."
 
 
 def collect(lookup: Deferred[DnsAnswer]) -> list[Any]:
@@ -149,7 +152,13 @@ class MemoryPort:
         """Send a query to the server."""
         if self._server.host in self._network.unreachable:
             raise OSError("Network is unreachable")
-        self._network.queries.append(DatagramQuery(self, datagram, self._server))
+        query = DatagramQuery(self, datagram, self._server)
+        if query.question != (".", "NS"):
+            self._network.queries.append(query)
+            return
+        self._network.probes.append(query)
+        if self._network.knows_root:
+            self._network.callLater(0, query.reply, ROOT_SERVER)
 
     def stopListening(self) -> Deferred[None]:
         """Close the port."""
@@ -166,6 +175,8 @@ class ScriptedNetwork(MemoryReactorClock):
     def __init__(self) -> None:
         super().__init__()
         self.queries: list[DatagramQuery] = []
+        self.probes: list[DatagramQuery] = []
+        self.knows_root = True
         self.ports: list[MemoryPort] = []
         self.unreachable: set[str] = set()
         self.has_sockets = True

@@ -1,10 +1,9 @@
 """The resolver on a scripted network: tries, deadlines, sockets, streams, bursts."""
 
-from dataclasses import replace
-
 import dns.flags
 import dns.rcode
 import pytest
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError
 from twisted.internet.error import ConnectError
 from twisted.python.failure import Failure

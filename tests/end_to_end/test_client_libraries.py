@@ -1,41 +1,61 @@
 """The client libraries as their users get them: downloaded from the daemon, and used."""
 
+import asyncio
 import importlib.util
 import json
-import shutil
+import re
 import smtplib
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from urllib.request import urlopen
 
 import pytest
 
 from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.http_stub import Searching, serving
+from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
 SIGN_UPS = 200
+NODE_MODULES = Path(__file__).parents[2] / "node_modules"
 
 
 def download(daemon: Daemon, name: str, folder: Path) -> Path:
     """Fetch a client library from the daemon."""
     path = folder / name
-    with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{name}", timeout=10) as response:
+    with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{name}", timeout=60) as response:
         path.write_bytes(response.read())
     return path
 
 
-@pytest.fixture
-def library(daemon: Daemon, tmp_path: Path) -> ModuleType:
+@pytest.fixture(scope="module")
+def daemon(shared_daemon: Daemon) -> Daemon:
+    """One daemon for all: each test has addresses of its own."""
+    return shared_daemon
+
+
+@pytest.fixture(scope="module")
+def folder(daemon: Daemon, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the libraries."""
+    folder = tmp_path_factory.mktemp("clients")
+    for name in ("mailcheck_client.py", "mailcheck.mjs", "mailcheck.d.mts"):
+        download(daemon, name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(folder: Path) -> ModuleType:
     """The Python client, imported from the file that the daemon served."""
-    path = download(daemon, "mailcheck_client.py", tmp_path)
-    spec = importlib.util.spec_from_file_location("downloaded_client", path)
+    spec = importlib.util.spec_from_file_location("downloaded", folder / "mailcheck_client.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -43,25 +63,33 @@ def library(daemon: Daemon, tmp_path: Path) -> ModuleType:
     return module
 
 
-def connect(library: ModuleType, daemon: Daemon) -> Any:
-    """Give a client of the daemon."""
-    return library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
+def url_of(daemon: Daemon) -> str:
+    """Give the address of a daemon."""
+    return f"http://{HOST}:{daemon.http_port}"
 
 
-def sign_up(daemon: Daemon, email: str, code: str) -> None:
+@pytest.fixture
+def inbox(library: ModuleType, daemon: Daemon) -> Any:
+    """A client of the daemon."""
+    return library.Mailcheck(url_of(daemon), daemon.key)
+
+
+def sign_up(daemon: Daemon, email: str, code: str, invoice: bytes = b"") -> None:
     """Do what a program under test does."""
-    body = (
-        f"From: Shop <shop@example.com>\r\nTo: {email}\r\nSubject: Confirm your address\r\n\r\n"
-        f"Your verification code is {code}.\r\n\r\n"
-        f"Or confirm here: https://shop.example.com/confirm?code={code}\r\n"
-    )
+    mail = EmailMessage()
+    mail["From"], mail["To"] = "Shop <shop@example.com>", email
+    mail["Subject"] = "Confirm your address"
+    text = f"Your verification code is {code}.\n\n"
+    mail.set_content(text + f"Or confirm here: https://shop.example.com/confirm?code={code}\n")
+    if invoice:
+        mail.add_attachment(invoice, maintype="application", subtype="pdf", filename="a.pdf")
     with smtplib.SMTP(HOST, daemon.smtp_port, timeout=60) as smtp:
-        smtp.sendmail("shop@example.com", [email], body)
+        smtp.send_message(mail)
 
 
-def test_many_sign_ups_at_once_each_get_their_own_mail(daemon: Daemon, library: ModuleType) -> None:
+def test_many_sign_ups_at_once_each_get_their_own_mail(daemon: Daemon, inbox: Any) -> None:
     """200 tests at the same time, each with its own tag: each reads its own code and link."""
-    inbox = connect(library, daemon)
+    before = daemon.get("/inbox").headers["x-ratelimit-remaining"]
 
     def one_test(number: int) -> None:
         code = f"{number * 4_561 + 100_003:06d}"[-6:]
@@ -75,42 +103,185 @@ def test_many_sign_ups_at_once_each_get_their_own_mail(daemon: Daemon, library: 
 
     with ThreadPoolExecutor(SIGN_UPS) as pool:
         assert list(pool.map(one_test, range(SIGN_UPS))) == [None] * SIGN_UPS
+    spent = int(before) - int(daemon.get("/inbox").headers["x-ratelimit-remaining"])
+    assert spent <= SIGN_UPS + 2  # one for each mail, one for the mailbox, and this one
 
 
 def test_a_wait_in_vain_says_what_did_arrive(daemon: Daemon, library: ModuleType) -> None:
-    """The error of the client names the mail that came to another tag."""
-    inbox = connect(library, daemon)
-    address, other = inbox.new_address(), inbox.address("other")
-    sign_up(daemon, other.email, "482913")
-    with pytest.raises(library.NoMail, match=r"Confirm your address.*its tag is 'other'"):
-        address.wait(timeout=1)
+    """The error of the client names the mail that came instead."""
+    address = library.Mailcheck(url_of(daemon), daemon.key).new_address()
+    sign_up(daemon, address.email, "482913")
+    with pytest.raises(library.NoMail, match=r"Confirm your address.*its subject"):
+        address.wait(timeout=1, subject="reset")
 
 
-def test_a_client_waits_as_long_as_the_service_asks(tmp_path: Path) -> None:
-    """Over its limit the client raises the service's own sentence where it may not wait longer."""
-    with running_daemon(tmp_path, limits_requests_per_minute=2) as daemon:
-        path = download(daemon, "mailcheck_client.py", tmp_path)
-        program = (
-            "from mailcheck_client import Mailcheck, MailcheckError\n"
-            f"inbox = Mailcheck('http://{HOST}:{daemon.http_port}', {daemon.key!r})\n"
-            "import time\n"
-            "try:\n"
-            "    for _ in range(6):\n"
-            "        inbox.request('GET', '/inbox', deadline=time.monotonic() + 0.01)\n"
-            "except MailcheckError as error:\n"
-            "    print(error.status, error)\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=path.parent, capture_output=True, text=True
-        )
-    assert done.stdout.startswith("429 the limit of 2 requests per minute is reached")
+def test_what_a_test_asks_of_its_address(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
+    """Several mails, none, all since the address was made, their bytes, and their deletion."""
+    address = inbox.new_address("A label: with *signs*, and longer than there is room")
+    assert re.fullmatch(r"a-label-with-signs-and-l-[a-z2-7]{10}", address.tag)
+    address.expect_none(seconds=1)
+    for code in ("111222", "333444"):
+        sign_up(daemon, address.email, code, invoice=b"%PDF " + code.encode())
+    with pytest.raises(library.UnexpectedMail) as caught:
+        address.expect_none(seconds=30, subject="confirm")
+    assert caught.value.mail.code == "111222"
+    mails = address.wait_many(2, timeout=50, has_attachment=True, text="code is")
+    assert [mail.code for mail in mails] == ["111222", "333444"]
+    address.expect_none(seconds=1)
+    with pytest.raises(library.NoMail):
+        address.wait_many(1, timeout=1)
+    assert [mail["id"] for mail in address.messages()] == [mail["id"] for mail in mails[::-1]]
+    assert "333444" in address.messages()[0].text
+    assert inbox.new_address().messages() == []
+    (attachment,) = mails[0].attachments
+    assert (attachment.filename, attachment.content) == ("a.pdf", b"%PDF 111222")
+    assert b"\r\nSubject: Confirm your address\r\n" in mails[0].eml()
+    assert inbox.html(mails[0]["id"]) == b""
+    mails[0].delete()
+    assert len(address.messages()) == 1
+    address.delete()
+    assert address.messages() == []
 
 
-def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_score_is_an_assertion(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
+    """A mail that scores too low fails the test, and says what to fix."""
+    address = inbox.new_address()
+    sign_up(daemon, address.email, "482913")
+    mail = address.wait()
+    assert 0 <= mail.score()["score"] <= 10
+    with pytest.raises(library.PoorScore, match=r"of 10, not 10\.5\n  -\d"):
+        mail.score(at_least=10.5)
+
+
+def test_any_number_of_coroutines_wait(daemon: Daemon, inbox: Any, library: ModuleType) -> None:
+    """Waits in threads of their own don't wait for each other."""
+
+    async def one_test(number: int) -> str:
+        address = await library.in_thread(inbox.new_address)
+        waiting = asyncio.ensure_future(library.in_thread(address.wait, timeout=30))
+        await asyncio.to_thread(sign_up, daemon, address.email, f"1234{number:02d}")
+        return cast(str, (await waiting).code)
+
+    async def all_tests() -> list[str]:
+        return await asyncio.gather(*(one_test(number) for number in range(40)))
+
+    assert asyncio.run(all_tests()) == [f"1234{number:02d}" for number in range(40)]
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/api/v1", "/api/v1/"])
+def test_the_address_of_the_service_may_name_the_api(
+    daemon: Daemon, library: ModuleType, ending: str
+) -> None:
+    """MAILCHECK_URL is taken with or without its path, a key with what a file ends in."""
+    client = library.Mailcheck(url_of(daemon) + ending, f" {daemon.key}\n")
+    assert re.fullmatch(r"c[0-9a-f]+", client.cursor())
+
+
+def test_what_can_not_be_meant_raises(library: ModuleType) -> None:
+    """Unknown filters are named with the nearest; a broken key is not sent, nor printed."""
+    client = library.Mailcheck("http://127.0.0.1:1", "mck_secret")
+    with pytest.raises(TypeError, match=r"no filter 'sujbect'; did you mean subject\?"):
+        client.wait(after="c0", sujbect="x")
+    with pytest.raises(library.MailcheckError, match="line break") as caught:
+        library.Mailcheck("http://127.0.0.1:1", "mck_secret\nmck_other")
+    assert "mck" not in str(caught.value) + repr(client)
+    with pytest.raises(library.Unreachable, match="can't be reached"):
+        client.cursor()
+
+
+class PuttingOff(BaseHTTPRequestHandler):
+    """Refuses each path once with 429, as over a limit, then says how long was asked for."""
+
+    asked: dict[str, int]
+    seconds = "1"
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        path = self.path.partition("?")[0]
+        count = self.asked[path] = self.asked.get(path, 0) + 1
+        body = json.dumps({"error": "the limit is reached", "cursor": "c1", "path": self.path})
+        self.send_response(429 if count == 1 or path.endswith("/never") else 200)
+        self.send_header("Retry-After", "3600" if path.endswith("/never") else self.seconds)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+@pytest.fixture
+def busy_service() -> Iterator[str]:
+    """Run a service that puts everybody off, once; gives its address."""
+    with serving(type("Handler", (PuttingOff,), {"asked": {}})) as address:
+        yield address
+
+
+SEARCHES = """
+const inbox = new Mailcheck();
+const address = await inbox.newAddress();
+const said = ({ length, total, nextPage, notSearched }) => [length, total, nextPage, notSearched];
+const lists = [
+  await inbox.messages({ q: "cherry" }),
+  await inbox.messages({ page: 2 }),
+  await address.messages({ text: "cherry" }),
+];
+const ids = lists[1].map(({ id }) => id);
+console.log(JSON.stringify([lists.map(said), ids, ids.constructor === Array]));
+"""
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_a_list_says_what_it_does_not_show(
+    language: str, library: ModuleType, script: Callable[..., Any]
+) -> None:
+    """Lists tell how many match in all, and how many are not searched yet; an address's has all."""
+    with serving(Searching) as url:
+        if language == "python":
+            client = library.Mailcheck(url, "mck_key")
+            address = client.new_address()
+            lists = [
+                client.messages(q="cherry"),
+                client.messages(page=2),
+                address.messages(text="cherry"),
+            ]
+            found = [[len(a), a.total, a.next_page, a.not_searched] for a in lists]
+        else:
+            found, ids, is_plain = script(SEARCHES, MAILCHECK_URL=url)
+            assert (ids, is_plain) == (["m0"], True)
+    assert found == [[100, 101, 2, 2], [1, 101, None, 0], [101, 101, None, 2]]
+
+
+OVER_LIMIT = """
+const inbox = new Mailcheck();
+const { path } = await inbox.wait({ after: "c0", timeoutMs: 1200 });
+await inbox.request("GET", "/inbox/wait", { timeout: 29.999 });
+const refused = await inbox.request("GET", "/never").catch((error) => error);
+console.log(JSON.stringify([path, refused.status, refused.message]));
+"""
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_being_put_off_is_not_counted_as_waiting(
+    language: str, library: ModuleType, busy_service: str, script: Callable[..., Any]
+) -> None:
+    """A client waits as Retry-After says, beside the wait's time-out; not for an hour."""
+    if language == "python":
+        client = library.Mailcheck(busy_service, "mck_key")
+        path = client.wait(after="c0", timeout=1.2)["path"]
+        with pytest.raises(library.MailcheckError) as caught:
+            client.request("GET", "/never")
+        status, message = caught.value.status, str(caught.value)
+    else:
+        path, status, message = script(OVER_LIMIT, MAILCHECK_URL=busy_service)
+    assert re.search(r"timeout=1\.(1|2)\d\d$", path), path
+    assert (status, message) == (429, "the limit is reached")
+
+
+def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, folder: Path) -> None:
     """A test-suite that takes the fixture passes, with an address of its own in every test."""
-    download(daemon, "mailcheck_client.py", tmp_path)
-    (tmp_path / "conftest.py").write_text("pytest_plugins = ['mailcheck_client']\n")
-    (tmp_path / "test_it.py").write_text(
+    (folder / "conftest.py").write_text("pytest_plugins = ['mailcheck_client']\n")
+    (folder / "test_it.py").write_text(
         "import smtplib, pytest\n"
         "seen = set()\n"
         "@pytest.mark.parametrize('code', ['111222', '333444'])\n"
@@ -124,10 +295,10 @@ def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, tmp_path:
     )
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider"],
-        cwd=tmp_path,
+        cwd=folder,
         env={
             **daemon.environment,
-            "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
+            "MAILCHECK_URL": url_of(daemon),
             "MAILCHECK_API_KEY": daemon.key,
         },
         capture_output=True,
@@ -136,35 +307,27 @@ def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, tmp_path:
     assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
-def node() -> str:
-    """Give the Node that runs the JavaScript client; in CI there must be one."""
-    program = shutil.which("node")
-    if program is None:
-        pytest.skip("node is missing: sudo apt-get install nodejs")
-    return program
-
-
 @pytest.fixture
-def run_script(daemon: Daemon, tmp_path: Path) -> Callable[[str], Any]:
+def script(daemon: Daemon, folder: Path) -> Callable[..., Any]:
     """Run JavaScript beside the downloaded client; gives what it prints, as JSON."""
-    download(daemon, "mailcheck.mjs", tmp_path)
 
-    def run(body: str) -> Any:
-        (tmp_path / "script.mjs").write_text(
-            'import { Mailcheck, NoMail } from "./mailcheck.mjs";\n'
-            "const inbox = new Mailcheck();\n" + body
+    def run(body: str, **variables: str) -> Any:
+        (folder / "script.mjs").write_text(
+            'import { Mailcheck, NoMail, PoorScore, UnexpectedMail } from "./mailcheck.mjs";\n'
+            + body
         )
         done = subprocess.run(
-            [node(), "script.mjs"],
-            cwd=tmp_path,
+            [find_program("node", package="nodejs"), "script.mjs"],
+            cwd=folder,
             env={
                 **daemon.environment,
-                "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
-                "MAILCHECK_API_KEY": daemon.key,
+                "MAILCHECK_URL": url_of(daemon) + "/api/v1",
+                "MAILCHECK_API_KEY": f"{daemon.key}\n",
+                **variables,
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -172,30 +335,177 @@ def run_script(daemon: Daemon, tmp_path: Path) -> Callable[[str], Any]:
     return run
 
 
-def test_the_javascript_client_waits_for_code_and_link(
-    daemon: Daemon, run_script: Callable[[str], Any]
-) -> None:
-    """An address, two mails, two waits: each gives its own mail, in order."""
-    sign_up(daemon, daemon.address("js"), "135790")
+JAVASCRIPT = """
+const inbox = new Mailcheck();
+const address = await inbox.address("js");
+address.cursor = "c0";
+const first = await address.wait({ header: ["Subject: confirm", "To: js"], hasAttachment: true });
+const quiet = await inbox.newAddress("A label: with *signs*, and longer than there is room");
+await quiet.expectNone({ seconds: 1 });
+const vain = await address.wait({ timeoutMs: 1000, subject: "reset" }).catch((error) => error);
+const unwanted = await address.expectNone({ seconds: 30 }).catch((error) => error);
+const [second] = await address.waitMany(1);
+const poor = await second.score({ atLeast: 10.5 }).catch((error) => error);
+const eml = Buffer.from(await first.eml()).toString();
+const pdf = Buffer.from(await first.attachments[0].content()).toString();
+const html = await inbox.html(first.id);
+await first.delete();
+const listed = (await inbox.messages({ tag: "js" })).length;
+await address.delete();
+console.log(JSON.stringify({
+  codes: [first.code, second.code], link: first.link, text: second.text, pdf, html: html.length,
+  eml: eml.includes("Subject: Confirm your address"), tag: quiet.tag, none: await quiet.messages(),
+  listed, left: (await inbox.messages({ tag: "js" })).length,
+  vain: [vain instanceof NoMail, vain.message], poor: [poor instanceof PoorScore, poor.message],
+  unwanted: [unwanted instanceof UnexpectedMail, unwanted.mail.code],
+}));
+"""
+
+
+def test_what_a_test_in_javascript_asks(daemon: Daemon, script: Callable[..., Any]) -> None:
+    """One wait after the other, several mails, none, bytes, a score, deletion: as in Python."""
+    sign_up(daemon, daemon.address("js"), "135790", invoice=b"%PDF 1")
     sign_up(daemon, daemon.address("js"), "246801")
-    answer = run_script(
-        'const address = await inbox.address("js");\n'
-        'address.cursor = "c0";\n'
-        "const first = await address.wait(), second = await address.wait();\n"
-        "console.log(JSON.stringify([first.code, first.link, second.code]));\n"
-    )
-    assert answer == ["135790", "https://shop.example.com/confirm?code=135790", "246801"]
+    found = script(JAVASCRIPT)
+    assert found["codes"] == ["135790", "246801"]
+    assert found["link"] == "https://shop.example.com/confirm?code=135790"
+    assert "246801" in found["text"]
+    assert (found["pdf"], found["html"], found["eml"]) == ("%PDF 1", 0, True)
+    assert re.fullmatch(r"a-label-with-signs-and-l-[a-z2-7]{10}", found["tag"])
+    assert (found["none"], found["listed"], found["left"]) == ([], 1, 0)
+    assert found["vain"][0]
+    assert "Confirm your address" in found["vain"][1]
+    assert found["unwanted"] == [True, "246801"]
+    assert found["poor"][0]
+    assert re.match(r"the mail scores .* of 10, not 10\.5\n  -\d", found["poor"][1])
 
 
-def test_the_javascript_client_says_what_did_arrive(
-    daemon: Daemon, run_script: Callable[[str], Any]
-) -> None:
-    """A wait in vain throws NoMail, which names the mail that came to another tag."""
-    sign_up(daemon, daemon.address("other"), "135790")
-    answer = run_script(
-        "const address = await inbox.newAddress();\n"
-        "const error = await address.wait({ timeout: 1 }).catch((error) => error);\n"
-        "console.log(JSON.stringify([error instanceof NoMail, error.message]));\n"
-    )
-    assert answer[0] is True
-    assert "its tag is 'other'" in answer[1]
+EVENTS = """
+const inbox = new Mailcheck();
+const address = await inbox.address("js-events");
+address.cursor = "c0";
+const subjects = [];
+for await (const mail of address.events()) {
+  subjects.push(mail.subject, mail.code);
+  if (subjects.length === 4) break;
+}
+const cursor = address.cursor;
+const after = [];
+for await (const mail of address.events({ timeoutMs: 1000 })) after.push(mail.code);
+const refused = [];
+const onRefused = (mail) => refused.push(mail.reason);
+const options = { after: "c0", tag: "fault.data-554", timeout: 1, onRefused };
+for await (const mail of inbox.events(options));
+const wrong = await inbox.events({ after: "cffffff" }).next().catch((error) => error);
+console.log(JSON.stringify({ subjects, after, refused, wrong: [wrong.status, wrong.message] }));
+"""
+
+
+def test_events_in_javascript(daemon: Daemon, script: Callable[..., Any]) -> None:
+    """Each mail as it comes, then what follows; refused mail; an end; and what was asked wrong."""
+    for code in ("135790", "246801"):
+        sign_up(daemon, daemon.address("js-events"), code)
+    with pytest.raises(smtplib.SMTPResponseException):
+        sign_up(daemon, daemon.address("fault.data-554"), "111111")
+    found = script(EVENTS)
+    assert found["subjects"] == ["Confirm your address", "135790", "Confirm your address", "246801"]
+    assert found["after"] == []
+    assert ["fault.data-554" in reason for reason in found["refused"]] == [True]
+    assert found["wrong"][0] == 400
+    assert "another inbox" in found["wrong"][1]
+
+
+WRONG = """
+const inbox = new Mailcheck({ url: "http://127.0.0.1:1", key: "mck_secret" });
+const said = async (call) => {
+  try { await call(); } catch (error) { return `${error.name}: ${error.message}`; }
+};
+console.log(JSON.stringify([
+  await said(() => inbox.wait({ sujbect: "x" })),
+  await said(() => inbox.wait({ timeout: 30_000 })),
+  await said(() => inbox.wait({ timeout: 30, timeoutMs: 30_000 })),
+  await said(() => inbox.expectNone({ timeout: 5 })),
+  await said(() => new Mailcheck({ apiKey: "mck_secret" })),
+  await said(() => new Mailcheck({ key: "mck_secret mck_other" })),
+  await said(() => inbox.cursor()),
+]));
+"""
+
+
+def test_what_can_not_be_meant_throws(script: Callable[..., Any]) -> None:
+    """Unknown options, milliseconds for seconds and a broken key are named; no key is printed."""
+    answers = script(WRONG)
+    for said, words in zip(
+        answers,
+        [
+            'TypeError: there is no option "sujbect"',
+            "RangeError: timeout is seconds, up to 600; you gave 30000",
+            "TypeError: give timeout (seconds) or timeoutMs, not both",
+            'TypeError: there is no option "timeout"',
+            'TypeError: there is no option "apiKey"',
+            "MailcheckError: the API key holds a space",
+            "MailcheckError: http://127.0.0.1:1/api/v1 can't be reached",
+        ],
+        strict=True,
+    ):
+        assert said.startswith(words), said
+    assert "mck_" not in "".join(answers)
+
+
+TYPED = """
+import { Mailcheck, type Mail, NoMail, PoorScore, UnexpectedMail } from "./mailcheck.mjs";
+
+export async function typed(): Promise<string> {
+  const inbox = new Mailcheck({ url: "http://127.0.0.1:8080", key: "mck_key" });
+  const address = await inbox.newAddress("signup");
+  const mail: Mail = await address.wait({ timeoutMs: 20_000, subject: "x", hasAttachment: true });
+  const [first] = await address.waitMany(2, { header: ["Subject: x"] });
+  await address.expectNone({ seconds: 1, text: "x" });
+  const bytes: Uint8Array = await mail.attachments[0].content();
+  const score: number = (await first.score({ atLeast: 9 })).score;
+  // @ts-expect-error: no such option
+  await address.wait({ sujbect: "x" });
+  // @ts-expect-error: an address has its own tag
+  await address.wait({ tag: "other" });
+  // @ts-expect-error: seconds, not a time-out
+  await inbox.expectNone({ timeout: 5 });
+  for (const Failure of [NoMail, PoorScore, UnexpectedMail]) console.log(Failure.name);
+  return mail.code + mail.link + mail.text + bytes.length + score;
+}
+"""
+
+
+def test_the_types_are_those_of_the_library(folder: Path) -> None:
+    """TypeScript takes what is right and refuses what is not; no public method is without type."""
+    compiler = NODE_MODULES / "typescript" / "bin" / "tsc"
+    if not compiler.exists():
+        pytest.skip("typescript is missing: run scripts/install-test-needs")
+    (folder / "typed.mts").write_text(TYPED)
+    options = ("--noEmit", "--strict", "--module", "nodenext", "--target", "es2022")
+    command = [find_program("node", package="nodejs"), str(compiler), *options, "typed.mts"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    method = re.compile(r"^  (?:async \*?)?(?!constructor)(\w+)\(.*(?: \{|;)$", re.M)
+    served = {name: (folder / name).read_text() for name in ("mailcheck.mjs", "mailcheck.d.mts")}
+    defined, declared = (set(method.findall(source)) for source in served.values())
+    assert defined - {"sleep"} == declared
+
+
+def test_over_its_limit_a_program_is_told_what_to_do(tmp_path: Path) -> None:
+    """Where it may not wait, the client raises the service's own sentence."""
+    with running_daemon(tmp_path, limits_requests_per_minute=2) as daemon:
+        path = download(daemon, "mailcheck_client.py", tmp_path)
+        program = (
+            "from mailcheck_client import Mailcheck, MailcheckError\n"
+            f"inbox = Mailcheck('http://{HOST}:{daemon.http_port}', {daemon.key!r})\n"
+            "try:\n"
+            "    for _ in range(6):\n"
+            "        inbox.request('GET', '/inbox', patience=0)\n"
+            "except MailcheckError as error:\n"
+            "    print(error.status, error)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=path.parent, capture_output=True, text=True
+        )
+    assert done.stdout.startswith("429 the limit of 2 requests per minute is reached")
+    assert "mailcheck key issue NAME --per-minute 6000" in done.stdout

@@ -7,25 +7,40 @@ import signal
 import smtplib
 import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.end_to_end.load import OK, SENDERS, TRY_AGAIN, list_after, start_load
+from mailcheck.assembly.workers import LONGEST_COMMIT
+from tests.end_to_end.load import (
+    OK,
+    SENDERS,
+    TAGS,
+    TRY_AGAIN,
+    Load,
+    compose,
+    list_after,
+    send,
+    start_load,
+)
 from tests.servers.daemon import HOST, Daemon
 
 pytestmark = pytest.mark.end_to_end
 
-ROUNDS = pytest.mark.parametrize("rounds", [4, pytest.param(40, marks=pytest.mark.soak)])
+ROUNDS = 4
+SOAK_ROUNDS = 100
 CHILD_ROUNDS = 5
+CHILD = "a child"
+AT_LAST = 60.0  # seconds for a reply: ten on a machine that has nothing else to do
 SHORTEST_LOAD, LONGEST_LOAD = 0.05, 0.30  # seconds
 
 
-@ROUNDS
-def test_killed_under_load(daemon: Daemon, rounds: int) -> None:
+def test_killed_under_load(daemon: Daemon) -> None:
     """After each kill every mail that got 250 is there byte for byte, and none is there in part."""
     load = start_load(daemon)
     cursor, total = daemon.cursor(), 0
-    for number in range(rounds):
+    for number in range(ROUNDS):
         before = set(load.acknowledged)
         # All at once, as when power fails; or the daemon alone, its children survive it.
         kill = daemon.kill if number % 2 else daemon.kill_first
@@ -36,11 +51,59 @@ def test_killed_under_load(daemon: Daemon, rounds: int) -> None:
         total += len(messages)
         assert daemon.total() == total, "a message of an earlier round is gone or came again"
         cursor = daemon.cursor()
-    assert len(load.acknowledged) > rounds * SENDERS, "there was no load"
+    assert len(load.acknowledged) > ROUNDS * SENDERS, "there was no load"
+
+
+@pytest.mark.soak
+def test_any_process_at_any_moment(daemon: Daemon) -> None:
+    """However often any of its processes is killed, what got 250 is there once, and all else whole.
+
+    What got 451 is not there: it is sent again, and is there once then.
+    """
+    load = start_load(daemon)
+    cursor, total = daemon.cursor(), 0
+    kills: Counter[str] = Counter()
+    for number in range(SOAK_ROUNDS):
+        before = set(load.acknowledged)
+        victim = random.choice(["all", "first", CHILD, CHILD, CHILD])
+        kills[victim] += 1
+        seconds = random.uniform(SHORTEST_LOAD, LONGEST_LOAD)
+        if victim == CHILD:
+            kill_child(daemon, load, f"{number}", seconds)
+        else:
+            load.run(seconds, daemon.kill if victim == "all" else daemon.kill_first)
+            daemon.start()
+        messages = list_after(daemon, cursor)
+        load.check(messages, load.acknowledged - before)
+        if victim == CHILD:
+            assert {one["subject"] for one in messages} == load.acknowledged - before
+        total += len(messages)
+        assert daemon.total() == total, "a message of an earlier round is gone or came again"
+        cursor = daemon.cursor()
+    print(f"{len(load.acknowledged)} mails acknowledged, none lost, none twice; kills: {kills}")
+
+
+def kill_child(daemon: Daemon, load: Load, prefix: str, seconds: float) -> None:
+    """Kill any child while mail is sent, each until it is taken."""
+    is_over = threading.Event()
+    with ThreadPoolExecutor(SENDERS) as senders:
+        sending = [
+            senders.submit(send_each_until_taken, load, f"{prefix}.{sender}", is_over)
+            for sender in range(SENDERS)
+        ]
+        time.sleep(seconds)
+        os.kill(random.choice(daemon.pids()[1:]), signal.SIGKILL)
+        time.sleep(seconds)
+        is_over.set()
+        for sender in sending:
+            sender.result()
 
 
 def test_killed_children(daemon: Daemon) -> None:
-    """When processes of the daemon's own are killed mail is put off, no more, and it goes on."""
+    """When processes of the daemon's own are killed mail is put off, no more, and it goes on.
+
+    What was put off is not stored: sent again it would be there twice.
+    """
     load = start_load(daemon)
     is_over = threading.Event()
     codes: set[int] = set()
@@ -68,4 +131,44 @@ def test_killed_children(daemon: Daemon) -> None:
     assert OK in codes
     assert codes <= {OK, TRY_AGAIN}
     assert daemon.process.poll() is None
-    load.check(list_after(daemon, cursor), load.acknowledged)
+    messages = list_after(daemon, cursor)
+    load.check(messages, load.acknowledged)
+    assert {message["subject"] for message in messages} == load.acknowledged, "stored, and refused"
+
+
+def test_a_writer_that_does_not_answer(daemon: Daemon) -> None:
+    """It is replaced: each mail gets its reply, and is stored once or not at all."""
+    load = start_load(daemon)
+    cursor = daemon.cursor()
+    with ThreadPoolExecutor(SENDERS) as senders:
+        is_over = threading.Event()
+        sending = [
+            senders.submit(send_each_until_taken, load, str(number), is_over)
+            for number in range(SENDERS)
+        ]
+        time.sleep(LONGEST_LOAD)
+        os.kill(daemon.child("writer"), signal.SIGSTOP)
+        daemon.wait_until(lambda: "writer process: no answer" in daemon.output())
+        is_over.set()
+        slowest = max(sender.result() for sender in sending)
+    assert LONGEST_COMMIT <= slowest <= AT_LAST
+    messages = list_after(daemon, cursor)
+    load.check(messages, load.acknowledged)
+    assert len(messages) == len(TAGS) * len(load.acknowledged) == len(TAGS) * len(load.sent)
+
+
+def send_each_until_taken(load: Load, name: str, is_over: threading.Event) -> float:
+    """Send mails, each again until it is taken; gives the seconds of the slowest reply."""
+    choices, slowest, number = random.Random(name), 0.0, 0
+    with smtplib.SMTP(HOST, load.daemon.smtp_port) as client:
+        while not is_over.is_set():
+            subject, code, number = f"{name}-{number}", TRY_AGAIN, number + 1
+            raw = compose(subject, choices)
+            load.sent[subject] = raw
+            while code != OK:
+                began = time.monotonic()
+                code = send(client, load.recipients, raw)
+                slowest = max(slowest, time.monotonic() - began)
+                assert code in (OK, TRY_AGAIN)
+            load.acknowledged.add(subject)
+    return slowest

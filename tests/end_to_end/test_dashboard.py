@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html import unescape
@@ -14,6 +13,7 @@ from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_ope
 import pytest
 
 from tests.servers.daemon import HOST, Daemon
+from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
@@ -69,8 +69,7 @@ def test_the_first_password(shared_daemon: Daemon) -> None:
 
 def test_the_first_mail(daemon: Daemon) -> None:
     """The command that an empty inbox shows sends a mail that comes in whole."""
-    if shutil.which("curl") is None:
-        pytest.skip("curl is not installed: apt-get install curl")
+    find_program("curl")
     command = sign_in(daemon).pasted("first-mail")
     cursor = daemon.cursor()
     subprocess.run(["bash", "-c", command], check=True, timeout=LONGEST)
@@ -88,12 +87,11 @@ def program_of(visitor: Visitor, snippet: str, folder: Path) -> list[str]:
     url = re.search(r"curl -sO (\S+)", text)
     if url is not None:
         subprocess.run(["curl", "-sfO", url[1]], cwd=folder, check=True, timeout=LONGEST)
-    name = {"curl": "try.sh", "python": "try.py", "javascript": "try.mjs"}[snippet]
+    names = {"curl": "try.sh", "javascript": "try.mjs", "pytest": "test_pasted.py"}
+    name = names.get(snippet, "try.py")
     (folder / name).write_text(text)
-    runner = {"curl": "bash", "python": sys.executable, "javascript": "node"}[snippet]
-    if shutil.which(runner) is None:
-        pytest.skip("node is not installed: apt-get install nodejs")
-    return [runner, name]
+    runner = {"curl": "bash", "javascript": "node"}.get(snippet, sys.executable)
+    return [find_program(runner, package="nodejs"), name]
 
 
 @pytest.mark.parametrize("snippet", ["curl", "python", "javascript"])
@@ -114,6 +112,32 @@ def test_what_is_pasted_works(shared_daemon: Daemon, snippet: str, tmp_path: Pat
         output, _ = process.communicate(timeout=LONGEST)
     assert process.returncode == 0, output
     assert b"482913" in output
+
+
+def test_the_pasted_pytest_runs(shared_daemon: Daemon, tmp_path: Path) -> None:
+    """The test beside a new key gets the mail of a sign-up, by the settings above it."""
+    program_of(sign_in(shared_daemon), "pytest", tmp_path)
+    pasted = (tmp_path / "test_pasted.py").read_text()
+    sign_up = (
+        "import smtplib\n"
+        "def sign_up(email):\n"
+        f"    with smtplib.SMTP({HOST!r}, {shared_daemon.smtp_port}) as smtp:\n"
+        "        mail = 'Subject: x\\r\\n\\r\\nYour code is 482913\\r\\n'\n"
+        "        smtp.sendmail('a@example.com', [email], mail)\n"
+    )
+    (tmp_path / "test_pasted.py").write_text(sign_up + pasted)
+    settings = dict(pair.split("=", 1) for pair in re.findall(r"MAILCHECK_\w+=\S+", pasted))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "mailcheck_client", "-p", "no:randomly"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
 
 
 def write_mail(daemon: Daemon, recipient: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import socketserver
 import subprocess
 import sys
 import threading
@@ -12,8 +13,11 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import dns.message
+import dns.rcode
 import pytest
 
+from mailcheck.dns.servers import Server
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority
@@ -143,7 +147,7 @@ def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
 def make_store(folder: Path) -> None:
     """Make the database that a daemon would have made."""
     subprocess.run(
-        [MAILCHECK, "account", "list"],
+        [MAILCHECK, "init"],
         cwd=folder,
         env={**os.environ, "MAILCHECK_STORAGE_URL": f"sqlite:{folder}/mail.db"},
         check=True,
@@ -193,6 +197,31 @@ def test_planted_faults_are_found(tmp_path: Path) -> None:
     assert found["doctor.mx.elsewhere"]["record"]["value"] == f"10 {HOST}."
     assert status == 1
     assert text.count("PROBLEM") >= 8
+
+
+class DeniesAll(socketserver.BaseRequestHandler):
+    """Answers, as a name server of a closed network does, that no name exists."""
+
+    def handle(self) -> None:
+        """Answer a question over UDP."""
+        question, port = self.request
+        reply = dns.message.make_response(dns.message.from_wire(question), True)
+        reply.set_rcode(dns.rcode.NXDOMAIN)
+        port.sendto(reply.to_wire(), self.client_address)
+
+
+def test_a_resolver_of_a_closed_network(tmp_path: Path) -> None:
+    """A resolver that denies even the root is named: through it nothing would exist."""
+    with (
+        socketserver.ThreadingUDPServer(("127.0.0.1", 0), DeniesAll) as resolver,
+        web_server_at("") as web,
+    ):
+        threading.Thread(target=resolver.serve_forever, daemon=True).start()
+        server = Server("127.0.0.1", resolver.server_address[1])
+        _, printed = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
+        resolver.shutdown()
+    found = {one["topic"]: one["findings"] for one in json.loads(printed)["examinations"]}
+    assert [one["id"] for one in found["resolver"]] == ["doctor.resolver.closed"]
 
 
 def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:

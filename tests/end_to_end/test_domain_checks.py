@@ -17,10 +17,9 @@ import pytest
 
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
-from tests.servers.certificates import Authority
 from tests.servers.daemon import Daemon
+from tests.servers.mail_host import running_mail_host
 from tests.servers.name_server import running_name_server
-from tests.servers.rdap_server import running_rdap_server
 
 KEY = "v=DKIM1; k=ed25519; p=11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="  # RFC 8463 A.2
 
@@ -81,31 +80,12 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Run the world once for all tests of this module."""
     folder = tmp_path_factory.mktemp("checks")
-    authority = Authority()
-    certificate, key = authority.issue("mail.good.test").write_to(folder)
     dates = dict.fromkeys(NAMES, "2010-01-01T00:00:00Z")
     with (
         running_name_server(zone()) as dns,
-        running_rdap_server(dates, suffixes=["test"]) as registry,
+        running_mail_host(folder, "mail.good.test", dns, dates) as daemon,
     ):
-        bootstrap = folder / "rdap.json"
-        bootstrap.write_text(json.dumps(registry.bootstrap()))
-        daemon = Daemon(
-            folder,
-            dns_resolvers=[f"{dns.host}:{dns.port}"],
-            dns_allow_special_use=True,
-            network_allow_private=True,
-            smtp_certificate=str(certificate),
-            smtp_private_key=str(key),
-            probes_ca_file=authority.write_to(folder / "authority.pem"),
-            probes_rdap_bootstrap=str(bootstrap),
-        )
-        daemon.options["probes_smtp_port"] = daemon.smtp_port
-        try:
-            daemon.start()
-            yield World(daemon)
-        finally:
-            daemon.kill()
+        yield World(daemon)
 
 
 def factors(found: Any) -> dict[str, Any]:

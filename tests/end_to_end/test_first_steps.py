@@ -1,19 +1,21 @@
 """The first minutes of a new user: start it, do what it says, see link and code."""
 
+import contextlib
 import json
 import os
 import re
 import select
-import shutil
 import smtplib
 import subprocess
 import sys
 from email.message import EmailMessage
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from tests.servers.daemon import API, HOST, START_DEADLINE, STOPPED_WELL, Daemon, running_daemon
+from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
@@ -22,13 +24,6 @@ CODE, LINK = "482913", "https://example.com/confirm?t=7f3a"
 LAST_WORDS = "/inbox/wait?"
 
 _COMMANDS = re.compile(r"^Try it in another terminal[^\n]*\n(.*?)\n\n\n?(?=\d{4}-|\Z)", re.S | re.M)
-
-
-def require_programs(*programs: str) -> None:
-    """Skip a test for which a program is missing; in CI that fails it."""
-    for program in programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not installed: apt-get install {program}")
 
 
 def run_in_shell(daemon: Daemon, commands: str) -> str:
@@ -48,7 +43,8 @@ def run_in_shell(daemon: Daemon, commands: str) -> str:
 
 def test_printed_commands(shared_daemon: Daemon) -> None:
     """The commands that the first start prints work as they stand and end with code and link."""
-    require_programs("curl", "swaks")
+    find_program("curl")
+    find_program("swaks")
     commands = _COMMANDS.search(shared_daemon.output())
     assert commands is not None
     message = json.loads(run_in_shell(shared_daemon, commands[1]).splitlines()[-1])
@@ -58,33 +54,15 @@ def test_printed_commands(shared_daemon: Daemon) -> None:
     assert message["subject"] == "Welcome"
 
 
-def readme_example(daemon: Daemon) -> tuple[str, str]:
-    """Give the README's first example for a daemon: the shell's commands, and Python's."""
-    readme = (CHECKOUT / "README.md").read_text()
-    for written, meant in (
-        (r"127\.0\.0\.1:8080", f"{HOST}:{daemon.http_port}"),
-        (r"127\.0\.0\.1:2525", f"{HOST}:{daemon.smtp_port}"),
-        (r'"127\.0\.0\.1", 2525', f'"{HOST}", {daemon.smtp_port}'),
-        (r"dev-[a-z2-7]{13}(?=[+@])", daemon.address().partition("@")[0]),
-    ):
-        readme = re.sub(written, meant, readme)
-    commands = re.search(r"^( {4}KEY=.*?)^```json", readme, re.S | re.M)
-    program = re.search(r"^```python\n(import smtplib\n.*?)^```", readme, re.S | re.M)
-    assert commands is not None
-    assert program is not None
-    return commands[1], program[1]
-
-
-def test_readme_example(shared_daemon: Daemon) -> None:
-    """The README's first example works as it stands, from the shell and from Python."""
-    require_programs("curl", "swaks")
-    commands, program = readme_example(shared_daemon)
-    message = json.loads(run_in_shell(shared_daemon, commands).splitlines()[-1])
-    assert (message["codes"], message["links"]) == ([CODE], [LINK])
-    before = shared_daemon.cursor()
-    subprocess.run([sys.executable, "-c", program], check=True)
-    message = shared_daemon.get("/inbox/wait", tag="signup", after=before).json
-    assert (message["subject"], message["codes"]) == ("Welcome", [CODE])
+def test_commands_find_the_daemon_of_their_folder(shared_daemon: Daemon) -> None:
+    """Wherever `make run` was told to listen: in its folder a command needs no address."""
+    commands = Path(sys.executable).parent / "mailcheck"
+    printed = run_in_shell(
+        shared_daemon,
+        f"{commands} send-sample > /dev/null; {commands} wait --tag sample --code; "
+        f"{commands} inbox --json > /dev/null; cat var/url",
+    )
+    assert printed.splitlines() == [CODE, f"http://{HOST}:{shared_daemon.http_port}"]
 
 
 def test_python_program(shared_daemon: Daemon) -> None:
@@ -187,3 +165,13 @@ def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
     assert f"{HOST}:{getattr(shared_daemon, port)}" in printed
     assert "Address already in use" in printed
     assert "Traceback" not in printed
+
+
+def test_a_mail_sent_as_a_body(shared_daemon: Daemon) -> None:
+    """A program that sends 32 MiB where no body is due gets its 413 from a real connection."""
+    with contextlib.closing(HTTPConnection(HOST, shared_daemon.http_port)) as connection:
+        body, key = b"x" * (32 * 1024 * 1024), {"X-API-Key": shared_daemon.key}
+        connection.request("POST", f"{API}/test/generate", body, key)
+        answer = connection.getresponse()
+        assert answer.status == 413
+        assert b"65536" in answer.read()

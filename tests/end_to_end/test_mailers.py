@@ -1,27 +1,31 @@
 """Programs under test point their own mailers at the submission port, as they would at any relay.
 
 Each mailer runs with its default mail settings: host, port, user name, and an
-API key as the password; with TLS it verifies the certificate.
+API key as the password; with TLS it verifies the certificate by the authority of the daemon.
 """
 
 import os
 import shutil
+import smtplib
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 
-from mailcheck.core.instants import Instant
-from mailcheck.smtp.certificates import CERTIFICATE_FILE, KEY_FILE, ensure_self_signed
+from mailcheck.smtp.certificates import AUTHORITY_FILE
+from mailcheck.web.dashboard.snippets import write_mailers
+from tests.docs.blocks import read_blocks
 from tests.servers.daemon import Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
 
 HOST_NAME = "localhost"
-NOW = Instant(1_795_262_400_000)
-NODE_MODULES = Path(__file__).parents[2] / "node_modules"
+CHECKOUT = Path(__file__).parents[2]
+NODE_MODULES = CHECKOUT / "node_modules"
 
 SMTPLIB = """
 import os, smtplib
@@ -37,23 +41,16 @@ with smtplib.SMTP(os.environ["MAIL_HOST"], int(os.environ["MAIL_PORT"])) as smtp
 DJANGO = """
 import os
 from django.conf import settings
-settings.configure(
-    EMAIL_HOST=os.environ["MAIL_HOST"], EMAIL_PORT=int(os.environ["MAIL_PORT"]),
-    EMAIL_HOST_USER="shop", EMAIL_HOST_PASSWORD=os.environ["MAIL_PASSWORD"],
-    EMAIL_USE_TLS=bool(os.environ.get("MAIL_TLS")),
-)
+guide = {}
+exec(open("guide.py").read(), guide)
+tls = bool(os.environ.get("MAIL_TLS"))
+settings.configure(EMAIL_USE_TLS=tls, **{name: guide[name] for name in guide if name.isupper()})
 from django.core.mail import send_mail
 send_mail("From the mailer", "Your code is 482913", "shop@example.com", [os.environ["MAIL_TO"]])
 """
 
 NODEMAILER = """
-import { createRequire } from "node:module";
-const nodemailer = createRequire(process.env.MAIL_MODULES + "/")("nodemailer");
-const transport = nodemailer.createTransport({
-  host: process.env.MAIL_HOST, port: Number(process.env.MAIL_PORT),
-  requireTLS: Boolean(process.env.MAIL_TLS), ignoreTLS: !process.env.MAIL_TLS,
-  auth: { user: "shop", pass: process.env.MAIL_PASSWORD },
-});
+import { transport } from "./guide.mjs";
 await transport.sendMail({ from: "shop@example.com", to: process.env.MAIL_TO,
   subject: "From the mailer", text: "Your code is 482913" });
 """
@@ -75,55 +72,126 @@ $mail->Body = "Your code is 482913";
 $mail->send();
 """
 
+RAILS = """
+require "action_mailer"
+config = Struct.new(:action_mailer).new(ActionMailer::Base)
+eval File.read("guide.rb")
+class Welcome < ActionMailer::Base
+  def code
+    mail(from: "shop@example.com", to: ENV["MAIL_TO"], subject: "From the mailer",
+      body: "Your code is 482913")
+  end
+end
+Welcome.code.deliver_now
+"""
+
+LARAVEL = """<?php
+require "Symfony/Component/Mailer/autoload.php";
+require "Dotenv/autoload.php";
+use Symfony\\Component\\Mailer\\Transport\\Dsn;
+use Symfony\\Component\\Mailer\\Transport\\Smtp\\EsmtpTransportFactory;
+$env = Dotenv\\Dotenv::createImmutable(".", "guide.env")->load();
+$dsn = new Dsn($env["MAIL_MAILER"], $env["MAIL_HOST"], $env["MAIL_USERNAME"], $env["MAIL_PASSWORD"],
+    (int) $env["MAIL_PORT"]);
+$mail = new Symfony\\Component\\Mime\\Email;
+$mail->from("shop@example.com")->to(getenv("MAIL_TO"))->subject("From the mailer");
+$transport = (new EsmtpTransportFactory)->create($dsn);
+(new Symfony\\Component\\Mailer\\Mailer($transport))->send($mail->text("Your code is 482913"));
+"""
+"""Laravel reads ``.env`` by this Dotenv, and sends by this mailer, made from the same values."""
+
+GUIDES = {
+    "django": "guide.py",
+    "rails": "guide.rb",
+    "laravel": "guide.env",
+    "nodemailer": "guide.mjs",
+}
+"""The mailers whose settings stand in docs/testing.md, and the file that they read them from."""
+
+ALWAYS_ENCRYPTED = {"laravel", "rails"}
+"""They use STARTTLS wherever it is offered."""
+
 MAILERS: Mapping[str, tuple[str, str, str]] = {
     "smtplib": (sys.executable, "mailer.py", SMTPLIB),
     "django": (sys.executable, "mailer.py", DJANGO),
     "nodemailer": ("node", "mailer.mjs", NODEMAILER),
+    "rails": ("ruby", "mailer.rb", RAILS),
+    "laravel": ("php", "mailer.php", LARAVEL),
     "phpmailer": ("php", "mailer.php", PHPMAILER),
 }
 
+LIBRARIES = {
+    "nodemailer": [NODE_MODULES / "nodemailer"],
+    "rails": [Path("/usr/share/doc/ruby-actionmailer")],
+    "laravel": [Path("/usr/share/php", one) for one in ("Symfony/Component/Mailer", "Dotenv")],
+    "phpmailer": [Path("/usr/share/php/libphp-phpmailer")],
+}
+"""Where what a mailer needs lies in Debian, or in the project's own folder."""
+
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a certificate for the name that the mailers connect to."""
-    folder = tmp_path_factory.mktemp("certificate")
-    ensure_self_signed(folder, HOST_NAME, NOW)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def daemon(certificate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon with a configured certificate."""
-    with running_daemon(
-        tmp_path_factory.mktemp("daemon"),
-        smtp_certificate=str(certificate / CERTIFICATE_FILE),
-        smtp_private_key=str(certificate / KEY_FILE),
-    ) as daemon:
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that signs its own certificate, also for clients on this machine."""
+    folder = tmp_path_factory.mktemp("daemon")
+    with running_daemon(folder, smtp_certificate="self-signed") as daemon:
         yield daemon
 
 
-def send(name: str, daemon: Daemon, recipient: str, certificate: Path, *, tls: bool) -> None:
+def of_guide(name: str, daemon: Daemon) -> str:
+    """Give the settings that docs/testing.md has for a mailer, with a daemon's port in them."""
+    guide = read_blocks(CHECKOUT / "docs" / "testing.md")
+    (settings,) = (block.text for block in guide if block.snippet == name)
+    settings = settings.replace("127.0.0.1", HOST_NAME)
+    return settings.replace("2587", str(daemon.submission_port))
+
+
+def of_page(name: str, daemon: Daemon) -> str:
+    """Give the settings that the page "Connect" has for a mailer."""
+    pasted = write_mailers(f"{HOST_NAME}:{daemon.submission_port}", daemon.key)
+    return next(one.text for one in pasted if one.name == name)
+
+
+def write_mailer(name: str, daemon: Daemon, folder: Path, *, tls: bool, settings: str = "") -> None:
+    """Put a mailer's program and its settings into a folder."""
+    folder.mkdir(exist_ok=True)
+    _, file_name, source = MAILERS[name]
+    (folder / file_name).write_text(source)
+    if name not in GUIDES:
+        return
+    settings = settings or of_guide(name, daemon)
+    if name == "nodemailer":
+        option = "requireTLS" if tls else "ignoreTLS"
+        settings = settings.replace("  auth:", f"  {option}: true,\n  auth:")
+        assert option in settings
+        with suppress(FileExistsError):
+            (folder / "node_modules").symlink_to(NODE_MODULES)
+    (folder / GUIDES[name]).write_text(settings)
+
+
+def send(name: str, daemon: Daemon, recipient: str, *, tls: bool, settings: str = "") -> None:
     """Run a mailer to its end."""
-    program, file_name, source = MAILERS[name]
+    program, file_name, _ = MAILERS[name]
     found = shutil.which(program)
-    if found is None or (name == "nodemailer" and not NODE_MODULES.exists()):
+    if found is None or not all(one.exists() for one in LIBRARIES.get(name, ())):
         pytest.skip(f"{name} is missing: run scripts/install-test-needs as root")
     folder = daemon.folder / "mailers"
-    folder.mkdir(exist_ok=True)
-    (folder / file_name).write_text(source)
-    trusted = str(certificate / CERTIFICATE_FILE)
+    write_mailer(name, daemon, folder, tls=tls, settings=settings)
+    trusted = str(daemon.folder / "var" / AUTHORITY_FILE)
     arguments = ["-d", f"openssl.cafile={trusted}"] if program == "php" else []
+    server = {
+        "MAIL_HOST": HOST_NAME,
+        "MAIL_PORT": str(daemon.submission_port),
+        "MAIL_PASSWORD": daemon.key,
+    }
     done = subprocess.run(
         [found, *arguments, file_name],
         cwd=folder,
         env={
             **os.environ,
-            "MAIL_HOST": HOST_NAME,
-            "MAIL_PORT": str(daemon.submission_port),
-            "MAIL_PASSWORD": daemon.key,
+            **({} if name in GUIDES else server),
+            "MAILCHECK_API_KEY": daemon.key,
             "MAIL_TO": recipient,
             "MAIL_TLS": "1" if tls else "",
-            "MAIL_MODULES": str(NODE_MODULES),
             "SSL_CERT_FILE": trusted,
             "NODE_EXTRA_CA_CERTS": trusted,
         },
@@ -134,15 +202,22 @@ def send(name: str, daemon: Daemon, recipient: str, certificate: Path, *, tls: b
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("tls", [True, False], ids=["with-tls", "without-tls"])
-@pytest.mark.parametrize("name", MAILERS)
+@pytest.mark.parametrize(
+    ("name", "tls"),
+    [
+        (name, tls)
+        for name in MAILERS
+        for tls in (True, False)
+        if tls or name not in ALWAYS_ENCRYPTED
+    ],
+)
 def test_a_mailer_with_a_key_as_its_password_reaches_the_inbox(
-    name: str, tls: bool, daemon: Daemon, certificate: Path
+    name: str, tls: bool, daemon: Daemon
 ) -> None:
     """Mail to a stranger's address lands in the inbox of the key's account, and nowhere else."""
     recipient = f"{name}-{tls}+tag@customer.example".lower()
-    send(name, daemon, recipient, certificate, tls=tls)
-    answer = daemon.get("/inbox/wait", to=recipient, after="c0", timeout=10)
+    send(name, daemon, recipient, tls=tls)
+    answer = daemon.get("/inbox/wait", to=recipient, after="c0", timeout=40)
     assert answer.status == 200
     mail = answer.json
     assert (mail["to"], mail["tag"]) == (recipient, "tag")
@@ -150,14 +225,64 @@ def test_a_mailer_with_a_key_as_its_password_reaches_the_inbox(
     assert (mail["envelope"]["tls"] is not None) == tls
 
 
+@pytest.mark.parametrize("name", GUIDES)
+def test_what_the_page_says_sends(name: str, daemon: Daemon) -> None:
+    """What "Connect" has to paste sends as the guide's settings do."""
+    recipient = f"{name}@pasted.example"
+    send(name, daemon, recipient, tls=True, settings=of_page(name, daemon))
+    assert daemon.get("/inbox/wait", to=recipient, after="c0", timeout=40).status == 200
+
+
 @pytest.mark.parametrize("name", MAILERS)
 def test_a_mailer_with_a_wrong_password_is_told_so(
-    name: str, daemon: Daemon, certificate: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wrong key fails the send; nothing is stored."""
     before = daemon.total()
     monkeypatch.setattr(daemon, "_key", "mck_wrongwrongwrongwrongwrongwrongwr")
     with pytest.raises(AssertionError, match=r"(?i)535|authenticat|credential"):
-        send(name, daemon, "nobody@customer.example", certificate, tls=True)
+        send(name, daemon, "nobody@customer.example", tls=True)
     monkeypatch.undo()
     assert daemon.total() == before
+
+
+def bare_line_feeds() -> bytes:
+    """Write a mail as the standard library does where nobody asks for SMTP's line ends."""
+    message = EmailMessage()
+    message["Subject"] = "From the mailer"
+    message.set_content("Your code is 482913\n.a line with a dot\n..\nThe end\n")
+    return message.as_bytes()
+
+
+def test_bare_line_feeds_are_taken_for_a_key(daemon: Daemon) -> None:
+    """What Python's sendmail makes of as_bytes() is read, kept as it came, and noted."""
+    recipient = "lines@customer.example"
+    with smtplib.SMTP(HOST_NAME, daemon.submission_port, timeout=60) as client:
+        client.login("shop", daemon.key)
+        client.sendmail("shop@example.com", recipient, bare_line_feeds())
+        client.sendmail("shop@example.com", recipient, b"Subject: the next one\r\n\r\nhi\r\n")
+    answer = daemon.get("/inbox/wait/many", to=recipient, after="c0", count=2, timeout=40)
+    first, second = answer.json["messages"]
+    assert second["subject"] == "the next one"
+    mail = daemon.get(f"/inbox/messages/{first['id']}").json
+    assert mail["codes"] == ["482913"]
+    assert mail["text"].split() == bare_line_feeds().partition(b"\n\n")[2].decode().split()
+    assert any("CRLF" in problem for problem in mail["problems"]), mail["problems"]
+    raw = daemon.get(f"/inbox/messages/{first['id']}/raw").json["raw"]
+    assert raw == bare_line_feeds().decode() + "\r\n"
+
+
+def test_bare_line_feeds_are_refused_on_the_mail_port(daemon: Daemon) -> None:
+    """As any mail server would; the reply says what to do, and a wait hears of it."""
+    recipient = daemon.address("lines")
+    cursor = daemon.cursor()
+    with (
+        smtplib.SMTP(HOST_NAME, daemon.smtp_port, timeout=60) as client,
+        pytest.raises(smtplib.SMTPDataError) as refused,
+    ):
+        client.sendmail("shop@example.com", recipient, bare_line_feeds())
+    assert refused.value.smtp_code == 550
+    assert b"use send_message or as_bytes(policy=SMTP)" in refused.value.smtp_error
+    told = daemon.get("/inbox/wait", tag="lines", after=cursor, timeout=1)
+    assert told.status == 408
+    assert "as_bytes" in told.json["rejected"][0]["reason"]

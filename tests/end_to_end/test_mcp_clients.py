@@ -2,7 +2,8 @@
 
 import contextlib
 import json
-import shutil
+import re
+import shlex
 import smtplib
 import subprocess
 import time
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.mcp_clients.installed import (
+    CHECKOUT,
     DRIVERS,
     HOME,
     INSPECTOR,
@@ -22,6 +24,7 @@ from tests.end_to_end.mcp_clients.installed import (
     require,
 )
 from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
@@ -37,6 +40,7 @@ TOOLS = [
     "share_link",
     "delete_message",
     "check_domain",
+    "check_mx",
     "check_blocklists",
     "generate_test",
     "wait_for_test",
@@ -139,7 +143,12 @@ def inspect(daemon: Daemon, *arguments: str) -> Any:
 
 
 def test_the_inspector_lists_and_calls(daemon: Daemon) -> None:
-    """The inspector's command line shows the tools and what they give."""
+    """The inspector's command line shows the tools and what they give, as docs/mcp.md has it."""
+    page = (CHECKOUT / "docs" / "mcp.md").read_text()
+    (shown,) = re.findall(r"^npx @modelcontextprotocol/inspector (.*?)^```", page, re.S | re.M)
+    key, url = "Authorization: Bearer $MAILCHECK_API_KEY", "http://127.0.0.1:8080/mcp"
+    ours = ["--cli", url, "--transport", "http", "--header", key, "--method", "tools/list"]
+    assert shlex.split(shown.replace("\\\n", "")) == ours
     assert [tool["name"] for tool in inspect(daemon, "--method", "tools/list")["tools"]] == TOOLS
     called = inspect(
         daemon, "--method", "tools/call", "--tool-name", "new_address", "--tool-arg", "tag=a"
@@ -152,8 +161,7 @@ def test_two_agents_wait_undisturbed(tmp_path: Path) -> None:
     """An agent takes an address, swaks sends to it, it gets the code; another waits on in peace."""
     command, mode = CLIENTS["Python SDK 2.x, auto"]
     require(Path(command[0]))
-    if shutil.which("swaks") is None:
-        pytest.skip("swaks is missing: sudo apt-get install swaks")
+    find_program("swaks")
     with running_daemon(tmp_path) as daemon, contextlib.ExitStack() as stack:
         agent = [command[0], str(DRIVERS / "waiting_agent.py"), mcp_url(daemon), daemon.key, *mode]
         first, second = (

@@ -3,15 +3,22 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.mcp_clients.installed import CHECKOUT, HOME, require
+from tests.end_to_end.mcp_clients.installed import (
+    CHECKOUT,
+    HOME,
+    MODULES,
+    NODE,
+    node_environment,
+    require,
+)
 from tests.servers.daemon import HOST, running_daemon
+from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
 
@@ -37,9 +44,8 @@ def test_the_commands_work(tmp_path: Path) -> None:
     (program,) = snippets("python")
     python = HOME / "python-sdk-2" / "bin" / "python"
     require(python)
-    if shutil.which("curl") is None:
-        pytest.skip("curl is missing: sudo apt-get install curl")
-    (curl,) = (line for line in snippets("sh")[-1].split("\n\n") if line.startswith("curl"))
+    find_program("curl")
+    (curl,) = (text for text in snippets("sh") if text.startswith("curl"))
     with running_daemon(tmp_path) as daemon:
         here = f"http://{HOST}:{daemon.http_port}"
         environment = {**os.environ, "MAILCHECK_API_KEY": daemon.key}
@@ -58,3 +64,25 @@ def test_the_commands_work(tmp_path: Path) -> None:
     assert re.match(
         r"send the mail to dev-\S+\nno matching message arrived within 1 s", said.stdout
     )
+
+
+def test_the_program_in_javascript_works(tmp_path: Path) -> None:
+    """The TypeScript SDK's program connects and takes an address."""
+    require(NODE, MODULES)
+    (program,) = snippets("js")
+    (tmp_path / "node_modules").symlink_to(MODULES)
+    with running_daemon(tmp_path / "daemon") as daemon:
+        program = program.replace(SHOWN, f"http://{HOST}:{daemon.http_port}")
+        (tmp_path / "program.mjs").write_text(
+            program + "console.log(JSON.stringify(inbox)); await client.close();\n"
+        )
+        said = subprocess.run(
+            [str(NODE), "program.mjs"],
+            cwd=tmp_path,
+            env={**node_environment(), "MAILCHECK_API_KEY": daemon.key},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert said.returncode == 0, said.stderr
+    assert json.loads(said.stdout)["cursor"] == "c0"

@@ -1,5 +1,6 @@
 """A daemon on PostgreSQL: what works on a file works on a server, and its faults are survived."""
 
+import re
 import smtplib
 from pathlib import Path
 
@@ -9,8 +10,11 @@ from tests.cli.command_line import run_command
 from tests.end_to_end.load import send
 from tests.end_to_end.test_dashboard import sign_in
 from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.servers.postgresql import PostgresqlServer
 
 pytestmark = pytest.mark.end_to_end
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_daemon_on_postgresql(postgresql_database: str, tmp_path: Path) -> None:
@@ -21,7 +25,7 @@ def test_a_daemon_on_postgresql(postgresql_database: str, tmp_path: Path) -> Non
         cursor, recipient = daemon.cursor(), daemon.address("signup")
         with smtplib.SMTP(HOST, daemon.smtp_port) as client:
             assert send(client, [recipient], b"Subject: code\r\n\r\nYour code is 482913\r\n") == 250
-        message = daemon.get("/inbox/wait", after=cursor, timeout=20).json
+        message = daemon.get("/inbox/wait", after=cursor, timeout=40).json
         assert message["codes"] == ["482913"]
         daemon.kill()
         daemon.start()
@@ -45,7 +49,10 @@ def test_a_daemon_moves_to_postgresql(daemon: Daemon, postgresql_database: str) 
     """
     config = daemon.folder / "mailcheck.toml"
     config.write_text(f'[storage]\nurl = "sqlite:{daemon.folder}/var/mailcheck.db"\n')
-    copy = ("--config", str(config), "store", "copy", "--to", postgresql_database)
+    page = (ROOT / "docs" / "postgresql.md").read_text()
+    (command,) = re.findall(r"^mailcheck (--config mailcheck.toml store copy .*)$", page, re.M)
+    places = {"mailcheck.toml": str(config), "postgresql://mailcheck@db.example/mailcheck": ""}
+    copy = [places.get(word, word) or postgresql_database for word in command.split()]
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         for number in range(5):
             mail = b"Subject: %d\r\n\r\nYour code is 482913\r\n" % number
@@ -72,3 +79,17 @@ def test_a_daemon_moves_to_postgresql(daemon: Daemon, postgresql_database: str) 
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         assert send(client, [daemon.address("next")], b"Subject: next\r\n\r\n") == 250
     assert daemon.get("/inbox/wait", after=before["cursor"]).json["subject"] == "next"
+
+
+def test_the_database_of_the_page(postgresql_server: PostgresqlServer) -> None:
+    """What docs/postgresql.md has for the server makes a role and a database that suit."""
+    page = (ROOT / "docs" / "postgresql.md").read_text()
+    (shown,) = re.findall(r"^ *```sql\n(.*?)^ *```", page, re.S | re.M)
+    statements = shown.replace("mailcheck", "of_the_page").split(";")[:-1]
+    try:
+        for statement in statements:
+            postgresql_server.run(statement.strip())
+        assert len(statements) == 2
+    finally:
+        postgresql_server.run("DROP DATABASE IF EXISTS of_the_page")
+        postgresql_server.run("DROP ROLE IF EXISTS of_the_page")

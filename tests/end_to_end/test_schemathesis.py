@@ -8,6 +8,7 @@ DNS is a name server on loopback. `schemathesis.toml` says what is checked.
 import contextlib
 import json
 import os
+import re
 import smtplib
 import subprocess
 import sys
@@ -33,7 +34,13 @@ SEED = os.environ.get("MAILCHECK_SCHEMATHESIS_SEED", "6")
 EXAMPLES = pytest.mark.parametrize("examples", [2, pytest.param(20, marks=pytest.mark.soak)])
 """Made-up requests for each operation, beside the edge cases."""
 
-DEADLINE = 300.0  # seconds; it takes about 60
+DEADLINE = 900.0  # seconds; it takes one to five minutes, most of it in waits and event streams
+
+LEFT_OUT = r"/inbox/webhooks|/checks/links"
+"""Paths that call other hosts: what they answer is in the suites of webhooks and of links."""
+
+MAY_BE_GONE = {"/inbox/messages/{id}/attachments/{attachmentId}"}
+"""What is asked of messages that another request may have deleted before."""
 
 MESSAGES = 40
 BETWEEN_MAILS = 0.2  # seconds
@@ -122,6 +129,7 @@ def run_schemathesis(
             "--checks=all",
             f"--max-examples={examples}",
             f"--seed={SEED}",
+            f"--exclude-path-regex={LEFT_OUT}",
             "--generation-database=none",
             "--no-color",
         ],
@@ -135,7 +143,9 @@ def run_schemathesis(
 
 
 @EXAMPLES
+@pytest.mark.soak
 @pytest.mark.end_to_end
+@pytest.mark.timeout(DEADLINE + 60)
 def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path, examples: int) -> None:
     """No answer breaks the description; every operation was answered well at least once."""
     with mail_coming_in(world):
@@ -143,6 +153,8 @@ def test_schemathesis_finds_nothing(world: ToolWorld, tmp_path: Path, examples: 
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
     answers = Counter((tmp_path / "answers").read_text().splitlines())
     for path, methods in load_document()["paths"].items():
+        if re.search(LEFT_OUT, path) or path in MAY_BE_GONE:
+            continue
         for method in methods if path != "/openapi.json" else ():  # what it reads it leaves out
             assert answers[f"{method.upper()} {path} 200"], (method, path)
     for refused in ("GET /inbox/wait 400", "GET /inbox/wait 408", "GET /test/{testId} 404"):

@@ -1,5 +1,6 @@
 """A disk that is full, fails or is locked by somebody: try later, and then it works again."""
 
+import contextlib
 import resource
 import smtplib
 import sqlite3
@@ -47,6 +48,14 @@ class SmallFilesystem:
     def fill(self, daemon: Daemon) -> None:
         """Write the filler."""
         self._filler.write_bytes(bytes(DISK_SIZE - ROOM))
+
+    def fill_up(self) -> None:
+        """Leave nothing, as a log of another program does."""
+        with contextlib.suppress(OSError), self._filler.open("ab", buffering=0) as filler:
+            for size in (65_536, 4_096, 1):
+                with contextlib.suppress(OSError):
+                    while filler.write(bytes(size)) == size:
+                        pass
 
     def make_room(self, daemon: Daemon) -> None:
         """Delete the filler."""
@@ -96,7 +105,7 @@ def require_resuming(disk: Disk, daemon: Daemon) -> None:
         assert send(client, [recipient], MAIL) in TEMPORARY
         assert daemon.total() == acknowledged
         disk.make_room(daemon)
-        assert send(client, [recipient], MAIL) == 250
+        daemon.wait_until(lambda: send(client, [recipient], MAIL) == 250)
     assert daemon.total() == acknowledged + 1
     daemon.kill()
     daemon.start()
@@ -108,6 +117,52 @@ def test_full_disk(small_disk: Disk, tmp_path: Path) -> None:
     url = f"sqlite:{small_disk.folder}/mailcheck.db"
     with running_daemon(tmp_path, storage_url=url) as daemon:
         require_resuming(small_disk, daemon)
+
+
+def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
+    """With not a byte left it reads, deletes, starts and says how it is; mail gets 452 until then.
+
+    Where no filesystem can be mounted there is none to fill to the last byte.
+    """
+    if not isinstance(small_disk, SmallFilesystem):
+        return
+    folder = small_disk.folder
+    options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
+    with running_daemon(
+        tmp_path, **{name: str(value) for name, value in options.items()}
+    ) as daemon:
+        daemon._key = (folder / "api-key").read_text().strip()
+        recipient = daemon.address("full")
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            for _ in range(3):
+                assert send(client, [recipient], MAIL) == 250
+            small_disk.fill_up()
+            while (code := send(client, [recipient], MAIL)) == 250:
+                pass
+            assert code == 452
+            small_disk.fill_up()
+            cursor = daemon.cursor()
+            assert client.docmd("MAIL FROM:<a@example.com>")[0] == 250
+            assert client.docmd(f"RCPT TO:<{daemon.address('later')}>")[0] == 452
+        waited = daemon.get("/inbox/wait", tag="later", timeout=1, after=cursor)
+        assert waited.status == 408
+        assert any("short of disk space" in one["reason"] for one in waited.json["rejected"])
+        daemon.wait_until(lambda: b"frees" in daemon.open("/readyz").body)
+        state = daemon.open("/readyz")
+        assert (state.status, state.json["status"]) == (200, "ready")
+        assert "warn disk: it is full" in daemon.output()
+        assert state.json["frees"]["deleting all mail"] >= 3 * len(MAIL)
+        for starts in range(2):
+            if starts:
+                daemon.kill()
+                small_disk.fill_up()
+                daemon.start()
+            first = daemon.get("/inbox/messages").json["messages"][0]["id"]
+            assert daemon.get(f"/inbox/messages/{first}").status == 200
+            assert daemon.request("DELETE", f"/inbox/messages/{first}").status == 200
+        small_disk.make_room(daemon)
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            daemon.wait_until(lambda: send(client, [recipient], MAIL) == 250)
 
 
 def test_failing_writes(daemon: Daemon) -> None:
@@ -129,7 +184,26 @@ def test_locked_database(daemon: Daemon) -> None:
         assert not codes, "the lock did not hold the sender up"
         sender.join()
         assert codes == [451]
+        daemon.wait_until(lambda: not daemon.is_ready())
+        assert "warn store: " in daemon.output()
         lock.execute("ROLLBACK")
         assert send(client, [recipient], MAIL) == 250
     lock.close()
     assert daemon.total() == 2
+    daemon.wait_until(daemon.is_ready)
+
+
+def test_two_daemons_on_one_file(daemon: Daemon) -> None:
+    """The second refuses to start and names the first, which goes on; after a kill one may."""
+    second = Daemon(daemon.folder)
+    second.launch()
+    try:
+        assert second.when_ended() == 1
+        why = f"mailcheck: another daemon (process {daemon.process.pid}) works on var/mailcheck.db:"
+        assert why in second.output()
+        assert daemon.total() == 0
+        daemon.kill()
+        second.start()
+        assert second.total() == 0
+    finally:
+        second.kill()

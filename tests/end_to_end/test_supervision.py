@@ -72,7 +72,7 @@ class Load:
     def _send(self) -> None:
         while not self._ends.is_set() and not self.problems:
             try:
-                with smtplib.SMTP(HOST, self._daemon.smtp_port, timeout=20) as client:
+                with smtplib.SMTP(HOST, self._daemon.smtp_port, timeout=60) as client:
                     client.starttls(context=ANY)
                     client.sendmail("jane@shop.example", [self._address], MESSAGE)
                 with self._lock:
@@ -182,7 +182,7 @@ def ask(
     port: int = 0,
 ) -> bytes:
     """Send a request and give what the answer holds."""
-    connection = HTTPConnection(HOST, port or daemon.http_port, timeout=20)
+    connection = HTTPConnection(HOST, port or daemon.http_port, timeout=60)
     connection.request(method, path, headers=headers or {})
     try:
         return connection.getresponse().read()

@@ -6,9 +6,11 @@ from typing import TypeVar
 
 from twisted.internet.defer import Deferred
 
+from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.addresses import Mailbox, split_subaddress
 from mailcheck.core.errors import InvalidCredentials, RecipientUnknown
-from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.faults import Fault, find_fault
+from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.ops.journal import MailJournal, Pace
 
@@ -73,6 +75,13 @@ class FakeMailReceiver:
             raise RecipientUnknown(f"No inbox {mailbox}")
         return Recipient(str(mailbox), AccountId(name), tag)
 
+    def find_fault(
+        self, sender: Caller | None, recipients: tuple[Recipient, ...]
+    ) -> Deferred[Fault | None] | None:
+        """Find the fault that the first recipient's tag asks for after the message."""
+        found = [fault for one in recipients if (fault := find_fault(one.tag)) is not None]
+        return self._answer("find_fault", lambda: found[0]) if found else None
+
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
@@ -95,14 +104,14 @@ class FakeMailReceiver:
             raise self.failures["record_refusal"]
         self.refused.append(Refused(session, envelope_sender, recipients, reason))
 
-    def authenticate(self, secret: str) -> Deferred[AccountId]:
+    def authenticate(self, secret: str) -> Deferred[Caller]:
         """Look the key up in ``keys``."""
         self.secrets.append(secret)
 
-        def look() -> AccountId:
+        def look() -> Caller:
             if secret not in self.keys:
                 raise InvalidCredentials("No such key")
-            return self.keys[secret]
+            return Caller(self.keys[secret], KeyId(secret), RequestLimits(60, 1_000))
 
         return self._answer("authenticate", look)
 

@@ -28,6 +28,7 @@ from dns.rdata import Rdata
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.checks.proposed_zone import write_rdata
 
 Records = Mapping[str, Mapping[str, Sequence[str]]]
 """Owner name -> record type -> records as in a zone file (for TXT plain text will do)."""
@@ -82,6 +83,11 @@ class MemoryZone:
         """Set the records of one type at one name; without any it has none of that type."""
         node = self._nodes.setdefault(dns.name.from_text(owner.lower()), {})
         node[rdtype] = tuple(_parse_record(rdtype, text) for text in texts)
+
+    def published(self, owner: str, rdtype: str) -> tuple[str, ...]:
+        """Give the records of one type at one name, TXT as plain text."""
+        node = self._nodes.get(dns.name.from_text(owner.lower()), {})
+        return tuple(map(write_rdata, node.get(rdtype, ())))
 
     @property
     def asked_pairs(self) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from mailcheck.assembly.checks import ChecksAssembly, Resolvers
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session, TlsFacts
@@ -99,7 +99,13 @@ def scorer(
     resolvers = Resolvers(zone, zone, zone)
     config = config_in_memory()
     checks = ChecksAssembly(
-        config, clock, counted_bytes(), resolvers, KnownHosts(), LocalRateCounters()
+        config,
+        clock,
+        lambda: instant_of(clock.seconds()),
+        counted_bytes(),
+        resolvers,
+        KnownHosts(),
+        LocalCluster(clock),
     )
     return ScoreMail(
         zone,
@@ -108,6 +114,7 @@ def scorer(
         worker or DirectWorker(),
         KnownResults(),
         ScoringSettings("mailcheck.example", allow_private, lambda _: offers_tls),
+        lambda *_: None,
         clock,
     )
 

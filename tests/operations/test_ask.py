@@ -6,9 +6,10 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsQuestion, DnsStatus
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.ask import HEAVY, REST_SHARE, QuestionBudget, ask_until_known
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
+from tests.house import result_of
 
 ZONE = {
     "a.example": {"TXT": ["b.example", "c.example"]},
@@ -46,7 +47,7 @@ def test_rounds_are_as_many_as_the_longest_chain() -> None:
     assert rounds == [0, 1, 3, 5]
 
 
-def test_what_is_over_the_budget_counts_as_a_time_out() -> None:
+def test_what_is_over_the_budget_is_excessive() -> None:
     """Questions beyond the budget aren't asked, and the verdict knows that it doesn't know."""
     zone = MemoryZone(ZONE)
     verdict = settle(zone, follow, budget=QuestionBudget(ends_at=10, questions_left=2))
@@ -54,19 +55,19 @@ def test_what_is_over_the_budget_counts_as_a_time_out() -> None:
     assert verdict == {
         "a.example": DnsStatus.FOUND,
         "b.example": DnsStatus.FOUND,
-        "c.example": DnsStatus.TIMEOUT,
-        "d.example": DnsStatus.TIMEOUT,
+        "c.example": DnsStatus.EXCESSIVE,
+        "d.example": DnsStatus.EXCESSIVE,
     }
 
 
 def test_rounds_are_bounded() -> None:
-    """An endless chain of names ends, with time-outs for the rest."""
+    """An endless chain of names ends; the rest is undetermined."""
 
     def endless(answers: Answers) -> int:
         number = 0
         while (answer := answers.lookup(f"n{number}.example", "A")) is not None:
             number += 1
-            if answer.status is DnsStatus.TIMEOUT:
+            if not answer.status.is_determined:
                 break
         return number
 
@@ -127,6 +128,25 @@ def test_cancelling_gives_up_every_question() -> None:
     assert isinstance(results[1].value, CancelledError)
     assert zone.unanswered == []
     assert clock.getDelayedCalls() == []
+
+
+def test_a_heavy_evaluation_rests() -> None:
+    """An evaluation that takes long leaves the reactor to others before it is run again."""
+    clock, runs = Clock(), []
+
+    def evaluate(answers: Answers) -> int:
+        clock.rightNow += HEAVY
+        runs.append(answers.lookup("a.example", "MX"))
+        return len(runs)
+
+    budget = QuestionBudget.starting_now(clock)
+    asking = ask_until_known(MemoryZone(ZONE), evaluate, clock=clock, budget=budget)
+    verdict = Deferred.fromCoroutine(asking)
+    clock.advance(REST_SHARE * HEAVY - 0.001)
+    assert len(runs) == 1
+    clock.advance(0.002)
+    assert result_of(verdict) == 2
+    assert not clock.getDelayedCalls()
 
 
 def test_a_resolver_that_breaks_is_our_own_crash() -> None:

@@ -1,14 +1,19 @@
 """Parts that checks are made of: doing things at once, selectors from mail."""
 
-import pytest
-from twisted.internet.defer import CancelledError, Deferred
+from collections.abc import Sequence
 
+import pytest
+from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.task import Clock
+
+from mailcheck.cluster.local import LocalSelectors
+from mailcheck.core.instants import HOUR, Instant, instant_of
+from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.known_selectors import (
     MAX_DOMAINS,
     MAX_SELECTORS,
     LearnedSelectors,
 )
-from mailcheck.operations.fan_out import run_all
 from tests.house import run
 
 
@@ -63,13 +68,13 @@ def signature(domain: str, selector: str) -> tuple[tuple[str, str], ...]:
 
 def test_selectors_are_learned_newest_first() -> None:
     """The newest selectors of a domain come first, and only so many are kept."""
-    learned = LearnedSelectors()
+    learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
     for number in range(MAX_SELECTORS + 2):
         learned.learn(signature("Example.COM", f"s{number}"))
-    found = learned.of("example.com")
+    found = run(learned.of("example.com"))
     assert found[0] == f"s{MAX_SELECTORS + 1}"
     assert len(found) == MAX_SELECTORS
-    assert learned.of("other.example") == ()
+    assert run(learned.of("other.example")) == ()
 
 
 @pytest.mark.parametrize(
@@ -77,15 +82,54 @@ def test_selectors_are_learned_newest_first() -> None:
 )
 def test_broken_signatures_teach_nothing(value: str) -> None:
     """What names no domain or no selector is left out."""
-    learned = LearnedSelectors()
+    learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
     learned.learn((("dkim-signature", value), ("Subject", "d=example.com; s=a")))
-    assert learned.of("example.com") == ()
+    assert run(learned.of("example.com")) == ()
 
 
 def test_learning_is_bounded() -> None:
     """However many domains mails name, memory stays bounded; the oldest are forgotten."""
-    learned = LearnedSelectors()
+    learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
     for number in range(MAX_DOMAINS + 1):
         learned.learn(signature(f"d{number}.example", "s"))
-    assert learned.of("d0.example") == ()
-    assert learned.of("d1.example") == ("s",)
+    run(learned.save())
+    assert run(learned.of("d0.example")) == ()
+    assert run(learned.of("d1.example")) == ("s",)
+
+
+class CountedSelectors(LocalSelectors):
+    """Counts what it is told, and can be away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[tuple[str, str]] = []
+        self.is_away = False
+
+    def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> "Deferred[bool]":
+        """Note them, unless it is away."""
+        if self.is_away:
+            return succeed(False)
+        self.noted += pairs
+        return super().note_selectors(pairs)
+
+
+def test_selectors_are_kept() -> None:
+    """Each is written once an hour, however many mails name it; none is lost meanwhile."""
+    store, clock = CountedSelectors(), Clock()
+    learned = LearnedSelectors(store, lambda: instant_of(clock.seconds()))
+    store.is_away = True
+    for _ in range(3):
+        learned.learn(signature("example.com", "a"))
+        learned.learn(signature("example.com", "b"))
+        run(learned.save())
+    assert run(learned.of("example.com")) == ("b", "a")
+    store.is_away = False
+    run(learned.save())
+    run(learned.save())
+    assert store.noted == [("example.com", "a"), ("example.com", "b")]
+    assert run(learned.of("example.com")) == ("b", "a")
+    clock.advance(HOUR / 1000)
+    learned.learn(signature("example.com", "a"))
+    assert run(learned.of("example.com")) == ("a", "b")
+    run(learned.save())
+    assert store.noted[2:] == [("example.com", "a")]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
@@ -12,12 +12,17 @@ from mailcheck.checks.dnsbl.evaluate import target_address
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason
 from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.cluster.local import LocalMemory, LocalRateCounters, LocalWakeUps
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.ask_blocklists import AskBlocklists
-from mailcheck.operations.domains.list_budgets import ListBudgets
-from mailcheck.operations.domains.zone_health import FIRST_TEST_PATIENCE, ZoneHealthCheck
+from mailcheck.operations.domains.zone_health import (
+    FIRST_TEST_PATIENCE,
+    HealthOfLists,
+    ListBudgets,
+    ZoneHealthCheck,
+)
+from mailcheck.operations.kept_values import KeptValues
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import counted_bytes, result_of, run
 
@@ -43,7 +48,14 @@ class Bench:
         )
         now = lambda: instant_of(self.clock.seconds())  # noqa: E731
         self.health = ZoneHealthCheck(
-            [self.list], zone, self.budgets, self.clock, now, counted_bytes()
+            [self.list],
+            zone,
+            self.budgets,
+            self.clock,
+            now,
+            counted_bytes(),
+            KeptValues(LocalMemory(self.clock), "health", HealthOfLists),
+            LocalWakeUps(),
         )
         self.asker = AskBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
 
@@ -159,6 +171,77 @@ def test_zero_is_no_limit() -> None:
     assert budgets.limit_of(zen) is None
 
 
+class Daemons:
+    """Several that share a memory, of which one can have taken the test on."""
+
+    def __init__(self) -> None:
+        self.clock = Clock()
+        self.memory = OneTester(self.clock)
+        self.tested: LocalWakeUps[str] = LocalWakeUps()
+        self.zone = living()
+
+    def daemon(self) -> ZoneHealthCheck:
+        """Start one."""
+        now = lambda: instant_of(self.clock.seconds())  # noqa: E731
+        return ZoneHealthCheck(
+            [psbl()],
+            self.zone,
+            ListBudgets({}, LocalRateCounters(), now),
+            self.clock,
+            now,
+            counted_bytes(),
+            KeptValues(self.memory, "health", HealthOfLists),
+            self.tested,
+        )
+
+
+class OneTester(LocalMemory):
+    """Has claims that are another daemon's, as long as ``is_taken`` says so."""
+
+    is_taken = False
+
+    def claim(self, work: str, milliseconds: int) -> "Deferred[bool]":
+        """Claim it."""
+        return succeed(not self.is_taken)
+
+
+def test_one_daemon_tests_and_all_know() -> None:
+    """Another daemon, and one that starts again, has the results; the next test comes later."""
+    daemons = Daemons()
+    one, other = daemons.daemon(), daemons.daemon()
+    run(one.look())
+    asked = len(daemons.zone.asked)
+    assert asked > 0
+    assert other.of(psbl()) == one.of(psbl()) != ()
+    started = daemons.daemon()
+    for minute in range(29):
+        for daemon in (one, other, started):
+            run(daemon.look())
+            assert daemon.tested_at == Instant(0), minute
+        daemons.clock.advance(60)
+    assert len(daemons.zone.asked) == asked
+    daemons.clock.advance(60)
+    for daemon in (started, one, other):
+        run(daemon.look())
+    assert one.tested_at == other.tested_at == started.tested_at == Instant(1_800_000)
+    assert len(daemons.zone.asked) == 2 * asked
+
+
+def test_a_test_that_another_daemon_does() -> None:
+    """Who finds it taken on waits for the result, and checks there wait for a moment."""
+    daemons = Daemons()
+    one, other = daemons.daemon(), daemons.daemon()
+    daemons.memory.is_taken = True
+    run(other.look())
+    assert daemons.zone.asked == []
+    waiting = Deferred.fromCoroutine(other.when_known())
+    assert not waiting.called
+    run(one.test_all())
+    assert waiting.called
+    assert other.tested_at == Instant(0)
+    assert daemons.clock.getDelayedCalls() == []
+
+
 class TestTheFirstTest:
     """Checks while the daemon's first self-test is under way."""
 
@@ -174,6 +257,8 @@ class TestTheFirstTest:
             bench.clock,
             lambda: instant_of(bench.clock.seconds()),
             counted_bytes(),
+            KeptValues(LocalMemory(bench.clock), "health", HealthOfLists),
+            LocalWakeUps(),
         )
         bench.asker = AskBlocklists(bench.zone, bench.budgets, bench.health, bench.clock, 3.0)
         tested = Deferred.fromCoroutine(bench.health.test_all())
@@ -183,8 +268,11 @@ class TestTheFirstTest:
         return bench, slow, tested, asked
 
     def test_checks_wait_for_it(self) -> None:
-        """Who asks while it is under way is told what it finds, not what a sick list says."""
+        """Who asks while it is under way asks beside it, and is told what it finds, not what a
+        sick list says.
+        """
         bench, slow, tested, asked = self.bench()
+        assert f"4.4.8.8.{PSBL}" in str(bench.zone.asked)
         assert not asked.called
         slow.answer()
         bench.clock.advance(1)

@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakSet
 
 import pytest
+from msgspec import structs
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent
@@ -196,7 +197,9 @@ def test_who_asks_meanwhile_leaves_no_message_behind() -> None:
     for reader in ("first", "second"):
         message, text = desk.message(), _Text(reader)
         kept.add(text)
-        asked.append(desk.ask(replace(message, content=replace(message.content, text=text))))
+        asked.append(
+            desk.ask(structs.replace(message, content=replace(message.content, text=text)))
+        )
         del message, text
     desk.clock.advance(2)
     assert all(one.called for one in asked)

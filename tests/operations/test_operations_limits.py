@@ -5,8 +5,8 @@ from twisted.internet.task import Clock
 
 from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
 from mailcheck.core.instants import instant_of
-from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from tests.house import START_OF_TIME, run
 

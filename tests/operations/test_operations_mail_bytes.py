@@ -1,10 +1,10 @@
 """Bytes of mails: large ones are in hand a few at a time, small ones as they are asked for."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
@@ -59,7 +59,8 @@ class Desk:
         loading = house.assembly.inbox.read.message(house.account.id, message["id"])
         self.summary: MessageSummary = result_of(Deferred.fromCoroutine(loading)).summary
         self.clock, self.store, self.worker = Clock(), SlowStore(), SlowWorker()
-        self.mails = MailBytes(cast(ContentStore, self.store), cast(Any, self.worker), self.clock)
+        worker = cast(Any, self.worker)
+        self.mails = MailBytes(cast(ContentStore, self.store), worker, worker, self.clock)
 
     def of(self, owner: str, size: int = LARGE) -> MessageSummary:
         """Give a message of an account."""

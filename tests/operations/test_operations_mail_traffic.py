@@ -3,7 +3,7 @@
 import pytest
 from twisted.internet.task import Clock
 
-from mailcheck.operations.mail_traffic import QUIET, MailTraffic
+from mailcheck.operations.concurrency import QUIET, MailTraffic
 
 
 @pytest.fixture

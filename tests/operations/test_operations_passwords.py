@@ -100,6 +100,19 @@ def test_hashes_of_another_cost() -> None:
     assert not one.is_outdated(run(one.write("correct horse")))
 
 
+def test_random_passwords() -> None:
+    """A password of random bits is hashed at little cost for good; a wrong one costs as ever."""
+    worker = RecordingWorker()
+    one = hasher(worker)
+    written = run(one.write_random("abcd-efgh-ijkl-mnop"))
+    assert written.split("$")[2] == "ln=10,r=8,p=1"
+    assert not one.is_outdated(written)
+    assert run(one.matches("abcd-efgh-ijkl-mnop", written))
+    assert len(worker.calls) == 2
+    assert not run(one.matches("wrong horse", written))
+    assert worker.calls[-1].args[1].split("$")[2] == "ln=4,r=1,p=1"
+
+
 @pytest.mark.parametrize("written", ["", "secret", "$scrypt$ln=4,r=1,p=1$AA==", "$argon2$x$y$z"])
 def test_what_is_no_hash(written: str) -> None:
     """What is no hash of ours is never taken for one."""

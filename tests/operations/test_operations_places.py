@@ -98,6 +98,34 @@ def test_few_wait() -> None:
     assert (room.inside, room.turned_away) == (["a"], ["c"])
 
 
+def test_owners_take_turns() -> None:
+    """Who asks for fifty places waits behind nobody's one: owners take turns, not requests."""
+    room = Room(at_once=1, of_one=1, waiting=100)
+    for owner in ["a"] * 50 + ["b"] * 3 + ["c"]:
+        room.come(owner)
+    served = []
+    while room.inside:
+        served += room.inside
+        room.go(room.inside[0])
+    assert "".join(served[:9]) == "aabcababa"
+    assert len(served) == 54
+
+
+def test_who_waits_for_most_makes_room() -> None:
+    """A queue that one owner has filled takes those of others: his newest are turned away."""
+    room = Room(at_once=1, waiting=4)
+    for owner in "aaaaa":
+        room.come(owner)
+    for owner in "bbb":
+        room.come(owner)
+    assert room.turned_away == ["a", "a", "b"]
+    served = []
+    while room.inside:
+        served += room.inside
+        room.go(room.inside[0])
+    assert "".join(served) == "aabab"
+
+
 def test_who_goes_while_he_waits() -> None:
     """A wait that is cancelled leaves the queue."""
     room = Room(at_once=1)

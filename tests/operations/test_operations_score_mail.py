@@ -8,7 +8,6 @@ from twisted.internet.defer import CancelledError, Deferred, fail, succeed
 from twisted.internet.task import Clock
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.content_filter import (
     FilterProblem,
     FilterRule,
@@ -16,6 +15,8 @@ from mailcheck.checks.deliverability.content_filter import (
     unavailable,
 )
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
+from mailcheck.checks.findings import Area
+from mailcheck.checks.quality.topics import topic_of
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.wire.deliverability.report import store_report
 from tests.fakes.mail_signer import RSA, RSA_768, RSA_1024
@@ -171,7 +172,7 @@ def test_temporary_failures_cost_nothing(options: dict[str, Any], area: Area) ->
     report = score(zone_with(**options))
     assert report.score.tenths == 100
     assert area in [check.area for check in report.score.undetermined]
-    assert area.value in report.notes[0]
+    assert topic_of(area.value).title in report.notes[0]
 
 
 class _DeadResolver:

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import Area, CheckStatus
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.findings import Finding, RecordToPublish
+from mailcheck.checks.findings import Area, CheckStatus, Finding, RecordToPublish
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
@@ -148,8 +147,8 @@ def test_the_proposed_spf_record_works(texts: tuple[str, ...]) -> None:
     zone = zone_with({**spf(*texts), **PROVIDER})
     report = score(zone)
     (fault,) = [one.finding for one in report.score.deductions if one.area is Area.SPF]
-    assert fault.record is not None
-    mended = score(zone, records=[fault.record])
+    assert fault.proposed is not None
+    mended = score(zone, records=[fault.proposed])
     assert mended.evidence.authentication.spf.mail_from.result is AuthResult.PASS
     assert faults(mended) == []
 
@@ -164,7 +163,9 @@ def test_a_record_at_a_wrong_name_is_found() -> None:
     )
     fault = finding(score(zone), "spf.result-none")
     assert "sender.example.sender.example" in fault.meaning
-    assert fault.record == RecordToPublish("sender.example", "TXT", f"v=spf1 mx ip4:{ADDRESS} -all")
+    assert fault.proposed == RecordToPublish(
+        "sender.example", "TXT", f"v=spf1 mx ip4:{ADDRESS} -all"
+    )
 
 
 @pytest.mark.parametrize("name", ["laptop", "box.local", "web1.localdomain", "pc.lan"])
@@ -178,15 +179,15 @@ def test_nothing_is_proposed_for_names_of_a_private_network(name: str) -> None:
     ids = {one.finding.id for one in report.score.deductions}
     author = "dmarc.no-record" if "." in name else "dmarc.no-author"
     assert {"spf.result-none", "helo.unresolvable", "rdns.absent", author} <= ids
-    assert [one.finding.record for one in report.score.charged if one.finding.record] == []
+    assert [one.finding.proposed for one in report.score.charged if one.finding.proposed] == []
 
 
 @pytest.mark.parametrize("helo_name", ["[8.8.4.10]", "localhost", "\x1b[2J.example", ""])
 def test_what_is_no_host_name_is_not_proposed_for_the_address(helo_name: str) -> None:
     """The name for reverse DNS is that of HELO only where it can be one."""
     zone = zone_with(without=["10.4.8.8.in-addr.arpa"])
-    assert finding(score(zone, received(helo_name=helo_name)), "rdns.absent").record is None
-    assert finding(score(zone), "rdns.absent").record is not None
+    assert finding(score(zone, received(helo_name=helo_name)), "rdns.absent").proposed is None
+    assert finding(score(zone), "rdns.absent").proposed is not None
 
 
 def test_the_signature_to_mend_is_the_authors() -> None:

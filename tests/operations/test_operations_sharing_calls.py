@@ -6,7 +6,7 @@ from twisted.logger import LogEvent
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import MessageNotFound
-from mailcheck.operations.sharing_calls import SharedCalls
+from mailcheck.operations.concurrency import SharedCalls
 from tests.house import result_of
 
 

@@ -1,18 +1,19 @@
 """Waiting for a mail: none is missed, whatever overtakes what; and a wait leaves nothing behind."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.cluster.local import LocalWakeUps
 from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.content import MessageContent
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import (
     ExpectedFailure,
@@ -22,14 +23,16 @@ from mailcheck.core.errors import (
     WaitInterrupted,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, KeyId
-from mailcheck.core.instants import instant_of
-from mailcheck.core.messages import StoredMessage
+from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId
+from mailcheck.core.instants import Instant, instant_of
+from mailcheck.core.messages import Delivery, Envelope, Recipient, Session, StoredMessage
 from mailcheck.operations.inbox.contents import SAVE_DELAY
-from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds
-from mailcheck.operations.inbox.hand_over import HandOver
-from mailcheck.operations.inbox.wait_for_message import SEEN_LIMIT, TimedOut
+from mailcheck.operations.inbox.explain_wait import SEEN_LIMIT, TimedOut
+from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver, InboxFeeds
+from mailcheck.operations.inbox.mail_bytes import LARGE
+from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
 from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.storage.group_commit import at_once
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.storage.held_worker import HeldWorker
@@ -43,6 +46,8 @@ STEPS = st.tuples(
 )
 """What happens, to which tag, and to which of those that could be meant."""
 
+Steps = list[tuple[str, str, int]]
+
 
 class WaitingRoom(House):
     """A house whose reads can be held up, and whose waits are asked for directly.
@@ -51,15 +56,16 @@ class WaitingRoom(House):
     """
 
     def __init__(self, *, ours: bool = False) -> None:
-        self.reader = HeldWorker()
-        super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, DirectWorker()))
+        self.reader, self.content = HeldWorker(), HeldWorker()
+        super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
         self.receive()  # from here on the receiver knows the inbox, and reads nothing
         run(self.assembly.inbox.delete.matching(self.account.id, ANY))
         if not ours:
             assembly = self.assembly
             nobody = InboxFeeds(assembly._mail_store, assembly.now)
             contents = assembly._hand_over._contents
-            assembly.receiver._hand_over = HandOver(nobody, contents, assembly.derivation.want)
+            want = assembly.derivation.want
+            assembly.receiver._hand_over = HandOver(nobody, contents, want, at_once)
 
     def caller(self, key: str = "key") -> Caller:
         """Give a caller of the first account."""
@@ -74,9 +80,13 @@ class WaitingRoom(House):
             self.assembly.inbox.wait.wait(self.caller(key), wanted, timeout)
         )
 
-    def send(self, tag: str = "", subject: str = "Welcome") -> None:
+    def send_large(self, subject: str = "Welcome") -> None:
+        """Have a mail come in that is not read along with its message."""
+        self.send(subject=subject, body="x\r\n" * (LARGE // 3))
+
+    def send(self, tag: str = "", subject: str = "Welcome", body: str = "Hello") -> None:
         """Have a mail come in, while reads may be held."""
-        self.receive(self.address(tag), raw=mail(subject))
+        self.receive(self.address(tag), raw=mail(subject, body))
 
     def delete_unread(self) -> None:
         """Delete all mail without a read, while reads may be held."""
@@ -112,6 +122,7 @@ def room() -> Iterator[WaitingRoom]:
     room = WaitingRoom()
     yield room
     room.reader.let_go()
+    room.content.let_go()
     assert room.is_idle()
     room.close()
 
@@ -141,6 +152,45 @@ def failure_of(waiting: "Deferred[Any]", kind: type[ExpectedFailure]) -> Any:
     with pytest.raises(kind) as caught:
         result_of(waiting)
     return caught.value
+
+
+def delivery_to(room: WaitingRoom) -> Delivery:
+    """Make a mail to the inbox, as it is given to the store."""
+    return Delivery(
+        id=DeliveryId("delivery"),
+        session=Session("192.0.2.7", "mx.example.com", True),
+        envelope=Envelope("shop@example.com", (Recipient(room.address(), room.account.id, ""),)),
+        raw_message=mail(),
+        received_at=Instant(0),
+        expires_at=Instant(1),
+        message_ids=(MessageId("message"),),
+        share_tokens=("token",),
+    )
+
+
+def play(
+    room: WaitingRoom, steps: Steps, begin: Callable[[str, Position], "Deferred[Any]"]
+) -> tuple[list[tuple[str, Position, "Deferred[Any]"]], list[str]]:
+    """Take the steps, and let all go; gives the waits as they began, and the tags of the mails.
+
+    :param begin: begins a wait for a tag, after a position.
+    """
+    waits, sent = [], list[str]()
+    for step, tag, number in steps:
+        if step == "wait":
+            after = Position(1 + number % (len(sent) + 1))
+            waits.append((tag, after, begin(tag, after)))
+        elif step == "send":
+            room.send(tag)
+            sent.append(tag)
+        elif step == "hold calls":
+            room.reader.hold_calls()
+        elif step == "hold answers":
+            room.reader.hold_answers()
+        elif room.reader.held:
+            room.reader.held.pop(number % len(room.reader.held))()
+    room.reader.let_go()
+    return waits, sent
 
 
 class TestNothingIsMissed:
@@ -212,26 +262,14 @@ class TestNothingIsMissed:
 
     @settings(max_examples=150, deadline=None)
     @given(st.lists(STEPS, min_size=1, max_size=14), st.booleans())
-    def test_any_order(self, steps: list[tuple[str, str, int]], ours: bool) -> None:
+    def test_any_order(self, steps: Steps, ours: bool) -> None:
         """In whatever order waits, mails, looks and answers come, each gets its oldest match."""
         room = WaitingRoom(ours=ours)
-        waits: list[tuple[str, Position, Deferred[StoredMessage | TimedOut]]] = []
-        sent: list[str] = []
-        for step, tag, number in steps:
-            if step == "wait":
-                after = Position(1 + number % (len(sent) + 1))
-                wanted = MessageFilter(tag=tag or None, after=after)
-                waits.append((tag, after, room.wait(wanted)))
-            elif step == "send":
-                room.send(tag)
-                sent.append(tag)
-            elif step == "hold calls":
-                room.reader.hold_calls()
-            elif step == "hold answers":
-                room.reader.hold_answers()
-            elif room.reader.held:
-                room.reader.held.pop(number % len(room.reader.held))()
-        room.reader.let_go()
+
+        def begin(tag: str, after: Position) -> "Deferred[StoredMessage | TimedOut]":
+            return room.wait(MessageFilter(tag=tag or None, after=after))
+
+        waits, sent = play(room, steps, begin)
         for wanted_tag, after, waiting in waits:
             expected = [
                 number
@@ -288,6 +326,23 @@ class TestOwnMail:
         lobby.send("A")
         assert found(waiting).summary.tag == "A"
 
+    def test_it_goes_to_the_disk_first(self, lobby: WaitingRoom) -> None:
+        """It is taken apart when it is on its way to the disk: nothing holds that up."""
+        later: list[Callable[[], object]] = []
+        assembly = lobby.assembly
+        contents, want = assembly._hand_over._contents, assembly.derivation.want
+        waiting = lobby.wait()
+        lobby.content.hold_calls()
+        HandOver(assembly.feeds, contents, want, later.append).expect(delivery_to(lobby))
+        assert not lobby.content.held
+        (derive,) = later
+        derive()
+        assert len(lobby.content.held) == 1
+        lobby.content.let_go()
+        waiting.cancel()
+        with pytest.raises(CancelledError):
+            result_of(waiting)
+
     def test_mail_from_elsewhere_before_it(self, lobby: WaitingRoom) -> None:
         """Nobody is given a message before an older one that matches, which is to be read."""
         waiting = lobby.wait()
@@ -326,9 +381,20 @@ class TestManyWaits:
         assert room.reader.calls == calls + 1
         room.reader.held.pop(0)()
         room.reader.let_go()
-        # the look, and the bytes that its content is derived of
-        assert room.reader.calls == calls + 2
+        # the look, which brings the bytes that its content is derived of
+        assert room.reader.calls == calls + 1
         assert len({id(found(one)) for one in waits}) == 1
+
+    def test_what_is_stored_already_is_one_read(self, room: WaitingRoom) -> None:
+        """Its row and its content, or the bytes to derive it of, come by one call of the store."""
+        room.send("a", subject="new")
+        room.send("a", subject="known")
+        run(room.assembly.inbox.read.page(room.account.id, ANY, 1, 1))
+        for position, content in ((1, bytes), (2, MessageContent)):
+            calls = room.reader.calls
+            room.assembly.inbox.wait._loader._contents._recent.clear()
+            assert found(room.wait(MessageFilter(after=Position(position)))).content.text
+            assert room.reader.calls == calls + 1, content
 
     def test_waits_for_other_tags_are_not_touched(self, room: WaitingRoom) -> None:
         """A mail goes to those who wait for its tag, however it is written, or for any."""
@@ -388,7 +454,7 @@ class TestTheEnd:
         room.clock.advance(0.1)
         outcome = in_vain(waiting)
         assert (outcome.waited, outcome.cursor) == (7.5, 2)
-        assert [seen.message.tag for seen in outcome.seen] == ["y"]
+        assert (outcome.seen, outcome.other_tags) == ((), 1)
         assert outcome.missed is None
 
     def test_going_on(self, room: WaitingRoom) -> None:
@@ -402,24 +468,60 @@ class TestTheEnd:
         room.reader.let_go()
         outcome = in_vain(waiting)
         assert outcome.cursor == 1
-        assert [seen.message.position for seen in outcome.seen] == []
-        assert outcome.missed is None
+        assert (outcome.seen, outcome.other_tags, outcome.missed) == ((), 0, None)
         again = room.wait(MessageFilter(tag="x", after=outcome.cursor))
         assert found(again).summary.position == 2
 
     def test_seen(self, room: WaitingRoom) -> None:
-        """The newest messages of the last ten minutes are told, with the reasons."""
-        room.send("old")
+        """What came closest in the last ten minutes is told with the reasons; others are counted.
+
+        Closest is mail that is addressed as it was waited for, or whose tag was mistyped or lost.
+        """
+        room.send("sign-up", subject="old")
         room.clock.advance(601)
-        for number in range(SEEN_LIMIT):
+        for number in range(120):
             room.send(f"t{number}")
-        waiting = room.wait(MessageFilter(tag="x"), timeout=1)
-        room.send("last")
+        room.send("", subject="lost")
+        room.send("signup", subject="mistyped")
+        for number in range(SEEN_LIMIT):
+            room.send("sign-up", subject=f"other {number}")
+        wanted = MessageFilter(tag="sign-up", subject="code", author="nobody")
+        waiting = room.wait(wanted, timeout=1)
+        room.send("t0", subject="code")
         room.clock.advance(1)
-        all_seen = in_vain(waiting).seen
-        tags = [seen.message.tag for seen in all_seen]
-        assert tags == ["last"] + [f"t{number}" for number in range(SEEN_LIMIT - 1, 0, -1)]
-        assert all("its tag is" in seen.reasons[0] for seen in all_seen)
+        outcome = in_vain(waiting)
+        subjects = [seen.message.header.subject for seen in outcome.seen]
+        assert subjects == [f"other {number}" for number in range(SEEN_LIMIT - 1, -1, -1)]
+        assert outcome.other_tags == 121
+        again = room.wait(MessageFilter(tag="sign-up", after=Position(121)), timeout=1)
+        assert found(again).summary.header.subject == "other 0"
+        waiting = room.wait(MessageFilter(tag="sign_up", after=Position(121)), timeout=1)
+        room.clock.advance(1)
+        reasons = [seen.reasons for seen in in_vain(waiting).seen]
+        assert reasons == [("its tag is 'sign-up', not 'sign_up'",)] * SEEN_LIMIT
+
+    def test_nothing_behind_a_cursor(self, room: WaitingRoom) -> None:
+        """Who gave a cursor is told nothing of what had come before it, refused mail included."""
+        room.send("x")
+        room.refuse("x")
+        position = room.cursor()
+        reads = room.reader.calls
+        waiting = room.wait(MessageFilter(tag="x", after=position), timeout=1)
+        room.clock.advance(1)
+        outcome = in_vain(waiting)
+        assert room.reader.calls == reads + 2  # the first look and the last
+        assert (outcome.seen, outcome.rejected, outcome.missed) == ((), (), None)
+        waiting = room.wait(MessageFilter(tag="x", after=position), timeout=1)
+        room.refuse("other")
+        room.refuse("X")
+        room.refuse("another")
+        room.clock.advance(1)
+        outcome = in_vain(waiting)
+        assert [one.tag for one in outcome.rejected] == ["X", "another", "other"]
+        assert outcome.is_refused
+        waiting = room.wait(MessageFilter(tag="y", after=position), timeout=1)
+        room.clock.advance(1)
+        assert not in_vain(waiting).is_refused
 
     def test_missed(self, room: WaitingRoom) -> None:
         """A match that came before the request is named, with how long before."""
@@ -487,7 +589,7 @@ class TestTheEnd:
         """A client that goes away while its message is loaded leaves the others alone."""
         waits = [room.wait() for _ in range(3)]
         room.reader.hold_calls()
-        room.send()
+        room.send_large()
         room.reader.held.pop(0)()
         self.cancel(waits.pop(1))
         room.reader.let_go()
@@ -557,7 +659,7 @@ class TestTheEnd:
         """A wait whose message was deleted before it was loaded waits on, for the next one."""
         waiting = room.wait()
         room.reader.hold_calls()
-        room.send(subject="deleted")
+        room.send_large("deleted")
         room.reader.held.pop(0)()
         room.delete_unread()
         room.reader.let_go()
@@ -569,7 +671,7 @@ class TestTheEnd:
         """The next match may come before the first one is known to be gone."""
         waiting = room.wait()
         room.reader.hold_calls()
-        room.send(subject="deleted")
+        room.send_large("deleted")
         room.reader.held.pop(0)()
         room.delete_unread()
         room.send(subject="kept")
@@ -591,3 +693,241 @@ class TestTheEnd:
         assert not waiting.called
         room.clock.advance(0)
         assert in_vain(waiting).waited == 5.0
+
+
+class TestSeveral:
+    """A wait for several messages ends with exactly those, oldest first, or says how many came."""
+
+    @staticmethod
+    def begin(
+        room: WaitingRoom, count: int, wanted: MessageFilter = ANY, timeout: float = 30
+    ) -> "Deferred[Any]":
+        """Begin a wait for several messages."""
+        many = room.assembly.inbox.wait.wait_for_many(room.caller(), wanted, timeout, count)
+        return Deferred.fromCoroutine(many)
+
+    @staticmethod
+    def positions(waiting: "Deferred[Any]") -> list[int]:
+        """Give the positions of the messages that a wait must have by now."""
+        gathered = result_of(waiting)
+        assert isinstance(gathered, Gathered)
+        positions: list[int] = [message.summary.position for message in gathered.messages]
+        assert gathered.cursor == positions[-1]
+        return positions
+
+    def test_stored_and_new_ones(self, room: WaitingRoom) -> None:
+        """What is there already counts with what comes in; more than were asked for stay."""
+        for tag in ("a", "b", "a"):
+            room.send(tag)
+        waiting = self.begin(room, 3, MessageFilter(tag="a", after=Position(1)))
+        assert not waiting.called
+        room.send("b")
+        assert not waiting.called
+        room.receive(room.address("A"), room.address("a"))
+        assert self.positions(waiting) == [2, 4, 6]
+        assert self.positions(self.begin(room, 2, MessageFilter(after=Position(2)))) == [3, 4]
+
+    def test_in_vain(self, room: WaitingRoom) -> None:
+        """Where too few come it says how many, and the cursor is the one it began with."""
+        waiting = self.begin(room, 3, timeout=2)
+        room.send("a")
+        room.send("a")
+        room.clock.advance(2)
+        outcome = in_vain(waiting)
+        assert (outcome.matched, outcome.count, outcome.cursor) == (2, 3, 1)
+        assert outcome.seen == ()
+        again = self.begin(room, 3, MessageFilter(after=outcome.cursor))
+        room.send("a")
+        assert self.positions(again) == [2, 3, 4]
+
+    def test_one_that_is_deleted(self, room: WaitingRoom) -> None:
+        """A message that is gone before it could be read is not counted."""
+        waiting = self.begin(room, 2)
+        room.reader.hold_calls()
+        room.send_large("deleted")
+        room.reader.held.pop(0)()
+        room.delete_unread()
+        room.send()
+        room.reader.let_go()
+        assert not waiting.called
+        room.send()
+        assert self.positions(waiting) == [3, 4]
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(STEPS, min_size=1, max_size=14), st.integers(1, 3), st.booleans())
+    def test_any_order(self, steps: Steps, count: int, ours: bool) -> None:
+        """In whatever order waits, mails, looks and answers come, each gets its oldest matches."""
+        room = WaitingRoom(ours=ours)
+
+        def begin(prefix: str, after: Position) -> "Deferred[Any]":
+            return self.begin(room, count, MessageFilter(tag_prefix=prefix or None, after=after))
+
+        waits, sent = play(room, steps, begin)
+        for prefix, after, waiting in waits:
+            matching = [n for n, tag in enumerate(sent, 2) if n > after and tag.startswith(prefix)]
+            assert waiting.called == (len(matching) >= count)
+            if waiting.called:
+                assert self.positions(waiting) == matching[:count]
+        room.assembly.feeds.close()
+        for _, _, waiting in waits:
+            waiting.addErrback(lambda _: None)
+        room.clock.advance(SAVE_DELAY)
+        assert room.is_idle()
+        room.close()
+
+
+class TestNone:
+    """That none came is said only when it is so."""
+
+    @staticmethod
+    def begin(
+        room: WaitingRoom, wanted: MessageFilter = ANY, seconds: float = 5
+    ) -> "Deferred[Any]":
+        """Begin to expect none."""
+        none = room.assembly.inbox.wait.wait_for_none(room.caller(), wanted, seconds)
+        return Deferred.fromCoroutine(none)
+
+    def test_quiet(self, room: WaitingRoom) -> None:
+        """After the time none came, with the cursor up to which that is so."""
+        waiting = self.begin(room, MessageFilter(tag="x"))
+        room.send("y")
+        room.refuse("y")
+        room.clock.advance(4.9)
+        assert not waiting.called
+        room.clock.advance(0.1)
+        assert result_of(waiting) == Quiet(Position(3), 5.0)
+
+    def test_a_message(self, room: WaitingRoom) -> None:
+        """One that came since the cursor, or comes, ends it at once; one before it does not."""
+        room.send("x")
+        waiting = self.begin(room, MessageFilter(tag="x", after=Position(2)))
+        room.clock.advance(1)
+        room.send("x", subject="unwanted")
+        outcome = result_of(waiting)
+        assert outcome.message.summary.header.subject == "unwanted"
+        assert (outcome.cursor, outcome.waited, outcome.refusal) == (3, 1.0, None)
+        stored = result_of(self.begin(room, MessageFilter(tag="x", after=Position(2))))
+        assert stored.message.summary.position == 3
+        assert result_of(self.begin(room, MessageFilter(after=START))).cursor == 2
+
+    @pytest.mark.parametrize("when", ["before", "while looking", "meanwhile", "hint lost"])
+    def test_a_refused_one(self, room: WaitingRoom, when: str) -> None:
+        """Nor is none said where a mail to whom none was expected was refused."""
+        room.refuse("x")
+        room.refuse("y")
+        wanted = MessageFilter(tag="x", subject="unknown", after=Position(3))
+        if when == "before":
+            room.refuse("X")
+        elif when == "while looking":
+            room.reader.hold_answers()
+        waiting = self.begin(room, wanted)
+        if when == "hint lost":
+            lose_hints(room)
+        if when != "before":
+            assert not waiting.called
+            room.refuse("y")
+            room.refuse("X")
+        room.reader.let_go()
+        if when == "hint lost":
+            room.clock.advance(5)
+        outcome = result_of(waiting)
+        assert (outcome.message, outcome.refusal.tag) == (None, "X")
+        assert outcome.cursor == (4 if when == "before" else 5)
+
+    def test_at_the_last_moment(self, room: WaitingRoom) -> None:
+        """It looks once more at its end: a mail of which no hint came is found."""
+        waiting = self.begin(room)
+        lose_hints(room)
+        room.send()
+        room.clock.advance(5)
+        assert result_of(waiting).message is not None
+
+    def test_cut_short(self, room: WaitingRoom) -> None:
+        """Where it is cut short nothing is said, and it can be repeated from where it began."""
+        waiting = self.begin(room)
+        broken = self.begin(room, MessageFilter(after=START, tag="x"))
+        room.assembly.feeds.close()
+        assert failure_of(waiting, WaitInterrupted).cursor == "c1"
+        assert failure_of(broken, WaitInterrupted).cursor == "c0"
+
+
+class TestContent:
+    """What is in a mail decides, however late that is known; none is passed over for it."""
+
+    TEXT = MessageFilter(text="YOUR code", headers=(("subject", "Wel"),), has_attachment=False)
+
+    def test_each_is_taken_apart_in_its_order(self, room: WaitingRoom) -> None:
+        """Of those there and those that come, the oldest that matches is given."""
+        room.send(body="nothing", subject="Welcome")
+        room.send(body="Your code", subject="News")
+        first = room.wait(replace(self.TEXT, after=START))
+        second = room.wait(replace(self.TEXT, after=Position(3)))
+        assert not first.called
+        room.content.hold_calls()
+        for body in ("nothing", "Your CODE 1", "your  code 2"):
+            room.send(body=body)
+        assert not first.called
+        room.content.let_go()
+        assert found(first).content.text.strip() == "Your CODE 1"
+        assert found(second).content.text.strip() == "Your CODE 1"
+        run(room.assembly.inbox.read.page(room.account.id, ANY, 10, 1))
+        # They are known by now: nothing is derived again, and the store leaves out the others.
+        room.content.hold_calls()
+        assert found(room.wait(replace(self.TEXT, after=Position(5)))).summary.position == 6
+
+    def test_what_came_close_says_why(self, room: WaitingRoom) -> None:
+        """A wait in vain names what in a mail was not as wanted."""
+        room.clock.advance(1)
+        waiting = room.wait(replace(self.TEXT, has_attachment=True), timeout=1)
+        room.send(body="Your number")
+        room.clock.advance(1)
+        (seen,) = in_vain(waiting).seen
+        assert seen.reasons == (
+            "its text does not contain 'YOUR code'",
+            "it has no attachment",
+        )
+        waiting = room.wait(replace(self.TEXT, headers=(("X-None", ""),)), timeout=1)
+        room.send(body="Your code")
+        room.clock.advance(1)
+        outcome = in_vain(waiting)
+        assert outcome.missed is None
+        assert outcome.seen[0].reasons == ("it has no header field X-None with ''",)
+        waiting = room.wait(self.TEXT, timeout=1)
+        room.clock.advance(1)
+        outcome = in_vain(waiting)
+        assert outcome.missed is not None
+        assert outcome.missed.position == 3
+
+    @pytest.mark.parametrize("body", ["Your code", "nothing", "too late"])
+    def test_none_is_said_when_all_is_known(self, room: WaitingRoom, body: str) -> None:
+        """Until a mail that may match was taken apart there is no answer, then the right one.
+
+        Where that takes too long it is cut short: nothing is said.
+        """
+        waiting = TestNone.begin(room, self.TEXT)
+        room.content.hold_calls()
+        room.send(body=body)
+        room.clock.advance(5)
+        assert not waiting.called
+        if body == "too late":
+            room.clock.advance(GRACE)
+            assert failure_of(waiting, WaitInterrupted).cursor == "c1"
+        room.content.let_go()
+        room.clock.advance(0)
+        if body == "nothing":
+            assert result_of(waiting) == Quiet(Position(2), 5.0)
+        elif body == "Your code":
+            assert result_of(waiting).message.summary.position == 2
+
+    def test_a_wait_does_not_pass_over_what_is_not_known(self, room: WaitingRoom) -> None:
+        """A wait that ends before a mail was taken apart has the cursor before it."""
+        waiting = room.wait(self.TEXT, timeout=1)
+        room.content.hold_calls()
+        room.send(body="Your code")
+        room.send(body="Your code")
+        room.clock.advance(1)
+        room.clock.advance(GRACE)
+        cursor = in_vain(waiting).cursor
+        assert cursor == 1
+        room.content.let_go()
+        assert found(room.wait(replace(self.TEXT, after=cursor))).summary.position == 2

@@ -74,10 +74,7 @@ def test_it_is_looked_at_by_itself(tmp_path: Path) -> None:
     """ACME clients replace files and tell nobody: within a minute the new one is in use."""
     ours, clock, conditions = certificates(tmp_path), Clock(), Conditions()
 
-    async def store_answers() -> bool:
-        return True
-
-    watch = Watch(conditions, store_answers, [ours.look])
+    watch = Watch(conditions, [ours.look])
     service = PeriodicService("looking", INTERVAL, watch.look, clock)
     service.startService()
     before = ours.policy("192.0.2.1")

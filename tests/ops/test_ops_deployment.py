@@ -11,10 +11,11 @@ from twisted.logger import Logger
 
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Session
-from mailcheck.operations.journals import WebFault
+from mailcheck.operations.ports import WebFault
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import RENDERINGS, LogWriter
 from mailcheck.smtp import replies
+from tests.servers.programs import find_program
 
 ROOT = Path(__file__).parents[2]
 SYSTEMD = ROOT / "systemd"
@@ -28,14 +29,6 @@ CUSTOMER = "198.51.100.7"
 """Who sends mail, forgets a key, or meets a fault of ours."""
 
 
-def require_program(program: str, package: str) -> str:
-    """Find a program, or leave the test out and say what installs it; in CI that fails it."""
-    path = shutil.which(program)
-    if path is None:
-        pytest.skip(f"{program} is missing: apt-get install {package}")
-    return path
-
-
 def options(path: Path) -> dict[str, list[str]]:
     """Read a unit; an option may stand in it more than once."""
     found: dict[str, list[str]] = {}
@@ -46,7 +39,7 @@ def options(path: Path) -> dict[str, list[str]]:
 
 def test_units_are_understood(tmp_path: Path) -> None:
     """Systemd has nothing to say against the units but that mailcheck is not installed here."""
-    analyze = require_program("systemd-analyze", "systemd")
+    analyze = find_program("systemd-analyze", package="systemd")
     program = tmp_path / "twistd"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -64,7 +57,7 @@ def test_units_are_understood(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(SYSTEMD.glob("*.service")), ids=lambda path: path.name)
 def test_units_are_tight(path: Path) -> None:
     """A daemon that is broken into can do little: not root, and hardly exposed."""
-    analyze = require_program("systemd-analyze", "systemd")
+    analyze = find_program("systemd-analyze", package="systemd")
     done = subprocess.run(
         [analyze, "security", "--offline=true", str(path)],
         capture_output=True,
@@ -115,7 +108,7 @@ def a_days_log(kind: str) -> str:
 @pytest.mark.parametrize("kind", RENDERINGS)
 def test_fail2ban(tmp_path: Path, kind: str) -> None:
     """Fail2ban finds who guesses, in text and in JSON, and nobody else."""
-    program = require_program("fail2ban-regex", "fail2ban")
+    program = find_program("fail2ban-regex", package="fail2ban")
     log = tmp_path / "mailcheck.log"
     log.write_text(a_days_log(kind))
     filter_path = tmp_path / "filter.conf"

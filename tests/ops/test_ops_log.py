@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Session, TlsFacts
-from mailcheck.operations.journals import WebFault
+from mailcheck.operations.ports import WebFault
 from mailcheck.ops.journal import (
     LINES_PER_MINUTE,
     MAX_CLIENTS,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.end_to_end
 def make_key(path: Path) -> Path:
     """Make a key pair; gives the path of the private one."""
     subprocess.run(
-        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=20
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True, timeout=60
     )
     return path
 
@@ -91,13 +91,16 @@ def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
 def test_inside(daemon: tuple[Daemon, int], folder: Path) -> None:
     """One finds services, waits and the store, and is told what there is."""
     house, port = daemon
-    wait = house.ask("GET", "/inbox/wait?tag=manhole&timeout=20")
+    wait = house.ask("GET", "/inbox/wait?tag=manhole&timeout=60")
     mailbox = house.address().partition("@")[0]
     shown_inside(
         port,
         folder / "mine",
         ("help()", "You are inside the running mailcheck daemon."),
-        ("print('names', [type(one).__name__ for one in services][:2])", "['StoreService', "),
+        (
+            "print('names', [type(one).__name__ for one in services][:2])",
+            "['PresenceService', 'StoreService']",
+        ),
         ("print('waits', [one.wanted.tag for one in waiters], len(waiters))", "['manhole'] 1"),
         ("waiters", "1 waiters"),
         (f"store.find_inbox('{mailbox}')", "InboxState("),

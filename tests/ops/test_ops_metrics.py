@@ -7,6 +7,9 @@ import pytest_twisted
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
 from prometheus_client.parser import text_string_to_metric_families as classic
 from treq.testing import StubTreq
+from twisted.internet.error import ConnectionDone
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
 
 from mailcheck.core.instruments import Distribution, Kind, Metric, Tally
 from mailcheck.ops.metrics_site import MetricsSite
@@ -62,3 +65,16 @@ async def test_what_was_counted(accept: str, media_type: str) -> None:
         ("x_seconds_count",): 4.0,
     }
     assert samples["process_open_fds",] > 0
+
+
+def test_no_version_is_named() -> None:
+    """What is served is nobody's business: no answer says who serves."""
+    connection: Any = MetricsSite(made_metrics()).buildProtocol(None)
+    transport = StringTransport()
+    connection.makeConnection(transport)
+    connection.dataReceived(b"GET /metrics HTTP/1.1\r\nHost: ops\r\n\r\n")
+    connection.connectionLost(Failure(ConnectionDone()))
+    answer = transport.value().lower()
+    assert answer.startswith(b"http/1.1 ")
+    assert b"server:" not in answer
+    assert b"twisted" not in answer

@@ -42,7 +42,7 @@ class Reloaded:
         self.path.write_text("")
         conditions = Conditions()
         certificates = Certificates(read(), conditions, Instant(0))
-        surroundings = Surroundings(self.output, {}, self.log, read)
+        surroundings = Surroundings(self.output, {}, self.log, read, {})
         self._ops = OpsAssembly(read(), conditions, certificates, surroundings, Clock())
 
     def reload(self, content: str) -> list[tuple[LogLevel, str]]:

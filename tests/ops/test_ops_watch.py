@@ -21,21 +21,11 @@ from mailcheck.ops.watch import (
 from tests.house import run
 
 
-def problems(looks: Sequence[Look], *, answers: bool = True) -> dict[str, str]:
+def problems(looks: Sequence[Look]) -> dict[str, str]:
     """Look once; gives what is wrong."""
     conditions = Conditions()
-
-    async def store_answers() -> bool:
-        return answers
-
-    run(Watch(conditions, store_answers, looks).look())
+    run(Watch(conditions, looks).look())
     return {subject: problem for subject, problem in conditions.problems.items() if problem}
-
-
-def test_store() -> None:
-    """A store that does not answer is told."""
-    assert problems([], answers=True) == {}
-    assert problems([], answers=False) == {"store": "it does not answer"}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +51,7 @@ def test_a_disk_that_cannot_be_read() -> None:
 
 
 class OneSick:
-    """A self-test that found one list sick, and one that did not answer."""
+    """A self-test that found one list sick for two kinds, and one that did not answer."""
 
     def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
         """Give what was found."""
@@ -69,7 +59,18 @@ class OneSick:
             "zen.spamhaus.org": HealthStatus.SICK,
             "bl.spamcop.net": HealthStatus.UNREACHABLE,
         }.get(blocklist.zone, HealthStatus.HEALTHY)
-        return (ZoneHealth(TargetKind.IPV4, status, "it lists everything"),)
+        kinds = (TargetKind.IPV4, TargetKind.IPV6)
+        return tuple(ZoneHealth(kind, status, "it lists everything") for kind in kinds)
+
+
+class MostSick:
+    """A self-test by a resolver that denies every name; the last list is not tested yet."""
+
+    def of(self, blocklist: Blocklist) -> tuple[ZoneHealth, ...]:
+        """Give what was found."""
+        if blocklist.zone == "multi.uribl.com":
+            return ()
+        return (ZoneHealth(TargetKind.IPV4, HealthStatus.SICK, "its test entry is missing"),)
 
 
 def test_lists() -> None:
@@ -77,6 +78,15 @@ def test_lists() -> None:
     lists = parse_catalogue(packaged_catalogue_text()).blocklists
     assert problems([look_at_lists(lists, OneSick())]) == {
         "blocklist zen.spamhaus.org": "it lists everything"
+    }
+
+
+def test_most_lists() -> None:
+    """Where most lists fail the resolver is told once, not each list."""
+    lists = parse_catalogue(packaged_catalogue_text()).blocklists
+    count = len(lists) - 1
+    assert problems([look_at_lists(lists, MostSick())]) == {
+        "blocklists": f"{count} of {count} fail their self-test: ask another resolver"
     }
 
 

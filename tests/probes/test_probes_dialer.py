@@ -1,6 +1,6 @@
 """The guarded dialer: where it connects to, in which order, and how it gives up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.probes.guarded_dialer import (
     AddressRefused,
+    Choice,
     GuardedDialer,
     HostNotFound,
     HostUndetermined,
@@ -58,7 +59,7 @@ class Caller:
         )
         self.results: list[Any] = []
 
-    def dial(self, host: str, may_use: Callable[[IpAddress], bool] = any_address) -> Deferred[Any]:
+    def dial(self, host: str, may_use: Choice = any_address) -> Deferred[Any]:
         """Dial port 25 of a host."""
         dialling = self._dialer.dial(
             host, 25, Factory.forProtocol(Protocol), seconds=5.0, may_use=may_use
@@ -181,10 +182,17 @@ def test_our_own_addresses_are_refused(hosts: ScriptedHosts) -> None:
 def test_a_caller_may_refuse_addresses(hosts: ScriptedHosts) -> None:
     """A further rule of the caller holds, too."""
     caller = Caller(hosts)
-    caller.dial("both.example", lambda address: address.version == 6)
+
+    async def of_version_6(addresses: Sequence[IpAddress]) -> list[IpAddress]:
+        return [address for address in addresses if address.version == 6]
+
+    async def none(_: Sequence[IpAddress]) -> list[IpAddress]:
+        return []
+
+    caller.dial("both.example", of_version_6)
     assert hosts.dialled_hosts == ["2606:4700::1"]
     hosts.accept()
-    caller.dial("both.example", lambda address: False)
+    caller.dial("both.example", none)
     assert caller.failure is AddressRefused
 
 

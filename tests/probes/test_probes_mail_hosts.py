@@ -7,6 +7,8 @@ from twisted.internet.defer import CancelledError
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.cluster.local import LocalMemory, LocalRateCounters
+from mailcheck.core.instants import instant_of
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.guarded_dialer import GuardedDialer
 from mailcheck.probes.mail_host_prober import MAX_PER_ADDRESS, MailHostProber, ProbeSettings
@@ -39,7 +41,14 @@ class Probing:
         )
         self.outbound = OutboundPortCheck(self.dialer, self.hosts, 25, references)
         self.prober = MailHostProber(
-            self.hosts, self.dialer, trust, self.outbound, ProbeSettings("check.example")
+            self.hosts,
+            self.dialer,
+            trust,
+            self.outbound,
+            ProbeSettings("check.example"),
+            LocalMemory(self.hosts),
+            LocalRateCounters(),
+            lambda: instant_of(self.hosts.seconds()),
         )
 
     def probe(self, exchange: str = "mx.example") -> list[Any]:
@@ -214,7 +223,7 @@ def test_what_is_known_of_a_host_outlives_a_blocked_port(probing: Probing) -> No
     """A host that was probed before the port was blocked keeps its result."""
     probing.probe()
     probing.turn_away()
-    probing.outbound._checks.remember(25, OutboundPort.BLOCKED)
+    probing.outbound._note(OutboundPort.BLOCKED)
     assert probing.probe() == [TURNED_AWAY]
     assert probing.probe("mx1.many.example")[0].outcome is ProbeOutcome.UNREACHABLE
 

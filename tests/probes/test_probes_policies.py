@@ -7,6 +7,7 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.cluster.local import LocalMemory
 from mailcheck.probes.fetching import Fetched
 from mailcheck.probes.guarded_dialer import FetchProblem
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
@@ -24,7 +25,7 @@ class Fetching:
         self.clock = Clock()
         self.web = ScriptedFetcher({URL: page})
         web: Any = self.web
-        self.fetcher = MtaStsFetcher(web, self.clock)
+        self.fetcher = MtaStsFetcher(web, self.clock, LocalMemory(self.clock))
 
     def fetch(self) -> list[Any]:
         """Give a list that will hold the policy."""

@@ -11,8 +11,10 @@ from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.registration import RegistrationVerdict
-from mailcheck.checks.lookups import Presence
+from mailcheck.cluster.local import LocalMemory
+from mailcheck.core.instants import instant_of
 from mailcheck.probes.fetching import Fetched
 from mailcheck.probes.guarded_dialer import FetchProblem
 from mailcheck.probes.rdap import (
@@ -54,7 +56,8 @@ class Finding:
         self.web = ScriptedFetcher({LIST_URL: json.dumps(LIST).encode(), **pages})
         web: Any = self.web
         self.registries = RegistryList(web, self.clock, source)
-        self.finder = RdapFinder(web, self.registries, self.clock)
+        now = lambda: instant_of(self.clock.seconds())  # noqa: E731
+        self.finder = RdapFinder(web, self.registries, self.clock, now, LocalMemory(self.clock))
 
     def begin(self, domain: str) -> list[Any]:
         """Give a list that will hold the verdict."""

@@ -3,25 +3,34 @@
 from typing import Any
 
 import pytest
+from pytest_twisted import ensureDeferred
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent
 
-from mailcheck.probes.shared_probes import Bounds, SharedProbes
+from mailcheck.cluster.local import LocalMemory
+from mailcheck.cluster.redis import Redis
+from mailcheck.cluster.shared import SharedMemory
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Memory
+from mailcheck.probes.shared_probes import PATIENCE, Bounds, SharedProbes, Worth
 from tests.probes.scripted_hosts import collect
+from tests.servers.redis import RedisServer, connected_twice, until
 
 
 class Work:
-    """Probes whose results the test gives."""
+    """Probes whose results the test gives; those that begin with ``own`` are for nobody else."""
 
-    def __init__(self) -> None:
-        self.clock = Clock()
+    def __init__(self, clock: IReactorTime | None = None, memory: Memory | None = None) -> None:
+        self.clock: Any = clock or Clock()
         self.running: list[Deferred[str]] = []
-        self.probes: SharedProbes[str, str] = SharedProbes(
+        self.probes: SharedProbes[str] = SharedProbes(
             self.clock,
-            Bounds(freshness=1_000, remembered=2, at_once=3),
+            Bounds(freshness=60_000, at_once=3),
+            KeptValues(memory or LocalMemory(self.clock), "work", str),
             self._run,
-            is_worth_keeping=lambda result: result != "vague",
+            worth=Worth(lambda found: found != "vague", lambda found: not found.startswith("own")),
             when_busy=lambda key: f"busy: {key}",
         )
 
@@ -51,24 +60,20 @@ def test_a_crash_that_nobody_waits_for_is_logged(logged_failures: list[LogEvent]
     assert [event["log_failure"].type for event in logged_failures] == [ZeroDivisionError]
 
 
-def test_memory_is_bounded() -> None:
-    """The oldest result gives way to a new one, and none is kept for longer than allowed."""
-    work = Work()
-    for key in "abc":
-        work.probes.remember(key, key.upper())
-    assert [work.probes.remembered(key) for key in "abc"] == [None, "B", "C"]
-    work.clock.advance(1)
-    assert work.probes.remembered("c") is None
-
-
-@pytest.mark.parametrize(("result", "kept"), [("vague", None), ("clear", "clear")])
-def test_only_what_is_worth_it_is_kept(result: str, kept: Any) -> None:
-    """A result that says nothing is given to those who wait and forgotten."""
+@pytest.mark.parametrize(
+    ("result", "is_kept"), [("vague", False), ("clear", True), ("own, clear", True)]
+)
+def test_what_is_kept(result: str, is_kept: bool) -> None:
+    """A result that says nothing is given to those who wait and forgotten; others are kept."""
     work = Work()
     waiting = collect(work.probes.get("a"))
     work.running[0].callback(result)
     assert waiting == [result]
-    assert work.probes.remembered("a") == kept
+    again = collect(work.probes.get("a"))
+    assert again == ([result] if is_kept else [])
+    work.clock.advance(60)
+    assert collect(work.probes.get("a")) == []
+    assert len(work.running) == 2
 
 
 def test_too_many_at_once_are_told_so() -> None:
@@ -80,3 +85,78 @@ def test_too_many_at_once_are_told_so() -> None:
     joined = collect(work.probes.get("a"))
     work.running[0].callback("A")
     assert joined == ["A"]
+
+
+class Refused(SharedMemory):
+    """Knows what another daemon had taken on."""
+
+    def __init__(self, redis: Redis, clock: IReactorTime, version: str) -> None:
+        super().__init__(redis, clock, version)
+        self.refused: set[str] = set()
+
+    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+        """Note what is refused, by its key."""
+
+        def note(is_claimed: bool) -> bool:
+            if not is_claimed:
+                self.refused.add(work.removeprefix("work "))
+            return is_claimed
+
+        return super().claim(work, milliseconds).addCallback(note)
+
+
+@ensureDeferred
+async def test_one_probe_over_all_daemons(redis_server: RedisServer) -> None:
+    """While one daemon probes others wait for what it finds; when it fails another one begins."""
+    from twisted.internet import reactor
+
+    clock: Any = reactor
+    async with connected_twice(redis_server) as (here, there):
+        memory = Refused(there, clock, "1")
+        one, other = Work(clock, SharedMemory(here, clock, "1")), Work(clock, memory)
+
+        async def both_ask(key: str) -> list[Deferred[str]]:
+            asked = [one.probes.get(key)]
+            await until(lambda: len(one.running) > 0)
+            asked.append(other.probes.get(key))
+            await until(lambda: key in memory.refused)
+            return asked
+
+        for found in ("clear", "vague"):
+            asked = await both_ask(found)
+            one.running.pop().callback(found)
+            assert [await answer for answer in asked] == [found, found]
+            assert other.running == []
+        assert await other.probes.get("clear") == "clear"
+        for failure in ("own", ZeroDivisionError()):
+            asked = await both_ask(str(failure))
+            running = one.running.pop()
+            if isinstance(failure, str):
+                running.callback(failure)
+                assert await asked[0] == failure
+            else:
+                running.errback(failure)
+                with pytest.raises(ZeroDivisionError):
+                    await asked[0]
+            await until(lambda: len(other.running) > 0)
+            other.running.pop().callback("clear")
+            assert await asked[1] == "clear"
+
+
+class Taken(LocalMemory):
+    """Another daemon has taken everything on, and is never done."""
+
+    def claim(self, work: str, milliseconds: int) -> Any:
+        """Have it taken."""
+        return super().claim(work, milliseconds).addCallback(lambda _: False)
+
+
+def test_another_daemon_is_not_waited_for_without_end() -> None:
+    """One that has hung ends nobody's check later than a probe of one's own would."""
+    clock = Clock()
+    work = Work(clock, Taken(clock))
+    answer = collect(work.probes.get("a"))
+    clock.pump([0.1] * round(PATIENCE * 10 - 5))
+    assert answer == []
+    clock.pump([0.1] * 10)
+    assert answer == ["busy: a"]

@@ -10,6 +10,8 @@ from OpenSSL import SSL
 from twisted.internet.protocol import Factory, Protocol
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.cluster.local import LocalMemory, LocalRateCounters
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck
@@ -47,7 +49,16 @@ class Probes:
         )
         outbound = OutboundPortCheck(dialer, self._reactor, port, ())
         settings = ProbeSettings("check.example", port=port, seconds=seconds)
-        prober = MailHostProber(self._reactor, dialer, self._trust, outbound, settings)
+        prober = MailHostProber(
+            self._reactor,
+            dialer,
+            self._trust,
+            outbound,
+            settings,
+            LocalMemory(self._reactor),
+            LocalRateCounters(),
+            time_of_day,
+        )
         try:
             return await prober.probe("mx.d.example")
         finally:

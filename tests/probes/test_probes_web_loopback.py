@@ -11,9 +11,11 @@ import pytest_twisted
 from twisted.internet.task import deferLater
 from zope.interface import implementer
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
-from mailcheck.checks.lookups import Presence
+from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.network_addresses import IpAddress
+from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
@@ -168,7 +170,7 @@ async def test_a_date_of_registration_over_the_net(fetcher: GuardedFetcher, reac
         target = registrar.base_url + "domain/a.com"
         with serving(Reply(307, b"", {"Location": target})) as registry:
             registries = RegistryList(fetcher, reactor, registry.bootstrap_url)
-            finder = RdapFinder(fetcher, registries, reactor)
+            finder = RdapFinder(fetcher, registries, reactor, time_of_day, LocalMemory(reactor))
             verdict = await finder.find_registration("mail.a.com")
             absent = await finder.find_registration("b.com")
     assert (verdict.name, str(verdict.registration_date)) == ("a.com", "2001-02-03")
@@ -188,6 +190,8 @@ async def test_a_policy_over_the_net(reactor: Any, tmp_path: Path) -> None:
         with running_rdap_server({path: policy}, issued=issued) as server:
             diverting: Any = Diverting(reactor, server.port)
             fetcher = make_fetcher(diverting, tmp_path)
-            fetch = await MtaStsFetcher(fetcher, reactor).fetch_policy("example.com")
+            fetch = await MtaStsFetcher(fetcher, reactor, LocalMemory(reactor)).fetch_policy(
+                "example.com"
+            )
         assert fetch.outcome is outcome
         assert server.asked == ([path] if outcome is FetchOutcome.FETCHED else [])

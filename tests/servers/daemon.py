@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -27,8 +27,8 @@ from tests.spec.judge import judge_response
 
 HOST = "127.0.0.1"
 API = "/api/v1"
-START_DEADLINE = 30.0  # seconds
-STOP_DEADLINE = 30.0  # seconds
+START_DEADLINE = 90.0  # seconds
+STOP_DEADLINE = 60.0  # seconds
 ANSWER_DEADLINE = 70.0  # seconds, beyond the longest wait
 POLL = 0.01  # seconds
 READY = "mailcheck is ready."
@@ -142,7 +142,7 @@ class Daemon:
         """
         began = time.monotonic()
         self.launch()
-        while not (self._is_ready() and READY in self.output()):
+        while not (self.is_ready() and READY in self.output()):
             if self.process.poll() is not None or time.monotonic() > began + START_DEADLINE:
                 self.kill()
                 raise DaemonFailed(f"the daemon does not start:\n{self.output()}")
@@ -188,6 +188,25 @@ class Daemon:
     def pids(self) -> list[int]:
         """Give its processes, the first one first (Linux)."""
         return [self.process.pid, *_children(self.process.pid)]
+
+    def child(self, name: str) -> int:
+        """Give the child of a name: ``writer``, ``content``, ``analysis``."""
+        for pid in self.pids()[1:]:
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[-2] == name.encode():
+                    return pid
+        raise DaemonFailed(f"it has no {name} process:\n{self.output()}")
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        """Wait until something is so.
+
+        :raises DaemonFailed: it was not in time.
+        """
+        deadline = time.monotonic() + START_DEADLINE
+        while not is_so():
+            if time.monotonic() > deadline:
+                raise DaemonFailed(f"what was waited for did not come:\n{self.output()}")
+            time.sleep(POLL)
 
     def output(self) -> str:
         """Give what it has printed and logged since its last start."""
@@ -237,7 +256,14 @@ class Daemon:
     def _log(self) -> Path:
         return self.folder / f"daemon-{self.starts}.log"
 
-    def _is_ready(self) -> bool:
+    def open(self, path: str) -> Answer:
+        """Ask for a page beside the API."""
+        connection = HTTPConnection(HOST, self.http_port, timeout=ANSWER_DEADLINE)
+        connection.request("GET", path)
+        return Pending("GET", path, connection).answer()
+
+    def is_ready(self) -> bool:
+        """Tell whether it says that it can work."""
         connection = HTTPConnection(HOST, self.http_port, timeout=1.0)
         try:
             connection.request("GET", "/readyz")

@@ -11,7 +11,6 @@ configuration in a temporary folder, and is gone afterwards.
 import contextlib
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -20,12 +19,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
+from tests.servers.programs import find_program
 
-INSTALL_COMMAND = "apt-get install haproxy"
 HOST = "127.0.0.1"
 BACKLOG = 128
-DEADLINE = 10.0  # seconds
+DEADLINE = 60.0  # seconds
 POLL = 0.01  # seconds
 
 _CONFIGURATION = """\
@@ -65,14 +63,6 @@ class HaProxy:
             time.sleep(POLL)
 
 
-def find_haproxy() -> str:
-    """Give the path of HAProxy; without it skip the test."""
-    path = shutil.which("haproxy", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
-    if path is None:
-        pytest.skip(f"HAProxy is not installed: {INSTALL_COMMAND}")
-    return path
-
-
 @contextlib.contextmanager
 def running_haproxy(sections: Mapping[str, str]) -> Iterator[HaProxy]:
     """Run HAProxy as long as the context lasts.
@@ -81,7 +71,7 @@ def running_haproxy(sections: Mapping[str, str]) -> Iterator[HaProxy]:
     opened here and handed over, so that nobody can take one, and clients may
     connect at once.
     """
-    haproxy = find_haproxy()
+    haproxy = find_program("haproxy")
     with (
         tempfile.TemporaryDirectory(prefix="mailcheck-haproxy-") as name,
         _ports(sections) as ports,

@@ -18,7 +18,7 @@ import dns.name
 
 from mailcheck.dns.servers import Server
 
-ANSWER_DEADLINE = 5.0  # seconds
+ANSWER_DEADLINE = 60.0  # seconds
 LONGEST = 65_535  # octets of a datagram
 
 

@@ -24,10 +24,10 @@ from typing import Any
 import pytest
 
 from tests.servers.daemon import free_ports
+from tests.servers.programs import find_program
 
 HOST = "127.0.0.1"
-INSTALL_COMMAND = "apt-get install postfix"
-DEADLINE = 20.0  # seconds
+DEADLINE = 60.0  # seconds
 POLL = 0.02  # seconds
 
 _MAIN = """\
@@ -102,7 +102,7 @@ class Postfix:
 
     def start(self) -> None:
         """Start it; it takes mail when this returns."""
-        command = [_find("postfix"), "-c", str(self._folder), "start"]
+        command = [find_program("postfix"), "-c", str(self._folder), "start"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
         assert done.returncode == 0, done.stderr + self.log()
 
@@ -120,7 +120,7 @@ class Postfix:
                 yield from mail["recipients"]
 
     def _postqueue(self, option: str) -> str:
-        command = [_find("postqueue"), "-c", str(self._folder), option]
+        command = [find_program("postqueue", package="postfix"), "-c", str(self._folder), option]
         done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=DEADLINE)
         return done.stdout
 
@@ -132,7 +132,7 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
     ``sources`` are the domains whose mail it relays, each with the address of
     this machine from which it connects to do so.
     """
-    _find("postfix")
+    find_program("postfix")
     if os.getuid() != 0:
         pytest.skip(
             "Postfix starts as root only: sudo .venv/bin/pytest tests/end_to_end/test_proxies.py"
@@ -147,13 +147,6 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
             yield postfix
         finally:
             postfix.stop()
-
-
-def _find(program: str) -> str:
-    path = shutil.which(program, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
-    if path is None:
-        pytest.skip(f"Postfix is not installed: {INSTALL_COMMAND}")
-    return path
 
 
 def _configure(folder: Path, port: int, relay_port: int, sources: Mapping[str, str]) -> None:

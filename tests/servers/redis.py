@@ -7,12 +7,13 @@ Tests that do not stop it share one (`redis_server`), each with a database of it
 
     async with connected(redis_server) as redis:
         ...
+    async with connected_twice(redis_server) as (here, there):  # two daemons
+        ...
 """
 
 import contextlib
 import itertools
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -25,29 +26,21 @@ import pytest
 from twisted.internet.task import deferLater
 
 from mailcheck.assembly.cluster import redis_endpoint
+from mailcheck.cluster.figures import RedisFigures
 from mailcheck.cluster.redis import Redis
 from mailcheck.cluster.redis_address import parse_redis_address
 from tests.servers.daemon import HOST, POLL, free_ports
+from tests.servers.programs import find_program
 
-INSTALL_COMMAND = "apt-get install redis-server"
 DATABASES = 100_000
-DEADLINE = 10.0  # seconds
-
-
-def find_redis() -> str:
-    """Give the path of the server; without it skip the test (in CI: fail it)."""
-    for name in ("redis-server", "valkey-server"):
-        path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/bin"]))
-        if path is not None:
-            return path
-    pytest.skip(f"Redis is not installed: {INSTALL_COMMAND}")
+DEADLINE = 60.0  # seconds
 
 
 class RedisServer:
     """One server; what it holds is in memory alone, so that a kill loses all of it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        self._program = find_redis()
+        self._program = find_program("redis-server", "valkey-server")
         self._folder = folder
         self._options = options
         self.port = free_ports(1)[0]
@@ -118,18 +111,32 @@ _databases = itertools.count(1)
 
 
 @contextlib.asynccontextmanager
-async def connected(server: RedisServer, database: int = 0) -> AsyncIterator[Redis]:
-    """Connect to a database of one's own, or to one that another connection has."""
+async def connected(
+    server: RedisServer, database: int = 0, note: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[Redis]:
+    """Connect to a database of one's own, or to one that another connection has.
+
+    :param note: is told of each loss and return.
+    """
     from twisted.internet import reactor
 
     address = parse_redis_address(f"{server.url}/{database or next(_databases)}")
-    redis = Redis(address, redis_endpoint(address, "", reactor), cast(Any, reactor))
+    clock: Any = reactor
+    redis = Redis(address, redis_endpoint(address, "", reactor), clock, note, RedisFigures())
     redis.startService()
     try:
         await until(lambda: redis.is_there)
         yield redis
     finally:
         await redis.stopService()
+
+
+@contextlib.asynccontextmanager
+async def connected_twice(server: RedisServer) -> AsyncIterator[tuple[Redis, Redis]]:
+    """Connect to one database as two daemons do."""
+    database = next(_databases)
+    async with connected(server, database) as here, connected(server, database) as there:
+        yield here, there
 
 
 async def until(is_so: Callable[[], bool], seconds: float = DEADLINE) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from tests.servers.daemon import HOST, POLL, Daemon
 
 FIRST_DESCRIPTOR = 3  # sd_listen_fds(3)
-PATIENCE = 30.0  # seconds
+PATIENCE = 60.0  # seconds
 
 # The descriptors get their numbers, and the process says whose they are, as systemd does it
 # between fork and exec.

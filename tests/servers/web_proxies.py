@@ -5,21 +5,19 @@ with running_proxy("nginx", daemon.http_port, folder) as port:
 """
 
 import contextlib
-import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.servers.certificates import Authority
 from tests.servers.daemon import HOST, POLL, free_ports
+from tests.servers.programs import find_program
 
 PROXIES = Path(__file__).parents[2] / "etc" / "proxies"
 NAME = "mailcheck.example.com"
-DEADLINE = 20.0  # seconds
+DEADLINE = 60.0  # seconds
 
 FILES = {"nginx": "nginx.conf", "caddy": "Caddyfile", "haproxy": "haproxy.cfg"}
 """The programs, and their files in ``etc/proxies``."""
@@ -39,17 +37,9 @@ http {{
 _CADDY = "{{\nadmin off\nauto_https off\nstorage file_system {folder}\n}}\n"
 
 
-def find_proxy(program: str) -> str:
-    """Give the path of a proxy's program; without it skip the test."""
-    path = shutil.which(program, path="/usr/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/bin")
-    if path is None:
-        pytest.skip(f"{program} is missing: apt-get install {_PACKAGES.get(program, program)}")
-    return path
-
-
 def commands(program: str, folder: Path, web_port: int, ports: tuple[int, int]) -> list[list[str]]:
     """Write a proxy's files, with ports of its own; gives what checks them and what runs it."""
-    path = find_proxy(program)
+    path = find_program(program, package=_PACKAGES.get(program, ""))
     plain, tls = ports
     chain, key = Authority().issue(NAME).write_to(folder)
     (folder / "haproxy.pem").write_bytes(chain.read_bytes() + key.read_bytes())

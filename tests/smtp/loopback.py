@@ -11,7 +11,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.smtp.factory import MailFactory
 
-PATIENCE = 10  # seconds for an answer, on a busy machine
+PATIENCE = 60  # seconds for an answer, on a busy machine
 
 
 class LoopbackClient(Protocol):

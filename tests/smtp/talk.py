@@ -1,8 +1,8 @@
 """A client without a network: real bytes into the real factory, under a clock that stands still."""
 
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock

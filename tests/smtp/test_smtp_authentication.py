@@ -1,5 +1,6 @@
 """AUTH on the submission port."""
 
+import re
 from base64 import b64encode
 from typing import Any
 
@@ -13,7 +14,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.smtp.auth_command import ResponseReader
 from mailcheck.smtp.settings import AuthWithoutTls
 from tests.fakes.mail_receiver import FakeMailReceiver
-from tests.smtp.talk import PUBLIC_IP, House
+from tests.smtp.talk import PUBLIC_IP, House, Talk
 
 NEAR = "10.0.0.7"
 KEY = "mck_secret"
@@ -205,3 +206,54 @@ def test_a_response_does_not_depend_on_the_cut(line: bytes, steps: list[int]) ->
         number += 1
     assert reader.line == line
     assert data[position + end - 2 :] == b"NOOP\r\n"
+
+
+def at_data_of_a_key(house: House) -> Talk:
+    """Sign in and go on to where the message is expected."""
+    talk = house.greeted(NEAR)
+    talk.say(b"AUTH PLAIN " + encode(f"\0user\0{KEY}") + b"\r\n")
+    talk.say(MAIL, b"RCPT TO:<anyone@elsewhere.example>\r\n", b"DATA\r\n")
+    return talk
+
+
+def test_lines_that_end_in_lf_alone_are_taken_of_who_signed_in() -> None:
+    """As Python's ``sendmail`` sends them: its doubled dots are undone, CRLF . CRLF is the end."""
+    sent = b"Subject: x\n\n.\n..\n...two\nplain\r\n.crlf\r\n..both\nend"
+    stuffed = re.sub(rb"(?m)^\.", b"..", sent)
+    assert stuffed.count(b"\n..") == sent.count(b"\n.")
+    for cut in range(0, len(stuffed), 5):
+        house = submission()
+        talk = at_data_of_a_key(house)
+        assert talk.say(stuffed[:cut], stuffed[cut:] + b"\n.\n", b"NOOP\n.\r\n") == b""
+        assert talk.codes(b"x\r\n.\r\nNOOP\r\n") == ["250", "250"]
+        assert house.messages == [sent + b"\n.\nNOOP\n.\r\nx\r\n"]
+
+
+@pytest.mark.parametrize("stray", [b"\r", b"\0", b"\n\r", b"\r\r\n", b"\0\n"], ids=repr)
+def test_other_strays_are_taken_of_nobody(stray: bytes) -> None:
+    """A CR that stands alone, and a NUL, are refused, whoever sends them."""
+    house = submission()
+    talk = at_data_of_a_key(house)
+    said = talk.say(b"Subject: x\n\nhello" + stray + b"more\r\n.\r\n")
+    assert said.startswith(b"550 5.6.0 Message has a CR that stands alone, or a NUL")
+    assert talk.is_closed
+    assert house.messages == []
+
+
+def test_the_mail_port_says_what_to_do_about_bare_lf() -> None:
+    """There it stays refused; the reply names the calls of Python that do it right."""
+    house = House()
+    said = house.at_data().say(b"Subject: x\n\nhello\r\n.\r\n")
+    assert b"lines must end in CRLF: use send_message or as_bytes(policy=SMTP)" in said
+    assert said.startswith(b"550 5.6.0 ")
+    (refused,) = house.receiver.refused
+    assert "as_bytes" in refused.reason
+
+
+def test_doubled_dots_of_chunks_are_content() -> None:
+    """BDAT counts octets: what it sends is what came, line ends of LF or not."""
+    house = submission()
+    talk = at_data_of_a_key(house)
+    talk.say(b".\r\n", MAIL, b"RCPT TO:<anyone@elsewhere.example>\r\n")
+    assert talk.codes(b"BDAT 12 LAST\r\na\n..b\n...c\r\n") == ["250"]
+    assert house.messages[-1] == b"a\n..b\n...c\r\n"

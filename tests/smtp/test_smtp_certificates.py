@@ -1,12 +1,16 @@
 """Certificates for STARTTLS."""
 
+import contextlib
+import ssl
 import stat
 from pathlib import Path
 
 import pytest
+from OpenSSL import SSL
 
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.smtp.certificates import (
+    AUTHORITY_FILE,
     CERTIFICATE_FILE,
     KEY_FILE,
     ensure_self_signed,
@@ -14,6 +18,7 @@ from mailcheck.smtp.certificates import (
 )
 
 NOW = Instant(1_795_000_000_000)
+NAMES = ("mx.example", "localhost", "127.0.0.1")
 
 
 def content(folder: Path) -> tuple[bytes, bytes]:
@@ -23,10 +28,10 @@ def content(folder: Path) -> tuple[bytes, bytes]:
 
 def test_a_certificate_is_signed_once(tmp_path: Path) -> None:
     """The first start signs it, later ones load it; nobody else can read the key."""
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     first = content(tmp_path)
     assert stat.S_IMODE((tmp_path / KEY_FILE).stat().st_mode) == 0o600
-    ensure_self_signed(tmp_path, "mx.example", Instant(NOW + 3600 * DAY))
+    ensure_self_signed(tmp_path, NAMES, Instant(NOW + 3600 * DAY))
     assert content(tmp_path) == first
 
 
@@ -37,30 +42,67 @@ def test_it_is_signed_anew_when_it_no_longer_fits(
     tmp_path: Path, host_name: str, days: int
 ) -> None:
     """For another name, and from a month before it runs out."""
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     first = content(tmp_path)
-    ensure_self_signed(tmp_path, host_name, Instant(NOW + days * DAY))
+    ensure_self_signed(tmp_path, [host_name], Instant(NOW + days * DAY))
     second = content(tmp_path)
     assert second != first
-    ensure_self_signed(tmp_path, host_name, Instant(NOW + days * DAY))
+    ensure_self_signed(tmp_path, [host_name], Instant(NOW + days * DAY))
     assert content(tmp_path) == second
 
 
 @pytest.mark.parametrize("file", [CERTIFICATE_FILE, KEY_FILE])
 def test_half_of_a_pair_is_made_whole(tmp_path: Path, file: str) -> None:
     """When one file is lost both are made anew."""
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     (tmp_path / file).unlink()
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     load_certificate(tmp_path / CERTIFICATE_FILE, tmp_path / KEY_FILE)
 
 
 def test_a_broken_certificate_is_replaced(tmp_path: Path) -> None:
     """A file that a full disk has cut short is no reason not to start."""
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     (tmp_path / CERTIFICATE_FILE).write_bytes(b"-----BEGIN CERT")
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     load_certificate(tmp_path / CERTIFICATE_FILE, tmp_path / KEY_FILE)
+
+
+def test_only_what_the_authority_vouches_for_is_for_local_clients(tmp_path: Path) -> None:
+    """Local clients get one with all their names, which the authority beside it has signed."""
+    ensure_self_signed(tmp_path, NAMES[:1], NOW)
+    first = content(tmp_path)
+    ensure_self_signed(tmp_path, NAMES, NOW)
+    assert content(tmp_path) == first
+    ensure_self_signed(tmp_path, NAMES, NOW, for_local_clients=True)
+    second = content(tmp_path)
+    assert second != first
+    ensure_self_signed(tmp_path, NAMES, NOW, for_local_clients=True)
+    assert content(tmp_path) == second
+    (tmp_path / AUTHORITY_FILE).write_bytes(first[0])
+    ensure_self_signed(tmp_path, NAMES, NOW, for_local_clients=True)
+    assert content(tmp_path) != second
+
+
+def test_a_strict_client_takes_it(tmp_path: Path) -> None:
+    """It has what OpenSSL asks for in its strict mode, which is Python 3.13's default."""
+    server_context = ensure_self_signed(tmp_path, NAMES, NOW).getContext()
+    client_context = ssl.create_default_context(cafile=tmp_path / AUTHORITY_FILE)
+    client_context.verify_flags |= ssl.VERIFY_X509_STRICT
+    for name in NAMES:
+        to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = client_context.wrap_bio(to_client, to_server, server_hostname=name)
+        server = SSL.Connection(server_context)
+        server.set_accept_state()
+        for _ in range(3):
+            for step in (client.do_handshake, server.do_handshake):
+                with contextlib.suppress(ssl.SSLWantReadError, SSL.WantReadError):
+                    step()
+                if sent := to_server.read():
+                    server.bio_write(sent)
+                with contextlib.suppress(SSL.WantReadError):
+                    to_client.write(server.bio_read(65_536))
+        assert client.version() == "TLSv1.3"
 
 
 def test_a_configured_pair_must_fit(tmp_path: Path) -> None:
@@ -68,7 +110,7 @@ def test_a_configured_pair_must_fit(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     for folder in (ours, theirs):
         folder.mkdir()
-        ensure_self_signed(folder, "mx.example", NOW)
+        ensure_self_signed(folder, NAMES, NOW)
     with pytest.raises(ValueError, match="is not the key of"):
         load_certificate(ours / CERTIFICATE_FILE, theirs / KEY_FILE)
     with pytest.raises(FileNotFoundError):
@@ -82,7 +124,7 @@ def test_a_configured_pair_must_fit(tmp_path: Path) -> None:
 
 def test_a_chain_is_sent_along(tmp_path: Path) -> None:
     """Certificates behind the first are those that signed it."""
-    ensure_self_signed(tmp_path, "mx.example", NOW)
+    ensure_self_signed(tmp_path, NAMES, NOW)
     chain = tmp_path / "chain.pem"
     chain.write_bytes((tmp_path / CERTIFICATE_FILE).read_bytes() * 2)
     options = load_certificate(chain, tmp_path / KEY_FILE)

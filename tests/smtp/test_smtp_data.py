@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.smtp.data import ChunkReader, DataReader, MemoryBudget, MessageBuffer
+from mailcheck.smtp.transaction import ChunkReader, DataReader, MemoryBudget, MessageBuffer
 
 AMPLE = 1 << 20
 

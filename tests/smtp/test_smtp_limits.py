@@ -9,11 +9,16 @@ RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"
 
 
 def test_a_silent_client_is_told_and_dropped() -> None:
-    """After five minutes without a command the client gets 421 4.4.2."""
+    """After half a minute without a first command, or five without another, it gets 421 4.4.2."""
     house = House()
     talk = house.connect()
+    house.clock.advance(29)
+    assert talk.heard().startswith(b"220 ")
+    house.clock.advance(1)
+    assert talk.say().startswith(b"421 4.4.2 ")
+    talk = house.connect()
     talk.heard()
-    house.clock.advance(299)
+    house.clock.advance(29)
     assert talk.codes(b"EHLO x\r\n") == ["250"]
     house.clock.advance(299)
     assert not talk.is_closed
@@ -175,3 +180,35 @@ def test_counting_leaves_nothing_behind() -> None:
         talk.leave()
     assert house.factory.connection_count == 0
     assert house.clock.getDelayedCalls() == []
+
+
+def test_who_is_idle_makes_room() -> None:
+    """At the limit a client's first connection takes the place of the one that is idle longest."""
+    house = House(limits={"connections": 3})
+    silent, sending, idle = house.connect("10.0.0.1"), house.connect("10.0.0.2"), house.greeted()
+    sending.say(b"EHLO x\r\n" + MAIL)
+    for talk in (silent, sending, idle):
+        talk.heard()
+    idle.say(b"NOOP\r\n")
+    first = house.connect("10.0.0.4")
+    assert first.heard().startswith(b"220 ")
+    assert silent.heard().startswith(b"421 4.4.2 ")
+    assert silent.is_closed
+    # The second connection of a client who has one takes nobody's place.
+    assert house.connect("10.0.0.4").heard().startswith(b"421 4.7.0 ")
+    assert house.connect("10.0.0.5").heard().startswith(b"220 ")
+    assert idle.is_closed
+    first.say(b"EHLO x\r\n" + MAIL)
+    assert house.connect("10.0.0.6").heard().startswith(b"220 ")
+    # Now only those who bring mail are left, and one who comes first once more.
+    assert [sending.is_closed, first.is_closed] == [False, False]
+    assert house.factory.connection_count >= 3
+
+
+def test_nobody_who_brings_mail_makes_room() -> None:
+    """Where everybody has begun a mail, or has one on its way, who comes is asked to come later."""
+    house = House(limits={"connections": 2})
+    talks = [house.at_data("10.0.0.1"), house.greeted("10.0.0.2")]
+    talks[1].say(MAIL)
+    assert house.connect("10.0.0.3").heard().startswith(b"421 4.7.0 ")
+    assert not any(talk.is_closed for talk in talks)

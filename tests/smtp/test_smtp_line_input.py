@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.smtp.data import ChunkReader, MemoryBudget, MessageBuffer
-from mailcheck.smtp.line_input import BareLineEnding, LineInput, LineTooLong
+from mailcheck.smtp.receive_path import BareLineEnding, LineInput, LineTooLong
+from mailcheck.smtp.transaction import ChunkReader, MemoryBudget, MessageBuffer
 
 
 def lines_of(pieces: list[bytes], max_line: int = 20) -> list[bytes | str]:

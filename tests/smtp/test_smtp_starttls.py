@@ -22,7 +22,7 @@ MESSAGE = MAIL + b"RCPT TO:<dev-a@inbox.example>\r\nDATA\r\nhi\r\n.\r\n"
 @pytest.fixture
 def certificate(tmp_path: Path) -> CertificateOptions:
     """Sign a certificate."""
-    return ensure_self_signed(tmp_path, "mx.example", NOW)
+    return ensure_self_signed(tmp_path, ["mx.example"], NOW)
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ TEST_WAITED_FOR = shape(
 
 TEST_RAW = shape(record({"id": TEST_ID, "raw": STRING, "encoding": one_of("utf-8", "base64")}))
 
+TEST_DELETED = shape(record({"success": {"const": True}, "testId": TEST_ID}))
+
 TEST_SHARE = shape(record({"testId": TEST_ID, "shareUrl": TEST_MORE["shareUrl"]}))
 
 PREFLIGHT = shape(

@@ -66,6 +66,7 @@ GOOD_TEST: dict[str, Any] = {
     "deductions": [DKIM_DEDUCTION],
     "scoringVersion": "1",
     "undetermined": [],
+    "contentOnly": False,
     "notes": [],
     "findings": [],
 }

@@ -5,6 +5,7 @@ from tests.spec.resources import LISTED_FIELDS, LISTED_MORE, MESSAGE_AUTHOR, WHO
 from tests.spec.shapes import (
     ADDRESS,
     BOOLEAN,
+    CALENDAR_DATE,
     COUNT,
     INTEGER,
     NUMBER,
@@ -54,6 +55,73 @@ _CANDIDATE = record(
     }
 )
 
+_FAULT = record({"tag": WORD, "does": WORD, "goodSender": WORD})
+
+FAULTS = shape(
+    record(
+        {
+            "every": or_null({"type": "integer", "minimum": 1, "maximum": 1000}),
+            "enabled": BOOLEAN,
+            "faults": {**array(_FAULT), "minItems": 9, "maxItems": 9},
+        }
+    )
+)
+
+_WEBHOOK = {
+    "id": WORD,
+    "url": {"type": "string", "pattern": "^https?://"},
+    "filter": record(
+        {},
+        {
+            "tag": STRING,
+            "tagPrefix": STRING,
+            "to": STRING,
+            "from": STRING,
+            "subject": STRING,
+            "header": array(STRING),
+            "text": STRING,
+            "hasAttachment": BOOLEAN,
+        },
+    ),
+    "createdAt": TIMESTAMP,
+    "state": one_of("active", "paused", "ended"),
+    "cursor": WORD,
+    "failingSince": or_null(TIMESTAMP),
+    "failures": COUNT,
+    "problem": STRING,
+    "nextAttemptAt": or_null(TIMESTAMP),
+}
+
+_SECRET: Schema = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]{43}=$"}
+
+_ATTEMPT = record(
+    {
+        "id": {"type": "string", "pattern": "^(msg|test)_[a-z0-9-]+$"},
+        "at": TIMESTAMP,
+        "delivered": BOOLEAN,
+        "status": or_null({"type": "integer", "minimum": 100, "maximum": 599}),
+        "problem": STRING,
+        "milliseconds": COUNT,
+    }
+)
+
+WEBHOOK = shape(record(_WEBHOOK))
+
+WEBHOOK_MADE = shape(record({**_WEBHOOK, "secret": _SECRET}))
+
+WEBHOOK_ROTATED = shape(record({**_WEBHOOK, "secret": _SECRET, "earlierSignsUntil": TIMESTAMP}))
+
+WEBHOOK_SHOWN = shape(record({**_WEBHOOK, "deliveries": array(_ATTEMPT, maxItems=20)}))
+
+WEBHOOKS = shape(record({"webhooks": array(record(_WEBHOOK), maxItems=10)}))
+
+WEBHOOK_TEST = shape(
+    _ATTEMPT,
+    what_was_not_delivered_has_a_problem=lambda body: body["delivered"] == (body["problem"] == ""),
+)
+
+WEBHOOK_DELETED = shape(record({"success": _TRUE, "id": WORD}))
+
 MESSAGE = shape(
     record(
         {
@@ -93,7 +161,7 @@ OVERVIEW = shape(
             "tags": array(record({"tag": STRING, "count": COUNT, "latestAt": TIMESTAMP})),
             "cursor": WORD,
         },
-        {"tag": STRING, "tagTotal": COUNT},
+        {"email": ADDRESS, "tag": STRING, "tagTotal": COUNT, "mailServer": WORD},
     ),
     the_address_is_mailbox_and_domain=lambda body: (
         body["address"] == f"{body['mailbox']}@{body['domain']}"
@@ -101,23 +169,34 @@ OVERVIEW = shape(
 )
 
 INBOX_ADDRESS = shape(
-    record({"address": ADDRESS, "tag": STRING, "mailbox": WORD, "domain": WORD, "cursor": WORD}),
+    record(
+        {
+            "address": ADDRESS,
+            "email": ADDRESS,
+            "tag": STRING,
+            "mailbox": WORD,
+            "domain": WORD,
+            "cursor": WORD,
+        }
+    ),
+    email_and_address_are_the_same=lambda body: body["email"] == body["address"],
     the_address_carries_the_tag=lambda body: (
         body["address"]
         == f"{body['mailbox']}{'+' if body['tag'] else ''}{body['tag']}@{body['domain']}"
     ),
 )
 
+_LISTED = record({**LISTED_FIELDS, **LISTED_MORE, "isRead": BOOLEAN})
+
 MESSAGES = shape(
     record(
         {
-            "messages": array(
-                record({**LISTED_FIELDS, **LISTED_MORE, "isRead": BOOLEAN}), maxItems=100
-            ),
+            "messages": array(_LISTED, maxItems=100),
             "nextPage": or_null({"type": "integer", "minimum": 2}),
             "total": COUNT,
             "cursor": WORD,
-        }
+        },
+        {"notSearched": {"type": "integer", "minimum": 1}},
     ),
     newest_come_first=lambda body: (
         [one["receivedAt"] for one in body["messages"]]
@@ -150,21 +229,190 @@ _REJECTED = record(
     {"to": STRING, "from": STRING, "client": STRING, "reason": WORD, "refusedAt": TIMESTAMP}
 )
 
+EVENT_MESSAGE, EVENT_REFUSED = shape(_LISTED), shape(_REJECTED)
+
 # The error texts are for people; SPEC.md section 7 promises the one field.
 ERROR = shape(record({"error": WORD}))
 
-TIMED_OUT = shape(
+_IN_VAIN = {
+    "error": WORD,
+    "cursor": WORD,
+    "waited": NUMBER,
+    "seen": array(_SEEN, maxItems=5),
+    "rejected": array(_REJECTED),
+}
+
+TIMED_OUT = shape(record(_IN_VAIN, {"otherTags": COUNT}))
+
+# "408 says how many came"
+MANY_TIMED_OUT = shape(record({**_IN_VAIN, "matched": COUNT}, {"otherTags": COUNT}))
+
+GATHERED = shape(
+    record(
+        {
+            "messages": array(_LISTED, minItems=1, maxItems=100),
+            "cursor": WORD,
+        }
+    ),
+    oldest_come_first=lambda body: (
+        [int(one["cursor"][1:], 16) for one in body["messages"]]
+        == sorted({int(one["cursor"][1:], 16) for one in body["messages"]})
+    ),
+    the_cursor_is_the_last_ones=lambda body: body["cursor"] == body["messages"][-1]["cursor"],
+)
+
+NO_MESSAGE = shape(record({"none": _TRUE, "waited": NUMBER, "cursor": WORD}))
+
+UNWANTED = shape(
     record(
         {
             "error": WORD,
+            "message": or_null(MESSAGE.schema),
             "cursor": WORD,
-            "waited": NUMBER,
-            "seen": array(_SEEN),
-            "rejected": array(_REJECTED),
+            "rejected": array(_REJECTED, maxItems=1),
         }
-    )
+    ),
+    either_came_or_was_refused=lambda body: (body["message"] is None) == bool(body["rejected"]),
 )
 
 INTERRUPTED = shape(record({"error": WORD}, {"cursor": WORD}))
+
+_FAMILIES = ("Gmail", "Outlook", "Apple Mail", "Yahoo", "Others")
+_SUPPORT = array(
+    record(
+        {
+            "family": one_of(*_FAMILIES),
+            "supported": COUNT,
+            "partial": COUNT,
+            "unsupported": COUNT,
+            "unknown": COUNT,
+        }
+    ),
+    minItems=5,
+    maxItems=5,
+)
+_PLACES = array(record({"line": {"type": "integer", "minimum": 1}, "excerpt": STRING}), maxItems=5)
+_PLACE_COUNT: Schema = {"type": "integer", "minimum": 1}
+
+_FEATURE = record(
+    {
+        "feature": {"type": "string", "pattern": "^(css|html|image)-"},
+        "title": WORD,
+        "url": {"type": "string", "pattern": "^https://www[.]caniemail[.]com/features/.+/$"},
+        "tested": CALENDAR_DATE,
+        "support": _SUPPORT,
+        "unsupported": array(WORD),
+        "partial": array(WORD),
+        "notes": array(record({"text": WORD, "clients": array(WORD, minItems=1)})),
+        "places": _PLACES,
+        "count": _PLACE_COUNT,
+    }
+)
+
+MESSAGE_CHECKS = shape(
+    record(
+        {
+            "id": UUID,
+            "compatibility": or_null(
+                record(
+                    {
+                        "source": WORD,
+                        "licence": {"type": "string", "pattern": "^MIT"},
+                        "date": CALENDAR_DATE,
+                        "clients": _SUPPORT,
+                        "findings": array(_FEATURE),
+                    }
+                )
+            ),
+            "accessibility": or_null(
+                record(
+                    {
+                        "findings": array(
+                            record(
+                                {
+                                    "id": {"type": "string", "pattern": "^accessibility[.]"},
+                                    "severity": one_of("error", "warning", "note"),
+                                    "criterion": {"type": "string", "pattern": "^[1-4][.]"},
+                                    "meaning": WORD,
+                                    "fix": WORD,
+                                    "places": _PLACES,
+                                    "count": _PLACE_COUNT,
+                                }
+                            )
+                        ),
+                        "contrastsNotJudged": COUNT,
+                    }
+                )
+            ),
+            "links": array(
+                record(
+                    {
+                        "url": {"type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://"},
+                        "words": STRING,
+                        "isBest": BOOLEAN,
+                        "isUnsubscribe": BOOLEAN,
+                    }
+                ),
+                maxItems=1000,
+            ),
+            "isCut": BOOLEAN,
+        }
+    ),
+    both_or_neither_judge_html=lambda body: (
+        (body["compatibility"] is None) == (body["accessibility"] is None)
+    ),
+    one_link_is_the_best=lambda body: sum(one["isBest"] for one in body["links"]) <= 1,
+    who_does_not_support_is_counted=lambda body: all(
+        sum(family["unsupported"] for family in one["support"]) == len(one["unsupported"])
+        and sum(family["partial"] for family in one["support"]) == len(one["partial"])
+        and one["unsupported"] + one["partial"]
+        for one in (body["compatibility"] or {"findings": ()})["findings"]
+    ),
+)
+
+_STATUS: Schema = {"type": "integer", "minimum": 100, "maximum": 999}
+
+CHECKED_LINKS = shape(
+    record(
+        {
+            "id": UUID,
+            "links": array(
+                record(
+                    {
+                        "url": WORD,
+                        "method": one_of("HEAD", "GET"),
+                        "verdict": one_of("works", "broken", "unclear", "not-checked"),
+                        "status": or_null(_STATUS),
+                        "finalUrl": WORD,
+                        "redirects": array(record({"url": WORD, "status": _STATUS}), maxItems=11),
+                        "problem": or_null(
+                            one_of(
+                                "not-public",
+                                "bad-url",
+                                "budget",
+                                "busy",
+                                "no-authorities",
+                                "no-host",
+                                "no-connection",
+                                "bad-certificate",
+                                "bad-redirect",
+                                "too-many-redirects",
+                                "no-http",
+                                "silent",
+                            )
+                        ),
+                        "explanation": WORD,
+                    }
+                ),
+                maxItems=100,
+            ),
+        }
+    ),
+    what_works_has_no_problem=lambda body: all(
+        one["problem"] is None and 200 <= one["status"] < 300
+        for one in body["links"]
+        if one["verdict"] == "works"
+    ),
+)
 
 CRASH = shape(record({"error": WORD}, {"reference": WORD, "partial": OBJECT}))

@@ -39,6 +39,15 @@ AREAS = (
 
 DNS_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
 
+# issue 16: what is proven to mend a finding, and what it brings
+_FIX = {
+    "record": DNS_RECORD,
+    "replaces": array(WORD),
+    "beside": array(DNS_RECORD),
+    "gain": NUMBER,
+    "scoreAfter": NUMBER,
+}
+
 # issue: "Each finding with status, one-sentence meaning, fix, deduction"
 FINDING = record(
     {
@@ -49,12 +58,12 @@ FINDING = record(
         "fix": STRING,
         "points": NUMBER,
     },
-    {"record": DNS_RECORD},
+    _FIX,
 )
 
 DEDUCTION = record(
     {"check": one_of(*AREAS), "id": WORD, "points": NUMBER, "meaning": WORD, "fix": WORD},
-    {"record": DNS_RECORD},
+    _FIX,
 )
 
 FINDINGS = array(FINDING)
@@ -282,6 +291,7 @@ REPORT_FIELDS: dict[str, Schema] = {
     "deductions": array(DEDUCTION),
     "scoringVersion": WORD,
     "undetermined": array(one_of(*JUDGED)),
+    "contentOnly": BOOLEAN,
     "notes": array(WORD),
     "findings": FINDINGS,
 }

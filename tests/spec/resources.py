@@ -66,6 +66,8 @@ MX_CHECK = shape(
                 "dmarcRecord": STRING,
                 "nullMx": BOOLEAN,
                 "implicitMx": BOOLEAN,
+                "exists": BOOLEAN,
+                "note": STRING,
                 "spfProblems": array(STRING),
                 "dmarcDomain": STRING,
             },
@@ -111,7 +113,9 @@ BLACKLIST_CHECK = shape(
     ),
 )
 
-# DECISIONS.md section 2: what a finding says, and the record to publish
+_RECORD = record({"name": WORD, "type": WORD, "value": WORD})
+
+# DECISIONS.md sections 1 and 2: what a finding says, and the record that is proven to mend it
 _FINDING = record(
     {
         "id": WORD,
@@ -119,7 +123,12 @@ _FINDING = record(
         "meaning": WORD,
         "fix": WORD,
     },
-    {"record": record({"name": WORD, "type": WORD, "value": WORD})},
+    {
+        "record": _RECORD,
+        "replaces": array(WORD),
+        "beside": array(_RECORD),
+        "gain": INTEGER,
+    },
 )
 
 _PRESENCE = one_of("found", "absent", "undetermined")
@@ -167,6 +176,7 @@ DOMAIN_REPORT = shape(
     record(
         {
             "domain": STRING,
+            "exists": BOOLEAN,
             "checkedAt": TIMESTAMP,
             **{
                 name: record({**fields, "findings": array(_FINDING)})
@@ -265,7 +275,7 @@ REPUTATION = shape(
             "checkedAt": TIMESTAMP,
             "cached": BOOLEAN,
         },
-        {"scoringVersion": STRING, "undetermined": array(STRING)},
+        {"scoringVersion": STRING, "undetermined": array(STRING), "exists": BOOLEAN},
     ),
     each_factor_stands_once=lambda body: (
         sorted(factor["name"] for factor in body["factors"]) == sorted(FACTORS)
@@ -280,7 +290,11 @@ TEST_ID: Schema = {"type": "string", "pattern": "^[a-z2-7]{13}$"}  # DECISIONS.m
 
 # 2.4 Test address
 TEST_ADDRESS = shape(
-    record({"testId": TEST_ID, "email": ADDRESS, "expiresAt": TIMESTAMP, "checkUrl": STRING}),
+    record(
+        {"testId": TEST_ID, "email": ADDRESS, "expiresAt": TIMESTAMP, "checkUrl": STRING},
+        {"address": ADDRESS},
+    ),
+    email_and_address_are_the_same=lambda body: body.get("address", body["email"]) == body["email"],
     checkUrl_is_the_path_of_the_test=lambda body: body["checkUrl"] == f"/test/{body['testId']}",
 )
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from tests.spec.deliverability_shapes import (
     PREFLIGHT,
+    TEST_DELETED,
     TEST_RAW,
     TEST_SHARE,
     TEST_WAITED_FOR,
@@ -16,17 +17,31 @@ from tests.spec.deliverability_shapes import (
 )
 from tests.spec.inbox_shapes import (
     BULK_DELETED,
+    CHECKED_LINKS,
     CRASH,
     DELETED,
     ERROR,
+    FAULTS,
+    GATHERED,
     INBOX_ADDRESS,
     INTERRUPTED,
+    MANY_TIMED_OUT,
     MESSAGE,
+    MESSAGE_CHECKS,
     MESSAGES,
+    NO_MESSAGE,
     OVERVIEW,
     RAW,
     SHARE,
     TIMED_OUT,
+    UNWANTED,
+    WEBHOOK,
+    WEBHOOK_DELETED,
+    WEBHOOK_MADE,
+    WEBHOOK_ROTATED,
+    WEBHOOK_SHOWN,
+    WEBHOOK_TEST,
+    WEBHOOKS,
 )
 from tests.spec.resources import (
     BLACKLIST_CHECK,
@@ -39,7 +54,7 @@ from tests.spec.resources import (
     TEST_ADDRESS,
     UNDETERMINED,
 )
-from tests.spec.shapes import Bytes, Shape, record, shape
+from tests.spec.shapes import WORD, Bytes, Schema, Shape, record, shape
 
 Body: TypeAlias = Shape | Bytes
 Bodies: TypeAlias = Body | tuple[Body, ...]
@@ -62,6 +77,8 @@ _MESSAGE_PATH = "/inbox/messages/{id}"
 
 _TEST_PATH = "/test/{testId}"
 
+_WEBHOOK_PATH = "/inbox/webhooks/{webhookId}"
+
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # SPEC.md section 4
     ("GET", "/tools/mx-check"): {200: MX_CHECK, 500: (CRASH, UNDETERMINED)},
@@ -80,13 +97,31 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", f"{_MESSAGE_PATH}/raw"): {200: (RAW, Bytes("message/rfc822")), 404: ERROR},
     ("DELETE", _MESSAGE_PATH): {200: DELETED, 404: ERROR},
     # DECISIONS.md section 4
+    ("GET", "/inbox/wait/many"): {200: GATHERED, 408: MANY_TIMED_OUT, 503: INTERRUPTED},
+    ("GET", "/inbox/wait/none"): {200: NO_MESSAGE, 409: UNWANTED, 503: INTERRUPTED},
     ("DELETE", "/inbox/messages"): {200: BULK_DELETED},
+    ("GET", "/inbox/events"): {
+        200: Bytes("text/event-stream; charset=utf-8", is_from_mail=False),
+        503: INTERRUPTED,
+    },
+    ("GET", "/inbox/faults"): {200: FAULTS},
+    ("PUT", "/inbox/faults"): {200: FAULTS},
+    ("POST", "/inbox/webhooks"): {200: WEBHOOK_MADE, 409: ERROR},
+    ("GET", "/inbox/webhooks"): {200: WEBHOOKS},
+    ("GET", _WEBHOOK_PATH): {200: WEBHOOK_SHOWN, 404: ERROR},
+    ("DELETE", _WEBHOOK_PATH): {200: WEBHOOK_DELETED, 404: ERROR},
+    ("POST", f"{_WEBHOOK_PATH}/secret"): {200: WEBHOOK_ROTATED, 404: ERROR},
+    ("POST", f"{_WEBHOOK_PATH}/test"): {200: WEBHOOK_TEST, 404: ERROR},
+    ("POST", f"{_WEBHOOK_PATH}/replay"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
+    ("POST", f"{_WEBHOOK_PATH}/resume"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
     ("GET", f"{_MESSAGE_PATH}/html"): {200: Bytes("text/html; charset=utf-8"), 404: ERROR},
     ("GET", f"{_MESSAGE_PATH}/attachments/{{attachmentId}}"): {
         200: Bytes(_ANY_MEDIA_TYPE),
         404: ERROR,
     },
     ("POST", f"{_MESSAGE_PATH}/share"): {200: SHARE, 404: ERROR},
+    ("GET", f"{_MESSAGE_PATH}/checks"): {200: MESSAGE_CHECKS, 404: ERROR},
+    ("POST", f"{_MESSAGE_PATH}/checks/links"): {200: CHECKED_LINKS, 404: ERROR},
     # DECISIONS.md section 1
     ("GET", "/openapi.json"): {
         200: shape(
@@ -104,18 +139,38 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", f"{_TEST_PATH}/raw"): {200: (TEST_RAW, Bytes("message/rfc822")), 404: ERROR},
     ("POST", f"{_TEST_PATH}/preflight"): {200: PREFLIGHT, 404: ERROR},
     ("POST", f"{_TEST_PATH}/share"): {200: TEST_SHARE, 404: ERROR},
+    ("DELETE", _TEST_PATH): {200: TEST_DELETED, 404: ERROR},
     ("POST", f"{_MESSAGE_PATH}/test"): {200: TEST, 404: ERROR},
+}
+
+_DEGRADED: Schema = {"type": "object", "minProperties": 1, "additionalProperties": WORD}
+_NOT_WELL: Mapping[str, Schema] = {
+    "degraded": _DEGRADED,
+    "frees": {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+}
+READY = shape(record({"status": {"const": "ready"}}, _NOT_WELL))
+NOT_READY = shape(record({"error": WORD, "degraded": _DEGRADED}, _NOT_WELL))
+"""DECISIONS.md section 7: what is not well is named, whether the daemon can work or not."""
+
+_DOCUMENTATION: Mapping[int, Bodies] = {
+    200: Bytes("(text|image|application)/.+", is_from_mail=False),
+    404: ERROR,
 }
 
 _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # DECISIONS.md sections 4 and 7: no key, not metered
     ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
-    ("GET", "/readyz"): {200: shape(record({"status": {"const": "ready"}})), 503: ERROR},
+    ("GET", "/readyz"): {200: READY, 503: (NOT_READY, ERROR)},
     ("GET", "/share/{token}"): {200: (MESSAGE, TEST), 404: ERROR, 500: CRASH, 503: ERROR},
     ("GET", "/clients/{file}"): {
-        200: Bytes("text/(x-python|javascript); charset=utf-8", is_from_mail=False),
+        200: Bytes("text/(x-python|javascript|x-typescript); charset=utf-8", is_from_mail=False),
         404: ERROR,
     },
+    ("GET", "/docs"): {302: Bytes("text/plain; charset=utf-8", is_from_mail=False)},
+    ("GET", "/docs/"): _DOCUMENTATION,
+    ("GET", "/docs/{page}"): _DOCUMENTATION,
+    ("GET", "/docs/{folder}/{page}"): _DOCUMENTATION,
+    ("GET", "/docs/{folder}/{inner}/{page}"): _DOCUMENTATION,
 }
 
 

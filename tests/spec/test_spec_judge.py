@@ -370,6 +370,7 @@ def test_a_table_takes_what_it_describes_and_misses_each_field(table: str) -> No
         ("2.3", {"factors": GOOD_REPUTATION["factors"][:7]}),
         ("2.4", {"checkUrl": "/test/another"}),
         ("2.4", {"testId": "UPPER"}),
+        ("2.4", {"address": "test-b234567bcdefg@mailcheck.example"}),
         ("2.5", {"score": 10.1}),
         ("2.5", {"score": 9.55}),
         ("2.5", {"status": "done"}),

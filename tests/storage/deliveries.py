@@ -5,21 +5,25 @@ from itertools import count
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.content import MessageContent
+from mailcheck.core.cursors import START
 from mailcheck.core.deliverability_tests import (
     ADDRESS_LIFETIME,
     DeliverabilityTest,
     State,
     local_part_of,
 )
+from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
     DeliveryId,
     MessageId,
+    WebhookId,
     new_time_ordered_id,
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session, TlsFacts
+from mailcheck.core.webhooks import Webhook
 
 NOON = Instant(1_795_262_400_000)
 """2026-11-21T12:00:00Z."""
@@ -66,6 +70,20 @@ def deliverability_test(
         created_at=created_at,
         expires_at=Instant(created_at + ADDRESS_LIFETIME),
         **{**known, **facts},  # type: ignore[arg-type]
+    )
+
+
+def webhook(name: str) -> Webhook:
+    """Make a webhook of Ann's; its id is its name."""
+    return Webhook(
+        id=WebhookId(name),
+        account_id=AccountId("ann"),
+        account_name="ann",
+        url=f"https://ci.example.com/{name}?a=%20",
+        wanted=MessageFilter(),
+        created_at=NOON,
+        position=START,
+        secret=f"whsec_{name}",
     )
 
 

@@ -7,27 +7,31 @@ import psycopg2
 import pytest
 
 from mailcheck.core.accounts import ApiKey, Quota
+from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
-from mailcheck.operations.ports import MessagePage
-from mailcheck.storage import store_copy
+from mailcheck.core.webhooks import Attempt, WebhookDelivery
+from mailcheck.operations.ports import Hit, MessagePage
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
+from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
+from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
-from mailcheck.storage.sqlite import SqliteEngine
-from mailcheck.storage.store_copy import (
+from mailcheck.storage.safekeeping import store_copy
+from mailcheck.storage.safekeeping.store_copy import (
     CopyDiffers,
     StoreInUse,
     TargetNotEmpty,
     copy_store,
     list_tables,
 )
+from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of
 from tests.storage.deliveries import (
@@ -41,6 +45,7 @@ from tests.storage.deliveries import (
     mail,
     recipient,
     refusal,
+    webhook,
 )
 
 ANN = AccountId("ann")
@@ -78,6 +83,13 @@ def fill(path: str) -> None:
     result_of(SqlContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
     result_of(mails.mark_read(ANN, odd.message_ids[0]))
     result_of(mails.note_refusal(refusal("bob", 1)))
+    result_of(SqlRateCounters(engine).hit(Hit("list a", ((DAY_WINDOW, 1, 9),))))
+    result_of(SqlMemory(engine, lambda: NOON).keep("health", "{}", 60_000))
+    result_of(SqlSelectors(engine).note_selectors([("a.example", "s")]))
+    webhooks = SqlWebhookStore(engine)
+    made = result_of(webhooks.add(webhook("ci"), is_from_now=True))
+    result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
+    assert result_of(webhooks.claim("daemon", NOON, 15_000))
     result_of(engine.close())
 
 

@@ -28,6 +28,7 @@ from tests.storage.deliveries import (
     account,
     content,
     delivery,
+    mail,
     recipient,
 )
 from tests.storage.held_worker import HeldWorker
@@ -46,6 +47,13 @@ RECIPIENTS = st.lists(
 )
 
 
+WANTED = (
+    MessageFilter(author="shop"),
+    MessageFilter(subject="1"),
+    MessageFilter(author="example", subject="code"),
+)
+
+
 class StoreMachine(RuleBasedStateMachine):
     """Mails come in by groups, are deleted, expire; one with every fault there is among them."""
 
@@ -54,7 +62,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.worker = HeldWorker()
         self.engine = SqliteEngine(IN_MEMORY, self.worker, DirectWorker())
         self.engine.open()
-        self.store = SqlMailStore(self.engine, QUOTA)
+        self.store = SqlMailStore(self.engine, QUOTA, worth_holding=1)
         self.contents = SqlContentStore(self.engine)
         self.expiry = SqlExpiryStore(self.engine, self.engine.give_back_space)
         self.now = NOON
@@ -83,7 +91,7 @@ class StoreMachine(RuleBasedStateMachine):
             delivery(
                 *recipients,
                 *([recipient("gone")] if fate == "gone" else []),
-                raw=b"x" * size,
+                raw=(mail(subject=f"Code {len(self.positions[OWNERS[0]])}") + b"x" * 199)[:size],
                 received_at=self.now,
                 session=BROKEN if fate == "broken" else SESSION,
             )
@@ -137,6 +145,16 @@ class StoreMachine(RuleBasedStateMachine):
             assert positions == list(range(1, len(positions) + 1))
 
     @invariant()
+    def lists_tell_what_is_there(self) -> None:
+        """A list by From or subject has those messages of the whole list that match."""
+        for owner in map(AccountId, OWNERS[:2]):
+            everything = result_of(self.store.page(owner, MessageFilter(), self.now, 100, 0))
+            for wanted in WANTED:
+                page = result_of(self.store.page(owner, wanted, self.now, 100, 0))
+                expected = [one for one in everything.entries if wanted.matches(one[0])]
+                assert (list(page.entries), page.total) == (expected, len(expected))
+
+    @invariant()
     def counters_tell_what_a_recount_tells(self) -> None:
         """Messages, bytes and tags are as many as there are rows; nothing is left over."""
         result_of(self.engine.read(self.recount))
@@ -149,20 +167,21 @@ class StoreMachine(RuleBasedStateMachine):
         )
         counted = Counter(row[0] for row in messages)
         sizes = {owner: sum(row[2] for row in messages if row[0] == owner) for owner in OWNERS}
-        for owner, last, count, size in transaction.rows(
-            "SELECT account_id, last_position, message_count, byte_count FROM inbox"
+        tagged = Counter(owner for owner, _ in {(row[0], row[1]) for row in messages})
+        for owner, last, count, size, tags in transaction.rows(
+            "SELECT account_id, last_position, message_count, byte_count, tag_count FROM inbox"
         ):
-            assert (count, size) == (counted[owner], sizes[owner])
+            assert (count, size, tags) == (counted[owner], sizes[owner], tagged[owner])
             assert count <= QUOTA.max_messages
             assert size <= QUOTA.max_bytes
             assert last == len(self.positions[owner])
         by_tag = Counter((row[0], row[1]) for row in messages)
         newest = {(row[0], row[1]): (row[5], row[6]) for row in messages}
-        tags = transaction.rows(
+        rows = transaction.rows(
             "SELECT account_id, tag_key, message_count, tag, latest_at FROM inbox_tag"
         )
-        assert {(row[0], row[1]): row[2] for row in tags} == by_tag
-        assert {(row[0], row[1]): (row[3], row[4]) for row in tags} == newest
+        assert {(row[0], row[1]): row[2] for row in rows} == by_tag
+        assert {(row[0], row[1]): (row[3], row[4]) for row in rows} == newest
         deliveries = {one for (one,) in transaction.rows("SELECT id FROM delivery")}
         assert deliveries == {row[3] for row in messages}
         contents = {one for (one,) in transaction.rows("SELECT delivery_id FROM content")}

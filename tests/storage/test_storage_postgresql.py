@@ -13,6 +13,7 @@ from mailcheck.smtp.replies import FAILURES, reply_to_failure
 from mailcheck.storage.engine import Repeatable
 from mailcheck.storage.postgresql import PostgresqlEngine, upgrade_schema
 from mailcheck.storage.postgresql_connection import (
+    COPY_PIECE,
     LONGEST_CALL,
     Connection,
     PostgresqlTransaction,
@@ -178,18 +179,42 @@ def test_text_with_nothing_in_it(engine: PostgresqlEngine) -> None:
     assert row == ("a\ufffdb", *texts[1:])
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 40])
-def test_inserting_rows(postgresql_url: str, count: int) -> None:
-    """Rows are stored the same, few or many: strange text, bytes, large numbers and NULL."""
-    text = "\t\n\\N é🎉 \\."
+@pytest.mark.parametrize("size", [0, 3, COPY_PIECE])
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_inserting_rows(postgresql_url: str, count: int, size: int) -> None:
+    """Rows are stored the same, few or many, small or large: strange text, bytes, NULL."""
+    text = "\t\n\\N é🎉 \\. 'it''s' \"{a,b}\" %s ? $1"
     writer = PostgresqlWriter(postgresql_url)
     transaction = writer.begin()
-    transaction.execute("CREATE TEMPORARY TABLE r (a TEXT, b BYTEA, c BIGINT, d BIGINT)")
-    rows = [(f"{text}{n}\0", bytes([0, n, 255]), -(2**62) + n, None) for n in range(count)]
-    transaction.insert("r (a, b, c, d)", rows)
-    stored = transaction.rows("SELECT a, b, c, d FROM r ORDER BY c")
-    assert stored == [(a.replace("\0", "\ufffd"), *rest) for a, *rest in rows]
+    transaction.execute("CREATE TEMPORARY TABLE r (a TEXT, b BYTEA, c BIGINT, d BIGINT, e BYTEA)")
+    rows = [
+        (f"{text}{n}\0", bytes([0, n, 255, 92, 39]), -(2**62) + n, None, bytes(size) or None)
+        for n in range(count)
+    ]
+    transaction.insert("r (a, b, c, d, e)", rows)
+    transaction.insert("r (a, b, c)", [("", b"", 0)])
+    stored = transaction.rows("SELECT a, b, c, d, e FROM r ORDER BY c")
+    assert stored == [(a.replace("\0", "\ufffd"), *rest) for a, *rest in rows] + [
+        ("", b"", 0, None, None)
+    ]
     writer.rollback()
+    writer.close()
+
+
+def test_a_statement_over_rows_is_prepared_once(postgresql_url: str) -> None:
+    """What was prepared outlives a transaction that is undone, and a connection has its own."""
+    changed = "UPDATE inbox SET byte_count = change.column2 FROM ({rows}) AS change WHERE false"
+    writer = PostgresqlWriter(postgresql_url)
+    for count in (1, 30):
+        transaction = writer.begin()
+        transaction.execute_over(changed, [(str(n), n) for n in range(count)])
+        prepared = transaction.rows("SELECT count(*) FROM pg_prepared_statements")
+        assert prepared == [(1,)]
+        writer.rollback()
+    writer.close()
+    transaction = writer.begin()
+    transaction.execute_over(changed, [("a", 1)])
+    writer.commit()
     writer.close()
 
 

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -172,3 +173,10 @@ def test_two_processes_upgrade(path: Path) -> None:
     upgrade_schema(second, str(path), NEW)
     assert state(second) == (3, {"a", "b"})
     second.close()
+
+
+def test_each_number_is_given_once() -> None:
+    """Of two steps with the same number one would never run; they count up without a gap."""
+    names = [file.name for file in files("mailcheck.storage.schema").iterdir()]
+    numbers = sorted(name[:4] for name in names if re.fullmatch(r"\d{4}_\w+\.sql", name))
+    assert [int(number) for number in numbers] == list(range(1, len(numbers) + 1))

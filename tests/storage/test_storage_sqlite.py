@@ -12,8 +12,8 @@ from twisted.internet.defer import Deferred
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.storage.engine import Transaction, for_each
 from mailcheck.storage.schema_upgrade import SchemaTooNew
-from mailcheck.storage.sqlite import IN_MEMORY, VACUUM_PAGES, SqliteEngine
-from mailcheck.storage.sqlite_writer import SqliteWriter
+from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine
+from mailcheck.storage.sqlite_writer import VACUUM_PAGES, SqliteWriter
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.threads import ThreadWorker
 from tests.house import result_of

@@ -14,9 +14,14 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
+from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.wire.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
+from mailcheck.wire.inbox.checks import EXAMPLE as LINKS_TO_CHECK
+from mailcheck.wire.inbox.faults import EXAMPLE as KEY_FAULT
+from mailcheck.wire.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import config_in_memory, mail
+from tests.fakes.scripted_receivers import BROKEN, ScriptedReceivers
+from tests.house import config_in_memory, mail, run
 from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
 from tests.web.scored_house import ScoredHouse
@@ -53,6 +58,20 @@ SIGN_UP = (
 )
 
 
+WELCOME = (
+    b"From: Shop <shop@example.com>\r\n"
+    b"To: dev@mailcheck.example\r\n"
+    b"Subject: Welcome to the shop\r\n"
+    b"MIME-Version: 1.0\r\n"
+    b"Content-Type: text/html; charset=utf-8\r\n"
+    b"\r\n"
+    b"<html lang=en>\r\n"
+    b'<body><p style="border-radius:4px">Hello <img src="https://example.com/logo.png"></p>\r\n'
+    b'<a href="https://example.com/welcome">Visit the shop</a>\r\n'
+    b'<a href="https://example.com/unsubscribe">Unsubscribe</a></body></html>\r\n'
+)
+
+
 class ExampleHouse:
     """A house where everything was tried once."""
 
@@ -85,6 +104,7 @@ def write_examples() -> dict[str, Any]:
             **_refusals(world),
             **_tools(world),
             **_inbox(world),
+            **_webhooks(world),
             **_tests(world),
         }
     finally:
@@ -99,13 +119,26 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     house.pass_time(5)
     house.receive(house.address("reset"), raw=mail("Reset your password"))
     found |= {"inbox": world.get("/inbox"), "messages": world.get("/inbox/messages")}
+    found["faults"] = world.get("/inbox/faults")
+    found["key fault"] = json.loads(KEY_FAULT)
+    found["faults set"] = world.ask("PUT", "/inbox/faults", data=KEY_FAULT.encode())
     first = found["waited message"]["id"]
     found["timedOut"] = world.get("/inbox/wait?tag=news&timeout=1", 408)
+    found["gathered"] = world.get("/inbox/wait/many?count=2&after=c0")
+    found["manyTimedOut"] = world.get("/inbox/wait/many?count=2&after=c0&tag=reset&timeout=1", 408)
+    found["none"] = world.get("/inbox/wait/none?seconds=5")
+    found["unwanted"] = world.get("/inbox/wait/none?after=c0&tag=reset", 409)
     found["interrupted"] = {"error": "the service is shutting down", "cursor": "c2"}
     found["message"] = world.get(f"/inbox/messages/{first}")
     found["raw"] = world.get(f"/inbox/messages/{first}/raw")
     found["share"] = world.ask("POST", f"/inbox/messages/{first}/share")
     found["deleted"] = world.ask("DELETE", f"/inbox/messages/{first}")
+    house.receive(house.address("reset"), raw=WELCOME)
+    welcome = world.get("/inbox/messages").get("messages")[0]["id"]
+    found["checks"] = world.get(f"/inbox/messages/{welcome}/checks")
+    found["links to check"] = json.loads(LINKS_TO_CHECK)
+    asked = f"/inbox/messages/{welcome}/checks/links"
+    found["checked links"] = world.ask("POST", asked, data=LINKS_TO_CHECK.encode())
     found["deleted many"] = world.ask("DELETE", "/inbox/messages?tag=reset")
     found["no message"] = world.get(f"/inbox/messages/{first}", 404)
     house.receive(house.address("signup"), raw=SIGN_UP)
@@ -115,6 +148,40 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     found["scored message"] = world.ask("POST", f"/inbox/messages/{second}/test")
     world.scored.content_filter.answer()
     world.scored.content_filter.holds = False
+    return found
+
+
+def _webhooks(world: ExampleHouse) -> dict[str, Any]:
+    house = world.house
+    receivers = ScriptedReceivers()
+    house.assembly.webhooks.dialer.made = receivers
+    path = "/inbox/webhooks"
+
+    def make(status: int = 200) -> Any:
+        return world.ask("POST", path, status, data=NEW_EXAMPLE.encode())
+
+    found = {"new webhook": json.loads(NEW_EXAMPLE), "webhook made": make()}
+    one = f"{path}/{found['webhook made']['id']}"
+    run(house.assembly.webhooks.deliver.start())
+    receivers.answers.append(BROKEN)
+    house.receive(house.address("signup"))
+    house.pass_time(10)
+    found |= {"webhook": world.get(one), "webhooks": world.get(path)}
+    found["webhook test"] = world.ask("POST", f"{one}/test")
+    found["webhook rotated"] = world.ask("POST", f"{one}/secret")
+    found["webhook replay"] = json.loads(REPLAY_EXAMPLE)
+    replay = REPLAY_EXAMPLE.encode()
+    found["webhook replayed"] = world.ask("POST", f"{one}/replay", data=replay)
+    found["webhook resumed"] = world.ask("POST", f"{one}/resume")
+    receivers.answers.append(Attempt(410, "it answered 410"))
+    house.receive(house.address("signup"))
+    found["webhook ended"] = world.ask("POST", f"{one}/resume", 409)
+    found["webhook deleted"] = world.ask("DELETE", one)
+    found["no webhook"] = world.get(one, 404)
+    for _ in range(MOST_WEBHOOKS):
+        make()
+    found["too many webhooks"] = make(409)
+    run(house.assembly.webhooks.deliver.stop())
     return found
 
 
@@ -163,6 +230,7 @@ def _tests(world: ExampleHouse) -> dict[str, Any]:
     found["tests"] = world.get("/test")
     found["test share"] = world.ask("POST", f"/test/{test_id}/share")
     found["recheck"] = world.ask("POST", f"/test/{test_id}/recheck")
+    found["deleted test"] = world.ask("DELETE", f"/test/{test_id}")
     found["no test"] = world.get("/test/aaaaaaaaaaaaa", 404)
     return found
 

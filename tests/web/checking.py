@@ -7,11 +7,12 @@ from treq.testing import StubTreq
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.assembly.checks import ChecksAssembly, Resolvers
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
-from mailcheck.checks.lookups import Presence
-from mailcheck.cluster.local import LocalRateCounters
+from mailcheck.checks.link_checks import Hop, LinkAnswer
+from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.domains.probe_hosts import OutboundPort
@@ -38,7 +39,7 @@ GOOD: Mapping[str, Mapping[str, Sequence[str]]] = {
 
 
 class KnownHosts:
-    """Mail hosts, registries and policy files of a test; everything is well unless it says so.
+    """Hosts, registries, policy files and links of a test; everything is well unless it says so.
 
     ``held`` keeps the registry's answers back until `answer` is called.
     """
@@ -48,6 +49,8 @@ class KnownHosts:
         self.outcomes: dict[str, ProbeOutcome] = {}
         self.registrations: dict[str, RegistrationVerdict] = {}
         self.policies: dict[str, PolicyFetch] = {}
+        self.links: dict[str, LinkAnswer] = {}
+        self.looked_at: list[tuple[str, str]] = []
         self.registry_questions = 0
         self.is_held = False
         self.is_stalling = False
@@ -94,6 +97,14 @@ class KnownHosts:
         """Answer as `PolicyFetcher` promises."""
         return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
 
+    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+        """Answer as `LinkProber` promises."""
+        self.looked_at.append((method, url))
+        if self.is_stalling:
+            return Deferred(lambda _: None)
+        usual = LinkAnswer(url, method, (Hop(url, 200),))
+        return succeed(self.links.get(url, usual))
+
 
 def checking_house(
     zone: MemoryZone, config: Config | None = None, hosts: KnownHosts | None = None
@@ -105,10 +116,11 @@ def checking_house(
     house.assembly.checks = ChecksAssembly(
         config,
         house.clock,
+        house.assembly.now,
         counted_bytes(),
         Resolvers(zone, zone, zone),
         hosts,
-        LocalRateCounters(),
+        LocalCluster(house.clock),
     )
     house.site = house.assembly.site()
     house.stub = StubTreq(house.site.resource)

@@ -52,6 +52,11 @@ class RawHttp:
         return len(self._held)
 
     @property
+    def pieces_held(self) -> int:
+        """Say in how many pieces lies what the server has read ahead."""
+        return len(self._protocol._dataBuffer)
+
+    @property
     def is_reading(self) -> bool:
         """Tell whether the server reads what comes."""
         return self.transport.producerState == "producing" and not self.transport.disconnecting
@@ -106,6 +111,9 @@ def read_answer(data: bytes, method: str) -> tuple[Answer, bytes]:
     headers: dict[str, str] = {}
     for line in lines:
         name, _, value = line.partition(":")
+        if name.lower() == "set-cookie" and name.lower() in headers:
+            headers[name.lower()] += ", " + value.strip()  # none of ours holds a comma
+            continue
         assert name.lower() not in headers, f"{name} is sent twice"
         headers[name.lower()] = value.strip()
     length = 0 if method == "HEAD" else int(headers["content-length"])

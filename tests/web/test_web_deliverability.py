@@ -112,6 +112,7 @@ ROUTES = [
     ("POST", "/recheck"),
     ("POST", "/preflight"),
     ("POST", "/share"),
+    ("DELETE", ""),
 ]
 
 RECORDS = {"records": [{"name": "a.example", "type": "TXT", "value": "x"}]}
@@ -223,6 +224,22 @@ def test_the_raw_mail(scored: ScoredHouse) -> None:
     assert scored.house.get(f"/test/{other}/raw").json["encoding"] == "base64"
 
 
+def test_a_test_is_deleted(scored: ScoredHouse) -> None:
+    """Test, report, mail and share link are gone; who waits for it hears so."""
+    test_id, found = scored.scored()
+    waited_for = scored.generate()
+    waiting = scored.house.ask("GET", f"/test/{waited_for}/wait?timeout=20")
+    for one in (test_id, waited_for):
+        answer = scored.house.ask("DELETE", f"/test/{one}").answer()
+        assert (answer.status, answer.json) == (200, {"success": True, "testId": one})
+    assert waiting.answer().status == 404
+    for path in ("", "/raw"):
+        assert scored.house.get(f"/test/{test_id}{path}").status == 404
+    assert scored.house.ask("DELETE", f"/test/{test_id}").answer().status == 404
+    assert scored.house.get("/test").json["total"] == 0
+    assert scored.house.open(urlsplit(found["shareUrl"]).path).answer().status == 404
+
+
 def test_a_recheck(scored: ScoredHouse) -> None:
     """A recheck judges the same mail by today's DNS; meanwhile no score is shown."""
     scored.zone.publish("_dmarc.sender.example", "TXT")
@@ -325,5 +342,9 @@ def test_a_private_sender() -> None:
     scored = ScoredHouse(zone_with())
     _, found = scored.scored(received(client_ip="10.0.0.5"))
     assert found["notes"][0] == "came from 10.0.0.5: only content and DKIM could be judged"
+    assert found["contentOnly"] is True
+    unasked = {one["meaning"] for one in found["checks"]["blacklist"]["listings"]}
+    assert "The mail came from an address that no list can know." in unasked
+    assert "The addresses of the domain's mail hosts could not be found out." not in unasked
     assert found["score"] == 10.0
     scored.close()

@@ -180,9 +180,11 @@ STATUS = re.compile(r"[45]\d\d|HTTP/1\.[01] [45].*", re.ASCII)
 NAMED_ELSEWHERE = {
     # What clients are promised, written down; each answer of a route is held against it.
     "api/described_answers.py": {400, 401, 404, 405, 413, 429, 500, 503},
-    "api/described_inbox.py": {404, 408, 503},
+    "api/described_events.py": {503},
+    "api/described_inbox.py": {404, 408, 409, 503},
     "api/described_tests.py": {404, 408},
     "api/described_tools.py": {500},
+    "api/described_webhooks.py": {404, 409},
     # The title that a page gives to a status.
     "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},
     # The protocol says which status an error of JSON-RPC has (Streamable HTTP).
@@ -192,7 +194,7 @@ NAMED_ELSEWHERE = {
     "site/compression.py": {512},
     "dashboard/inbox/message_view.py": {512},
     "dashboard/inbox/view.py": {500},
-    "mcp/origins.py": {443},
+    "mcp/endpoint.py": {443},
 }
 
 

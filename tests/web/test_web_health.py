@@ -5,7 +5,7 @@ import pytest
 from mailcheck.assembly.daemon import Workers
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.workers.direct import DirectWorker
-from tests.house import House, config_in_memory
+from tests.house import House, config_in_memory, run
 from tests.web.workers import FaultyWorker
 
 
@@ -17,19 +17,38 @@ def test_a_daemon_that_works_says_so(house: House, method: str, path: str) -> No
 
 
 def test_a_daemon_without_its_store_is_alive_and_not_ready() -> None:
-    """With the store away /healthz stays 200, /readyz is 503 until it is back."""
-    reader = FaultyWorker()
-    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
-    reader.fault = StoreUnavailable("the database can't answer now: locked")
+    """While the store takes no write of its own /readyz is 503; a probe makes it try nothing."""
+    writer = FaultyWorker()
+    house = House(config_in_memory(), Workers(writer, DirectWorker(), DirectWorker()))
+    run(house.assembly.heartbeat.look())
+    assert house.open("/readyz").answer().json == {"status": "ready"}
+    writer.fault = StoreUnavailable("the database can't answer now: locked")
+    before = writer.calls
+    assert house.open("/readyz").answer().status == 200
+    assert writer.calls == before
+    run(house.assembly.heartbeat.look())
     answer = house.open("/readyz").answer()
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json["degraded"] == {"store": "the database can't answer now: locked"}
     assert house.open("/healthz").answer().status == 200
-    reader.fault = None
+    writer.fault = None
+    run(house.assembly.heartbeat.look())
     assert house.open("/readyz").answer().status == 200
     house.close()
+
+
+def test_what_is_not_well_is_named(house: House) -> None:
+    """A balancer keeps a daemon that can work; its operator reads what is not as it should be."""
+    house.assembly.conditions.set("resolver 192.0.2.1", "it does not answer")
+    answer = house.open("/readyz").answer()
+    assert answer.json == {
+        "status": "ready",
+        "degraded": {"resolver 192.0.2.1": "it does not answer"},
+    }
 
 
 def test_a_closed_store_is_not_ready(house: House) -> None:
     """With the store closed, as a daemon that stops has it, /readyz is 503."""
     house.assembly.engine.close()
+    run(house.assembly.heartbeat.look())
     assert house.open("/readyz").answer().status == 503

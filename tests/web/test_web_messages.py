@@ -63,6 +63,7 @@ def test_an_address_carries_its_tag(house: House) -> None:
     house.receive()
     assert house.get("/inbox/address?tag=Sign.Up").json == {
         "address": house.address("Sign.Up"),
+        "email": house.address("Sign.Up"),
         "tag": "Sign.Up",
         "mailbox": house.account.mailbox_name,
         "domain": "mailcheck.example",
@@ -165,6 +166,19 @@ def test_filters(house: House, query: str, expected: list[str]) -> None:
     listed(house)  # derives the texts, as the background worker does
     assert subjects(house, query) == expected
     assert listed(house, query)["total"] == len(expected)
+
+
+def test_what_was_not_searched_is_said(house: House) -> None:
+    """A list that asks for what is in a mail counts those that are not taken apart yet."""
+    house.receive(raw=mail("Hello", "a cherry"))
+    for query in ("q=cherry", "text=cherry", "hasAttachment=false"):
+        found = listed(house, query)
+        assert (found["total"], found["notSearched"]) == (0, 1)
+    assert "notSearched" not in listed(house, "subject=hello")
+    listed(house)  # derives the texts, as the background worker does
+    found = listed(house, "q=cherry")
+    assert found["total"] == 1
+    assert "notSearched" not in found
 
 
 def test_a_search_of_html(house: House) -> None:

@@ -18,7 +18,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import MAX_KEPT, ApiDescription
 from mailcheck.web.dashboard.api_reference.view import write_command
-from mailcheck.wire.openapi.examples import load_examples
+from mailcheck.wire.openapi.document import load_examples
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 from tests.house import Answer, House, config_in_memory, counted_bytes, run
@@ -230,7 +230,14 @@ def routes_of(house: House) -> Sequence[Route]:
     built = house.assembly
     clock = built._reactor
     operations = BuiltOperations(
-        built.inbox, built.checks, built.tests, built.scoring, built._workers, clock
+        built.accounts,
+        built.inbox,
+        built.checks,
+        built.tests,
+        built.scoring,
+        built._workers,
+        clock,
+        built._turns,
     )
     return RestAndMcp(built.config, operations, built.retention, built.now, counted_bytes()).routes
 
@@ -255,7 +262,7 @@ def test_every_parameter_that_is_read_is_described(checking: House) -> None:
         under_way: Deferred[Any] = Deferred.fromCoroutine(route.handle(call))  # type: ignore[arg-type]
         under_way.addErrback(lambda _: None)
         under_way.cancel()
-        if route.operation.id in ("waitForMessage", "deleteMessages"):
+        if "wait" in route.path or route.operation.id == "deleteMessages":
             noted.read.discard("q")  # the filter of lists knows it; these refuse it
         assert noted.read == set(query), described
         variables = {part[1:-1] for part in described.path.split("/") if part.startswith("{")}
@@ -320,6 +327,9 @@ def test_what_is_described_as_right_is_taken(checking: House, name: str) -> None
         pending = checking.open(f"{target.path}?{query}", method, key="", data=data)
         if not pending.is_answered:
             checking.pass_time(60)
+        if pending.media_type.startswith("text/event-stream"):  # without an end
+            pending.hang_up()
+            continue
         assert pending.answer().status in (200, 404, 408), query
 
 

@@ -39,6 +39,8 @@ def problem(house: House, path: str) -> str:
         ("5,5", "5,5"),
         ("0x10", "0x10"),
         ("None", "None"),
+        ("1_0", "1_0"),
+        ("%D9%A1%D9%A0", "\u0661\u0660"),  # 10 in Arabic digits
     ],
 )
 def test_a_bad_timeout(house: House, timeout: str, ending: str) -> None:
@@ -275,9 +277,49 @@ def test_a_value_too_long(house: House, name: str) -> None:
     assert error == f"{name} has at most 500 characters"
 
 
-def test_unknown_parameters_are_ignored(house: House) -> None:
-    """A parameter that a route does not know changes nothing: clients add cache busters."""
-    assert house.get("/inbox?_=1795262400&&=&x&unique=nonsense").status == 200
+@pytest.mark.parametrize(
+    ("path", "explained"),
+    [
+        (
+            "/inbox/messages?tga=secret",
+            "from, subject, header, text, hasAttachment, q, after, since, limit, page",
+        ),
+        ("/inbox/address?Unique=1", "did you mean unique? there are tag, unique"),
+        ("/tools/mx-check?domian=secret.example", "did you mean domain? there are domain"),
+        ("/test/generate?_=secret", "'_' is no parameter here; there is none"),
+        ("/inbox?=secret", "'' is no parameter here; there is none"),
+        ("/inbox?" + "x" * 400, f"'{'x' * 80}...' is no parameter here; there is none"),
+    ],
+)
+def test_an_unknown_parameter(house: House, path: str, explained: str) -> None:
+    """A misprint is 400 with the nearest name and no value: without its filter all would match."""
+    method = "POST" if "generate" in path else "GET"
+    answer = house.ask(method, path).answer()
+    assert answer.status == 400
+    assert answer.json["error"].endswith(explained)
+    assert "secret" not in answer.json["error"]
+
+
+def test_a_misprint_deletes_nothing(house: House) -> None:
+    """DELETE with an unknown parameter leaves everything where it is."""
+    house.receive(house.address("a"))
+    assert house.ask("DELETE", "/inbox/messages?tga=foo").answer().status == 400
+    assert house.get("/inbox/messages").json["total"] == 1
+
+
+def test_unknown_parameters_where_no_key_is_needed(house: House) -> None:
+    """The description, probes and share links ignore what they don't know: browsers add such."""
+    for path in ("/api/v1/openapi.json", "/healthz", "/readyz"):
+        assert house.open(f"{path}?fbclid=1").answer().status == 200
+    house.receive(house.address("a"))
+    shared = house.get("/inbox/wait?since=2026-01-01T00:00:00Z").json["shareUrl"]
+    link = f"/share/{shared.rpartition('/')[2]}"
+    assert house.open(f"{link}?fbclid=1").answer().status == 200
+
+
+def test_no_key_no_advice(house: House) -> None:
+    """Who has no key learns nothing of parameters: 401 comes first."""
+    assert house.ask("GET", "/inbox?tga=1", key=None).answer().status == 401
 
 
 def test_an_error_repeats_the_beginning_of_a_long_value(house: House) -> None:

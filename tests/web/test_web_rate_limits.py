@@ -42,7 +42,8 @@ def test_the_61st_request_in_a_minute_is_refused(house: House, key: str) -> None
     assert answer.status == 429
     assert answer.headers["retry-after"] == "48"  # whole seconds to the end of 47.75
     assert answer.json["error"] == (
-        "the limit of 60 requests per minute is reached; it resets at 2026-11-21T12:01:00.000Z"
+        "the limit of 60 requests per minute is reached; it resets at 2026-11-21T12:01:00.000Z; "
+        "`mailcheck key issue NAME --per-minute 6000` issues a key with more"
     )
     assert answer.headers[REMAINING] == "0"
 
@@ -96,7 +97,8 @@ def test_the_day_limit(house: House) -> None:
     answer = house.get("/inbox", key=key)
     assert answer.status == 429
     assert answer.json["error"] == (
-        "the limit of 70 requests per day is reached; it resets at 2026-11-22T00:00:00.000Z"
+        "the limit of 70 requests per day is reached; it resets at 2026-11-22T00:00:00.000Z; "
+        "`mailcheck key issue NAME --per-day 1000000` issues a key with more"
     )
     assert answer.headers["retry-after"] == str(12 * 3600 - 60)
     assert left(answer) == (50, 0)
@@ -178,6 +180,7 @@ def test_an_address_without_a_key_has_60_a_minute(house: House, key: str) -> Non
     assert refused.status == 429
     assert refused.headers["retry-after"] == "60"
     assert "60 requests per minute" in refused.json["error"]
+    assert "key issue" not in refused.json["error"]
     assert refused.headers[REMAINING] == "0"
     # A valid key from the same address is not held up by it.
     assert left(house.get("/inbox", key=key)) == (59, 999)

@@ -1,16 +1,17 @@
 """Answers on their way out: whatever is written comes whole, and what is held is counted."""
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.address import IPv4Address
-from twisted.internet.error import ConnectionDone
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.internet.ssl import CertificateOptions
 from twisted.internet.task import Clock
+from twisted.internet.tcp import Connection
 from twisted.internet.testing import StringTransport
 from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
@@ -18,10 +19,10 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET, Request
 
 from mailcheck.ops.journal import ClientJournal, Pace
-from mailcheck.web.site.client_addresses import ClientAddresses
-from mailcheck.web.site.connection import IDLE_TIMEOUT, UNSENT, ConnectionLimits
+from mailcheck.web.site.connection import ConnectionLimits
+from mailcheck.web.site.requests import ClientAddresses
 from mailcheck.web.site.sending import PIECE, AnswerRoom
-from mailcheck.web.site.server import BoundedSite
+from mailcheck.web.site.server import IDLE_TIMEOUT, UNSENT, BoundedSite
 from tests.web.raw_http import request
 from tests.web.slow_reader import MOST_UNREAD, SlowReader
 
@@ -144,6 +145,76 @@ def test_the_kernel_takes_little_of_a_large_answer(is_tls: bool) -> None:
         unsent = its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
         assert unsent == UNSENT
         protocol.connectionLost(Failure(ConnectionDone()))
+
+
+class BusyReactor:
+    """One that is at something else all the time: nothing is written for anybody."""
+
+    def __init__(self) -> None:
+        self.writers: set[object] = set()
+
+    def addReader(self, _: object) -> None:
+        """Have nobody read."""
+
+    def removeReader(self, _: object) -> None:
+        """Have nobody read."""
+
+    def addWriter(self, writer: object) -> None:
+        """Take note of who wants to write."""
+        self.writers.add(writer)
+
+    def removeWriter(self, writer: object) -> None:
+        """Take note of who has written all."""
+        self.writers.discard(writer)
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A server's socket and its client's."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        for one in (ours, theirs):
+            one.setblocking(False)
+        yield ours, theirs
+
+
+def connect(house: SmallHouse, ours: socket.socket, reactor: Any) -> Any:
+    """Serve what comes in over a socket; gives its transport."""
+    protocol: Any = house.site.buildProtocol(IPv4Address("TCP", "127.0.0.1", 40_000))
+    transport: Any = Connection(ours, protocol, reactor)
+    transport.getPeer = transport.getHost = lambda: IPv4Address("TCP", "127.0.0.1", 40_000)
+    transport.setTcpNoDelay = lambda _: None
+    transport.connected = True
+    protocol.makeConnection(transport)
+    return transport
+
+
+def test_an_answer_goes_out_at_once(pair: tuple[socket.socket, socket.socket]) -> None:
+    """It is with the kernel when it has ended, whatever else the reactor is at."""
+    ours, theirs = pair
+    house, reactor = SmallHouse(), BusyReactor()
+    transport = connect(house, ours, reactor)
+    transport.protocol.dataReceived(request("/"))
+    house.page.requests[0].write(b"the answer")
+    assert reactor.writers == {transport}
+    house.page.requests[0].finish()
+    assert theirs.recv(10_000).endswith(b"the answer\r\n0\r\n\r\n")
+    assert not reactor.writers
+    transport.protocol.connectionLost(Failure(ConnectionDone()))
+
+
+def test_an_answer_to_nobody(pair: tuple[socket.socket, socket.socket]) -> None:
+    """Where the client has gone the failure is left to the reactor, which still watches."""
+    ours, theirs = pair
+    house, reactor = SmallHouse(), BusyReactor()
+    transport = connect(house, ours, reactor)
+    transport.protocol.dataReceived(request("/"))
+    theirs.close()
+    house.page.requests[0].write(b"the answer")
+    house.page.requests[0].finish()
+    assert reactor.writers == {transport}
+    assert isinstance(transport.doWrite(), ConnectionLost)
+    transport.protocol.connectionLost(Failure(ConnectionDone()))
 
 
 class Holders:

@@ -52,6 +52,7 @@ def test_mx_check_of_a_good_domain() -> None:
             ],
             "nullMx": False,
             "implicitMx": False,
+            "exists": True,
             "hasSpf": True,
             "spfRecord": "v=spf1 mx -all",
             "hasDmarc": True,
@@ -234,6 +235,34 @@ def test_silent_lists_cost_the_deadline_and_no_more() -> None:
     assert not zone.unanswered
 
 
+def test_a_name_that_does_not_exist() -> None:
+    """There is nothing: three times false, no points, nothing to publish, and what to look at."""
+    with house_of(zone_with({})) as house:
+        mx = house.get("/tools/mx-check?domain=nowhere.example")
+        reputation = house.get("/tools/reputation?domain=nowhere.example")
+        known = house.get("/tools/domain?domain=nowhere.example")
+    assert mx.status == reputation.status == known.status == 200
+    assert [mx.json[name] for name in ("hasMx", "hasSpf", "hasDmarc", "exists")] == [False] * 4
+    assert "does not exist" in mx.json["note"]
+    assert "spfProblems" not in mx.json
+    found = reputation.json
+    assert (found["score"], found["grade"], found["exists"]) == (0, "F", False)
+    assert {(one["impact"], one["gain"]) for one in found["factors"]} == {(0, 0)}
+    assert '"record":{' not in reputation.body.decode() + known.body.decode()
+    told = [
+        one for topic in known.json.values() if isinstance(topic, dict) for one in topic["findings"]
+    ]
+    assert [one["id"] for one in told] == ["mx.no-such-domain"]
+
+
+def test_a_domain_that_takes_no_mail_is_told_in_a_word() -> None:
+    """Without an MX host `hasMx` is false; a null MX is no fault, and the note says so."""
+    with house_of(zone_with({"quiet.example": {"MX": ["0 ."]}})) as house:
+        found = house.get("/tools/mx-check?domain=quiet.example").json
+    assert (found["hasMx"], found["nullMx"], found["exists"]) == (False, True, True)
+    assert "takes no mail" in found["note"]
+
+
 def test_no_list_answers() -> None:
     """When not one list answers, nothing is known: 500."""
     with house_of(MemoryZone({})) as house:
@@ -246,6 +275,27 @@ def test_no_list_answers() -> None:
     assert answer.status == 500
     assert "no blocklist answered" in answer.json["error"]
     assert len(answer.json["partial"]["results"]) == 32
+
+
+def test_no_list_is_usable() -> None:
+    """When every list refuses, nothing is known either: 500, never 200 with nothing listed."""
+    with house_of(MemoryZone({})) as house:
+        lists = house.assembly.checks.catalogue.address_profile
+    refusals = {f"10.4.8.8.{one.zone}": {"A": ["127.255.255.254"]} for one in lists}
+    with house_of(MemoryZone(refusals)) as house:
+        answer = house.get("/tools/blacklist-check?query=8.8.4.10")
+    assert answer.status == 500
+    assert "32 gave no usable answer" in answer.json["error"]
+
+
+def test_the_registered_domain_is_asked_about_too() -> None:
+    """Of a host below a shared suffix, lists are asked about what somebody registered."""
+    zone = MemoryZone({})
+    with house_of(zone) as house:
+        blacklist_check(house, "b.example.uk.com")
+    asked = {question.name for question in zone.asked}
+    assert {"b.example.uk.com.dbl.spamhaus.org", "example.uk.com.dbl.spamhaus.org"} <= asked
+    assert "uk.com.dbl.spamhaus.org" not in asked
 
 
 def test_addresses_that_could_not_be_found_out() -> None:

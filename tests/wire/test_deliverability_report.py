@@ -93,6 +93,15 @@ def test_a_deduction() -> None:
     assert dmarc["publish"] == deduction["record"]
 
 
+def test_what_to_do_and_what_to_publish_are_of_one_finding() -> None:
+    """A check's record is that of its fix: none where the first finding's fix is told in words."""
+    found = shape(score(mail=received(client_ip="8.8.4.99")))
+    spf = found["checks"]["spf"]
+    dearest = max(spf["findings"], key=lambda one: float(one["points"]))
+    assert any("record" in one for one in spf["findings"])
+    assert (spf["fix"], spf["publish"]) == (dearest["fix"], dearest.get("record"))
+
+
 def test_the_null_reverse_path() -> None:
     """A mail without envelope sender has no bounce address."""
     assert shape(score(mail=received(envelope_sender="")))["email"]["bounceAddress"] is None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.web.mcp.inbox_inputs import (
+from mailcheck.web.mcp.inbox_tools import (
     LIST_INPUT,
     MESSAGE_INPUT,
     NEW_ADDRESS_INPUT,
@@ -55,6 +55,7 @@ def test_limits_of_the_schema_are_those_of_the_reader(schema: Any) -> None:
     readers: dict[str, Any] = {
         "timeout": lambda query: query.seconds("timeout", 1, 60, 30),
         "limit": lambda query: query.whole_number("limit", 1, 100, 20),
+        "count": lambda query: query.whole_number("count", 1, 100, 1),
         "page": lambda query: query.whole_number("page", 1, 1_000_000, 1),
     }
     for name, bounds in schema["properties"].items():
@@ -63,7 +64,8 @@ def test_limits_of_the_schema_are_those_of_the_reader(schema: Any) -> None:
         read = readers[name]
         assert read(read_arguments({name: bounds["minimum"]}, schema)) == bounds["minimum"]
         assert read(read_arguments({name: bounds["maximum"]}, schema)) == bounds["maximum"]
-        assert read(read_arguments({}, schema)) == bounds["default"]
+        if "default" in bounds:
+            assert read(read_arguments({}, schema)) == bounds["default"]
         for beyond in (bounds["minimum"] - 1, bounds["maximum"] + 1):
             with pytest.raises(InvalidParameter):
                 read(read_arguments({name: beyond}, schema))

@@ -147,6 +147,7 @@ def test_links_are_bounded_but_never_cut() -> None:
     assert f"only {len(view.links)} of 200 links are listed" in view.warnings
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     "markup",
     [
@@ -164,4 +165,5 @@ def test_hostile_html_takes_linear_time(markup: str) -> None:
     """HTML built to make a reader go back and forth is read in a moment."""
     began = time.process_time()
     read_page(markup)
-    assert time.process_time() - began < 5.0
+    # A quadratic search takes many minutes.
+    assert time.process_time() - began < 60

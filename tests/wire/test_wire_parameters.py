@@ -195,6 +195,7 @@ def test_separators() -> None:
     assert query.text("b") is None
 
 
+@pytest.mark.untraced
 def test_a_long_query_is_read_in_linear_time() -> None:
     """A megabyte of parameters is read at once: nothing is tried again and again."""
     assert parse_query(b"a=1&" * 262_144).text("b") is None

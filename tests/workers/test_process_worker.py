@@ -6,16 +6,42 @@ import signal
 from collections.abc import AsyncIterator
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import pytest
 import pytest_twisted
 from twisted.internet.defer import gatherResults
+from twisted.internet.task import Clock, deferLater
 from twisted.logger import LogEvent
 
 from mailcheck.core.addresses import parse_mailbox
-from mailcheck.core.errors import InvalidParameter, StoreUnavailable
+from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
+from mailcheck.operations.in_children import ByName, derive_content
 from mailcheck.storage.mail_store import _delete_message
-from mailcheck.workers.process import ProcessWorker
+from mailcheck.workers.child import load
+from mailcheck.workers.process import LAST_GRACE, ProcessWorker
+
+WRITES = [
+    f"mailcheck.storage.{name}"
+    for name in (
+        "committing",
+        "sqlite_writer",
+        "delivering",
+        "content_store",
+        "mail_store",
+        "removing",
+        "deliverability_analysis",
+        "deliverability_life",
+        "accounts.account_store",
+        "accounts.password_store",
+        "accounts.session_store",
+        "domains.remembered",
+    )
+]
+"""What a writer's work lies in."""
+
+loaded_modules = ByName("tests.workers.loaded_modules", "loaded_modules")
 
 
 @pytest_twisted.async_yield_fixture
@@ -34,6 +60,26 @@ async def test_calls_run_in_another_process_in_order(worker: ProcessWorker) -> N
     """Each call is answered with what it gives, from one process that is not ours."""
     answers = await gatherResults([worker.run(os.getpid), worker.run(os.getpid)])
     assert answers[0] == answers[1] != os.getpid()
+
+
+@pytest_twisted.ensureDeferred
+async def test_children_load_what_they_do_and_no_more(worker: ProcessWorker) -> None:
+    """A process that writes, or takes mails apart, imports no Twisted (15 MiB)."""
+    await worker.run(partial(load, *WRITES))
+    assert await worker.run(partial(derive_content, b"\r\ncode 482913"))
+    loaded = await worker.run(loaded_modules)
+    assert "mailcheck.checks.content.derive" in loaded
+    assert "mailcheck.storage.mail_store" in loaded
+    assert "twisted" not in loaded
+
+
+@pytest_twisted.ensureDeferred
+async def test_expected_failures_are_themselves(worker: ProcessWorker) -> None:
+    """What was to be expected arrives with all that it says, and loads no Twisted either."""
+    with pytest.raises(InvalidParameter, match="not a domain") as caught:
+        await worker.run(partial(parse_domain, "no domain"))
+    assert caught.value.name
+    assert "twisted" not in await worker.run(loaded_modules)
 
 
 @pytest_twisted.ensureDeferred
@@ -70,6 +116,29 @@ async def test_an_answer_that_cannot_be_sent_is_an_error(worker: ProcessWorker) 
     with pytest.raises(RuntimeError, match="can't be sent"):
         await worker.run(Lock)
     assert await worker.run(partial(int, "7")) == 7
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest_twisted.ensureDeferred
+async def test_a_child_leaves_endings_to_its_parent(
+    ending: signal.Signals, logged_failures: list[LogEvent]
+) -> None:
+    """A signal to the whole group ends no child, also not one that has only just begun."""
+    from twisted.internet import reactor
+
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    worker = ProcessWorker(reactor, "test")
+    worker.start()
+    assert worker._child is not None
+    child = worker._child.transport.pid
+    os.kill(child, ending)
+    assert await worker.run(os.getpid) == child
+    os.kill(child, ending)
+    assert await worker.run(partial(signal.pthread_sigmask, signal.SIG_BLOCK, ())) == held
+    assert await worker.run(os.getpid) == child
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == held
+    await worker.stop()
+    assert not logged_failures
 
 
 @pytest_twisted.ensureDeferred
@@ -118,3 +187,66 @@ def test_every_expected_failure_survives_the_way_between_processes() -> None:
 def test_a_write_is_pickled_as_its_name() -> None:
     """A write that another process runs is found there by its name."""
     assert pickle.loads(pickle.dumps(_delete_message)) is _delete_message
+
+
+class SteppedReactor(Clock):
+    """Starts real processes, on a clock that the test turns."""
+
+    def spawnProcess(self, *arguments: Any, **options: Any) -> object:
+        """Start a process."""
+        from twisted.internet import reactor
+
+        real: Any = reactor
+        return real.spawnProcess(*arguments, **options)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[LogEvent]) -> None:
+    """One that was stopped in the middle of its work, or at rest, is killed when time is up."""
+    clock = SteppedReactor()
+    worker = ProcessWorker(clock, "test", longest=6)
+    for ask in (worker.run, lambda _: worker.ping()):
+        child = await worker.run(os.getpid)
+        clock.advance(6)
+        assert worker.silence == 0
+        os.kill(child, signal.SIGSTOP)
+        asked = ask(os.getpid)
+        clock.advance(5)
+        assert worker.silence == 5
+        clock.advance(1)
+        if asked is not None:
+            with pytest.raises(WorkerDied):
+                await asked
+        while worker.silence:
+            await pause()
+        assert await worker.run(os.getpid) != child
+    os.kill(await worker.run(os.getpid), signal.SIGSTOP)
+    stopped = worker.stop()
+    clock.advance(12)
+    await stopped
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -> None:
+    """What it was asked fails all the same, as what nobody knows, and the next call is answered."""
+    clock = SteppedReactor()
+    worker = ProcessWorker(clock, "test", longest=6)
+    child = await worker.run(os.getpid)
+    os.kill(child, signal.SIGSTOP)
+    worker.kill = worker._child.kill = lambda: None  # type: ignore[method-assign, union-attr]
+    asked = worker.run(os.getpid)
+    clock.advance(6)
+    clock.advance(LAST_GRACE)
+    with pytest.raises(StoreUnavailable, match="does not end") as caught:
+        await asked
+    assert not isinstance(caught.value, WorkerDied)
+    assert await worker.run(os.getpid) != child
+    os.kill(child, signal.SIGKILL)
+    await worker.stop()
+
+
+async def pause() -> None:
+    """Let the reactor go round."""
+    from twisted.internet import reactor
+
+    await deferLater(reactor, 0.01)

@@ -30,6 +30,16 @@ def test_calls_do_not_wait_for_it() -> None:
     worker.stop()
 
 
+def test_without_a_first_call_it_waits_for_others() -> None:
+    """What is seldom needed does not start by itself."""
+    clock = Clock()
+    worker = WarmedWorker(DirectWorker(), None, clock, 0)
+    worker.start()
+    assert clock.getDelayedCalls() == []
+    assert result_of(worker.run(lambda: 2)) == 2
+    worker.stop()
+
+
 def test_a_worker_that_is_stopped_before_runs_nothing_more() -> None:
     """Stopping leaves no timer behind."""
     clock = Clock()
@@ -50,3 +60,30 @@ def test_a_first_call_that_fails_stops_nobody() -> None:
     worker.start()
     clock.advance(2)
     assert result_of(worker.run(lambda: 2)) == 2
+
+
+def test_one_that_follows_another() -> None:
+    """It waits for the first call that the other gets, however long that one is warm."""
+    ran: list[str] = []
+    clock = Clock()
+    first = WarmedWorker(DirectWorker(), lambda: ran.append("first"), clock, 1)
+    second = WarmedWorker(DirectWorker(), lambda: ran.append("second"), clock, 2, first)
+    for worker in (first, second):
+        worker.start()
+    clock.advance(60)
+    assert ran == ["first"]
+    for _ in range(2):
+        assert result_of(first.run(lambda: 2)) == 2
+    clock.advance(2)
+    assert ran == ["first", "second"]
+
+
+def test_one_that_was_stopped_follows_nobody() -> None:
+    """Calls that the other still gets start nothing."""
+    clock = Clock()
+    first = WarmedWorker(DirectWorker(), lambda: None, clock, 1)
+    second = WarmedWorker(DirectWorker(), lambda: None, clock, 2, first)
+    second.start()
+    second.stop()
+    assert result_of(first.run(lambda: 2)) == 2
+    assert clock.getDelayedCalls() == []

@@ -1,7 +1,8 @@
 """Reading the ARC sets of a mail (RFC 8617 4)."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_linear import Field
@@ -20,8 +21,7 @@ from mailcheck.checks.dkim.signature_headers import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ArcSet:
+class ArcSet(Struct, frozen=True):
     """One set as it was parsed (RFC 8617 4.1); ``chain`` is ``cv=``.
 
     ``fields`` are results, message signature and seal, in the relaxed form.
@@ -34,8 +34,7 @@ class ArcSet:
     fields: tuple[Field, Field, Field]
 
 
-@dataclass(frozen=True, slots=True)
-class ArcChain:
+class ArcChain(Struct, frozen=True):
     """The sets of a mail, the oldest first.
 
     ``problem`` says why they are no chain, as the end of "The ARC chain ..."; then
@@ -47,8 +46,7 @@ class ArcChain:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ArcSeal:
+class ArcSeal(Struct, frozen=True):
     """Who sealed a mail; ``chain`` is what came of the seals before: none, pass or fail."""
 
     instance: int
@@ -57,8 +55,7 @@ class ArcSeal:
     chain: str
 
 
-@dataclass(frozen=True, slots=True)
-class ArcOfMail:
+class ArcOfMail(Struct, frozen=True):
     """The state of the chain: ``none``, ``pass``, ``fail`` or ``temperror``.
 
     ``seals`` are the oldest first, none where they are no chain; ``count`` is

@@ -1,7 +1,8 @@
 """Validating an ARC chain (RFC 8617 5.2), and what is said about it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mailcheck.checks.arc.reading import (
     KINDS,

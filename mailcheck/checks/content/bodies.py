@@ -1,17 +1,23 @@
 """Which parts of a mail are its text, its HTML, its attachments and its pictures."""
 
 import base64
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mailcheck.checks.content.decoding import decode_text, decode_transfer, flatten_controls
+from msgspec import Struct
+
+from mailcheck.checks.content.decoding import (
+    decode_text,
+    decode_transfer,
+    end_lines,
+    flatten_controls,
+)
 from mailcheck.checks.content.limits import MAX_FILENAME
 from mailcheck.checks.content.structure import Entity, scan_structure
 from mailcheck.core.content import AttachmentFacts
 
 
-@dataclass(frozen=True, slots=True)
-class BodyPart:
+class BodyPart(Struct, frozen=True):
     """A text part, decoded, with bare line feeds as line breaks.
 
     ``is_flowed`` and ``deletes_space`` are RFC 3676's format and DelSp.
@@ -33,18 +39,28 @@ def choose_bodies(root: Entity) -> tuple[list[Entity], list[Entity]]:
 
     Of alternatives (RFC 2046 5.1.4) the first that has text and the last that
     has HTML count; the parts of any other multipart are shown one after another.
+    Where there are none, the only named text is what there is to read.
     """
     choice = _choose(root, is_alternative=True)
+    if not choice.texts and not choice.htmls:
+        lone = _find_lone_text(root)
+        if lone is not None:
+            choice = _choose(lone, is_alternative=True)
     return choice.texts, choice.htmls
 
 
 def list_attachments(root: Entity) -> list[Entity]:
     """List all parts that are not a text to read, in document order."""
-    return [
-        leaf
-        for leaf, is_alternative in _walk(root, is_alternative=True)
-        if not _is_body(leaf, is_alternative)
-    ]
+    leaves = list(_walk(root, is_alternative=True))
+    attached = [leaf for leaf, is_alternative in leaves if not _is_body(leaf, is_alternative)]
+    lone = _find_lone_text(root) if len(attached) == len(leaves) else None
+    return [leaf for leaf in attached if leaf is not lone]
+
+
+def _find_lone_text(root: Entity) -> Entity | None:
+    """Find the text part of a mail that has one, whatever it is called."""
+    texts = [leaf for leaf, _ in _walk(root, is_alternative=True) if _is_body(leaf, True)]
+    return texts[0] if len(texts) == 1 else None
 
 
 def _choose(entity: Entity, *, is_alternative: bool) -> _Choice:
@@ -84,8 +100,19 @@ def _is_body(leaf: Entity, is_alternative: bool) -> bool:
     return is_alternative or not leaf.filename
 
 
-def read_body(raw_message: bytes, entity: Entity) -> tuple[BodyPart, list[str]]:
-    """Decode a text part; gives also sentences about what was wrong with it."""
+def read_bodies(
+    raw_message: bytes, entities: Sequence[Entity], problems: list[str]
+) -> list[BodyPart]:
+    """Decode text parts; sentences about what was wrong with them are added to ``problems``."""
+    parts = []
+    for entity in entities:
+        part, found = _read_body(raw_message, entity)
+        parts.append(part)
+        problems += found
+    return parts
+
+
+def _read_body(raw_message: bytes, entity: Entity) -> tuple[BodyPart, list[str]]:
     data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
     text, charset_problem = decode_text(data, entity.parameters.get("charset", ""))
     part = BodyPart(
@@ -123,13 +150,12 @@ _NOT_IN_FILENAMES = dict.fromkeys(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """One attached part with its decoded bytes; ``filename`` is safe to show and to offer."""
 
     filename: str
     content_type: str
-    data: bytes = field(repr=False)
+    data: bytes
 
 
 def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFacts, ...]:
@@ -148,6 +174,7 @@ def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFa
 
 def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None:
     """Find an attachment by its `AttachmentFacts` id; nothing when there is none."""
+    raw_message = end_lines(raw_message)
     root = scan_structure(raw_message).root
     for number, entity in enumerate(list_attachments(root), 1):
         if str(number) == attachment_id:
@@ -205,6 +232,7 @@ def image_type(data: bytes) -> str | None:
 
 
 def _named_parts(raw_message: bytes, content_ids: frozenset[str]) -> Iterator[tuple[str, bytes]]:
+    raw_message = end_lines(raw_message)
     for entity in list_attachments(scan_structure(raw_message).root):
         if entity.content_id is not None and entity.content_id in content_ids:
             yield entity.content_id, decode_entity(raw_message, entity)

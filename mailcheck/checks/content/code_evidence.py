@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Set
-from functools import cache
 from itertools import pairwise
 
 from mailcheck.checks.content.code_shapes import Shape
@@ -11,10 +10,13 @@ from mailcheck.checks.content.code_text import (
     SENTENCE_END,
     TIGHT,
     CodeText,
+    begins_with_connector,
+    ends_with_connector,
     has_unknown_behind,
-    skip_known_word,
+    skip_word,
+    words_of,
 )
-from mailcheck.checks.content.phrases import fold, load_table
+from mailcheck.checks.content.phrases import LETTERS, Occurrence, load_table
 
 _NEAR = 60  # characters between a code and its keyword
 _HEADING_REACH = 250  # the sentence above a code that has a line of its own
@@ -22,12 +24,13 @@ _REACH_BEFORE = 150  # "verification code for your account at Example is 123456"
 _REACH_AFTER = 50  # "123456 is your Example Online Banking code"
 _ROW_REACH = 300  # a row of a table
 _LINK_REACH = 30  # "code for login 123456"
+_VERB_REACH = 10  # "123456 を画面に入力"
 _LETTERS_PER_VOWEL = 5  # words have a vowel in two or three letters
 _PROMINENT_LENGTH = 40  # a longer bold or large piece is a sentence or a headline
 
 _OTHER_NUMBER = re.compile(r"(?<![0-9.,:/-])[0-9]{4,}+(?![0-9]|[.,:/-][0-9])")
 _MARKS = " \t\r\"'`*_()[]{}<>«»“”„‘’「」『』【】〔〕（）|:.,;=~#。、，：-"
-_WORDS_ONLY = re.compile(r" (?:[^\W\d_]+ ){0,4}")
+_WORDS_ONLY = re.compile(rf"[:,]? (?:[{LETTERS}]+ ){{0,4}}")
 _OPEN_BRACKET = re.compile(r"\s?[(（【\[][^)）】\]\n]{0,40}")
 
 
@@ -38,7 +41,7 @@ def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
         yield "explicit"
     elif _is_asked(text, shape, "purpose"):
         yield "asked"
-    elif _is_linked(text, shape) or _is_asked_nearby(text, shape):
+    elif _is_linked(text, shape) or _is_asked_nearby(text, shape, is_alone=is_alone):
         yield "linked"
     elif _leads(text, shape):
         yield "leads"
@@ -46,7 +49,7 @@ def find_evidence(text: CodeText, shape: Shape) -> Iterator[str]:
         yield "heading"
     if is_alone:
         yield "alone"
-    elif _is_prominent(text, shape):
+    elif is_prominent(text, shape):
         yield "prominent"
     reach = _HEADING_REACH if is_alone else _NEAR
     for kind, finding in (("code", "keyword"), ("purpose", "purpose")):
@@ -64,7 +67,8 @@ def _is_alone(text: CodeText, shape: Shape) -> bool:
     return not (before + after).strip(_MARKS)
 
 
-def _is_prominent(text: CodeText, shape: Shape) -> bool:
+def is_prominent(text: CodeText, shape: Shape) -> bool:
+    """Tell whether a number is drawn large or bold, and no sentence is with it."""
     first = bisect_left(text.prominent, (shape.start - _PROMINENT_LENGTH, 0))
     last = bisect_right(text.prominent, (shape.start, shape.start + 2 * _PROMINENT_LENGTH))
     return any(
@@ -87,14 +91,24 @@ def _is_named_before(text: CodeText, shape: Shape) -> bool:
     if word is None or shape.start - word.end > _REACH_BEFORE:
         return False
     gap = text.plain[word.end : shape.start]
-    if TIGHT.fullmatch(gap, skip_known_word(gap)):
+    if TIGHT.fullmatch(gap) or TIGHT.fullmatch(gap, skip_word(gap, text.folded, word)):
+        return True
+    if _is_purpose(text, word.end, shape):
         return True
     if SENTENCE_END.search(gap.rstrip()[:-1]):
         return False
-    is_plain = not _OTHER_NUMBER.search(gap)
-    return any(
-        TIGHT.fullmatch(gap, connector.end()) and (is_plain or connector.group().isalpha())
-        for connector in _connectors("before").finditer(text.folded[word.end : shape.start])
+    connector = ends_with_connector(text.folded[word.end : shape.start])
+    return connector == "word" or (connector == "sign" and not _OTHER_NUMBER.search(gap))
+
+
+def _is_purpose(text: CodeText, start: int, shape: Shape) -> bool:
+    """Tell whether just a word for the purpose stands between: "کد ورود 123456"."""
+    purpose = text.last_before("purpose", shape.start)
+    return (
+        purpose is not None
+        and purpose.start >= start
+        and not text.plain[start : purpose.start].strip(" ")
+        and TIGHT.fullmatch(text.plain, purpose.end, shape.start) is not None
     )
 
 
@@ -109,16 +123,17 @@ def _is_named_after(text: CodeText, shape: Shape) -> bool:
     if _OPEN_BRACKET.fullmatch(gap):
         return True
     if TIGHT.fullmatch(gap):
-        return "\n" not in gap and ":" not in gap
+        return "\n" not in gap and not _COLON.search(gap)
     if _OTHER_NUMBER.search(gap) or SENTENCE_END.search(gap):
         return False
-    connector = _connectors("after").search(text.folded, shape.end, word.start)
-    return connector is not None and bool(TIGHT.fullmatch(text.plain, shape.end, connector.start()))
+    return begins_with_connector(text.folded[shape.end : word.start])
 
 
 def _is_asked(text: CodeText, shape: Shape, kind: str) -> bool:
     """``use 123456 as your code``, ``enter 123456 to sign in``, in one sentence."""
-    if not (_follows(text, shape, "verb") or _follows(text, shape, "use")):
+    if not (
+        _follows(text, shape, "verb") or _follows(text, shape, "use") or _leads_verb(text, shape)
+    ):
         return False
     before = text.last_before(kind, shape.start)
     after = text.first_after(kind, shape.end)
@@ -145,12 +160,22 @@ def _is_under_heading(text: CodeText, shape: Shape) -> bool:
     return word is not None and word.end <= start + len(cells[column])
 
 
-def _is_asked_nearby(text: CodeText, shape: Shape) -> bool:
+def _is_asked_nearby(text: CodeText, shape: Shape, *, is_alone: bool) -> bool:
     """``enter 123456``, where codes or signing in are spoken of."""
-    return _follows(text, shape, "verb") and any(
+    is_asked = _follows(text, shape, "verb") or (is_alone and _is_asked_above(text, shape))
+    return is_asked and any(
         text.is_near(kind, shape.start, shape.end, 2 * _NEAR, 2 * _NEAR)
         for kind in ("code", "purpose")
     )
+
+
+def _is_asked_above(text: CodeText, shape: Shape) -> bool:
+    """``type these digits on the page:`` and a line of its own."""
+    verb = text.last_before("verb", shape.start)
+    if verb is None or shape.start - verb.end > 2 * _NEAR:
+        return False
+    gap = text.plain[verb.end : shape.start].rstrip()
+    return not SENTENCE_END.search(gap[:-1]) and not _OTHER_NUMBER.search(gap)
 
 
 def _leads(text: CodeText, shape: Shape) -> bool:
@@ -167,30 +192,49 @@ def _follows(text: CodeText, shape: Shape, kind: str) -> bool:
     return word is not None and bool(TIGHT.fullmatch(text.plain, word.end, shape.start))
 
 
+def _leads_verb(text: CodeText, shape: Shape) -> bool:
+    """Tell whether a verb stands right behind, as in Japanese, Hindi or Turkish."""
+    verb = text.first_after("verb", shape.end)
+    if verb is None or verb.start - shape.end > _VERB_REACH:
+        return False
+    return re.search(r"[0-9.,!?\n。、]", text.plain[shape.end : verb.start]) is None
+
+
 def _is_linked(text: CodeText, shape: Shape) -> bool:
     """``the code for login 123456``: a preposition and a word or two between."""
     word = text.last_before("code", shape.start)
     if word is None or shape.start - word.end > _LINK_REACH:
         return False
-    gap = text.folded[word.end : shape.start]
-    match = _connectors("link").match(gap.lstrip())
-    return match is not None and re.fullmatch(r"[^0-9.!?:;,\n]*", gap.strip()) is not None
+    words = text.folded[word.end : shape.start].split()
+    return (
+        len(words) > 0
+        and words[0] in words_of("link")
+        and re.fullmatch(r"[^0-9.!?:;,\n]*", text.folded[word.end : shape.start].strip())
+        is not None
+    )
 
 
-@cache
-def _connectors(place: str) -> re.Pattern[str]:
-    words = sorted(map(fold, load_table("code_words.toml")["connectors"][place]), key=len)
-    spaced = [re.escape(word) for word in reversed(words) if word[0].isalpha() and word < "\u2e80"]
-    others = [re.escape(word) for word in words if not (word[0].isalpha() and word < "\u2e80")]
-    return re.compile("|".join([rf"\b(?:{'|'.join(spaced)})\b", *others]))
-
-
-def judge_letters(value: str, *, is_alone: bool) -> Iterator[str]:
-    """Tell a code of letters alone from a word in capitals: codes rarely have vowels."""
-    if not is_alone:
-        yield "inline letters"
-    if len(value) > _LETTERS_PER_VOWEL * sum(letter in "AEIOUY" for letter in value):
+def judge_letters(value: str, *, is_alone: bool, is_explicit: bool) -> Iterator[str]:
+    """Tell a code of letters alone from a word in capitals: it has pairs that no word has."""
+    if spells_no_word(value):
         yield "random"
+        if not is_alone and not is_explicit:
+            yield "inline letters"
+    elif not is_alone:
+        yield "inline letters"
+
+
+def spells_no_word(value: str) -> bool:
+    """Tell whether letters are hardly a word: too few vowels, or two that words don't join."""
+    letters = value.replace("-", "")
+    if len(letters) > _LETTERS_PER_VOWEL * sum(letter in "AEIOUY" for letter in letters):
+        return True
+    pairs = load_table("code_words.toml")["pairs"]
+    return any(
+        after.lower() not in pairs[before.lower()]
+        for group in value.split("-")
+        for before, after in pairwise(group)
+    )
 
 
 _LABEL_REACH = 30  # "order number is 123456": a label stands right before its number
@@ -202,13 +246,14 @@ _ELSEWHERE_REACH = 150  # lines of a meeting invitation or a payment slip
 
 _AFTER_NUMBER = re.compile(r"[.,:/'-][0-9]|[@_/\\\ufffc]|[.-][A-Za-z]")
 _BEFORE_NUMBER = re.compile(
-    r"(?:[0-9][.,:/'-]|[0-9A-Za-z][./\\_-]|[@_/\\=&+\ufffc]|\w\.|[+]\(?[0-9]{0,3}\)?[ -]?)\Z"
+    r"(?:[0-9][.,:/'-]|[0-9A-Za-z][./\\_-]|[@_/\\&+\ufffc]|\w\.|[+]\(?[0-9]{0,3}\)?[ -]?)\Z"
 )
 _MASKED = re.compile(r"(?:[•●∙·*＊xX]{2,}|\.{3,}|…)[ -]?\Z")
 _MASKED_AS_BOLD = re.compile(r"(?<!\*)\*{1,3}\Z")
 _CURRENCY_BEFORE = re.compile(r"(?:[$€£¥₽₴₺₩₹]|zł)\s?\Z")
 _CURRENCY_AFTER = re.compile(r"\s?(?:[$€£¥₽₴₺₩₹%°‰]|,-)")
 _NUMBER_SIGN = re.compile(r"(?:#|№|\b(?:n[°ºo]|nr|no)\.?)\s?\Z", re.IGNORECASE)
+_COUPON = re.compile(r"([A-Z]{3,})[0-9]{1,4}")
 _PERCENTAGE = re.compile(r"[0-9]\s?%")
 _LETTER_BEFORE = re.compile(r"(?<!\S)[A-Z]\s\Z")
 _NEXT_TO = ("", " ", "-", ", ", " -")
@@ -278,6 +323,12 @@ def _is_date(shape: Shape) -> bool:
     )
 
 
+def _looks_like_coupon(shape: Shape) -> bool:
+    """``SAVE20``: a word and how much it saves."""
+    match = _COUPON.fullmatch(shape.value)
+    return match is not None and not spells_no_word(match[1])
+
+
 def _counts_up(value: str) -> bool:
     steps = {ord(after) - ord(before) for before, after in pairwise(value)}
     return steps in ({1}, {-1})
@@ -295,6 +346,8 @@ def _objections_of_neighbourhood(
             yield "footer"
     if _is_in_promotion(text, shape) or _is_beside_percentage(text, shape):
         yield "promotion"
+    elif _looks_like_coupon(shape) and not (text.words.get("purpose") or text.words.get("caution")):
+        yield "coupon"
     if text.is_near("elsewhere", shape.start, shape.end, _ELSEWHERE_REACH, _PROMOTION_REACH):
         yield "elsewhere"
 
@@ -339,15 +392,19 @@ def _is_labelled_otherwise(text: CodeText, shape: Shape) -> bool:
 def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
     """``order 123456``, ``card 1234``, ``your member number is 123456``."""
     code = text.last_before("code", shape.start)
-    code_end = code.end if code is not None else 0
+    code_end = code.end if code is not None else -_REACH_BEFORE
     for kind in ("label", "thing"):
         label = text.last_before(kind, shape.start)
         if label is None or label.start < code_end or shape.start - label.end > _LABEL_REACH:
             continue
+        if _is_sender(text, label, shape) and _is_named_after(text, shape):
+            continue
         gap = text.plain[label.end : shape.start]
         # Behind the word "code" in the same sentence it is the code's own:
         # "use this code to confirm your order: 123456".
-        is_apart = code is None or _NEW_SENTENCE.search(text.plain, code_end, label.start)
+        is_apart = label.start - code_end > _REACH_BEFORE or _NEW_SENTENCE.search(
+            text.plain, code_end, label.start
+        )
         if TIGHT.fullmatch(gap):
             if is_apart or not _COLON.search(gap):
                 return True
@@ -358,7 +415,15 @@ def _is_labelled_before(text: CodeText, shape: Shape) -> bool:
 
 def _is_other_code(text: CodeText, shape: Shape) -> bool:
     word = text.last_before("code", shape.start)
-    return word is not None and has_unknown_behind(text.plain, text.folded, word, shape.start)
+    if word is None or _is_asked_for(text, word.start):
+        return False
+    return has_unknown_behind(text.plain, text.folded, word, shape.start)
+
+
+def _is_asked_for(text: CodeText, position: int) -> bool:
+    """Tell whether a word for a code is what the reader shall type: ``enter the code below``."""
+    verb = text.last_before("verb", position)
+    return verb is not None and not text.plain[verb.end : position].strip()
 
 
 def _is_labelled_after(text: CodeText, shape: Shape) -> bool:
@@ -370,5 +435,20 @@ def _is_labelled_after(text: CodeText, shape: Shape) -> bool:
     if label is None or label.start - shape.end > _LABEL_AFTER:
         return False
     code = text.first_after("code", shape.end)
-    is_named = _NAMED_AFTER.match(text.folded, shape.end, label.start) is not None
-    return is_named and (code is None or code.start > label.start)
+    if _NAMED_AFTER.match(text.folded, shape.end, label.start) is None:
+        return False
+    if code is None or code.start - shape.end > _REACH_AFTER:
+        return True
+    if SENTENCE_END.search(text.plain, label.end, code.start):
+        return True
+    # Between "is" and the code a name may stand: "is your Orderly code", no "order code".
+    return code.start > label.start and not text.plain[label.start].isupper()
+
+
+def _is_sender(text: CodeText, label: Occurrence, shape: Shape) -> bool:
+    """Tell whether a word is the name before a sentence: "Ticketmaster: 123456 is your code"."""
+    return (
+        not text.plain[max(0, label.start - 1) : label.start].strip("[\n")
+        and text.plain[label.start].isupper()
+        and not {":", "]"}.isdisjoint(text.plain[label.end : shape.start])
+    )

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from mailcheck.checks.content.phrases import load_table
 
@@ -14,16 +15,6 @@ def load_formats() -> dict[str, Any]:
     """Read the table of formats."""
     formats: dict[str, Any] = load_table("code_words.toml")["formats"]
     return formats
-
-
-@cache
-def _single_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return (
-        ("digits", re.compile(r"[0-9]+")),
-        ("upper", re.compile(r"(?=.*[0-9])(?=.*[A-Z])[A-Z0-9]+")),
-        ("mixed", re.compile(r"(?=.*[0-9])(?=.*[a-z])[A-Za-z0-9]+")),
-        ("letters", re.compile(r"[A-Z]+")),
-    )
 
 
 def classify(token: str) -> tuple[str, str] | None:
@@ -48,10 +39,16 @@ def classify_digit_groups(groups: list[str], table: str) -> tuple[str, str] | No
 
 
 def _classify_single(token: str) -> tuple[str, str] | None:
-    for kind, pattern in _single_patterns():
+    if token.isdigit():
+        kinds: tuple[str, ...] = ("digits", "long_digits")
+    elif token.isalpha():
+        kinds = ("letters",) if token.isupper() else ()
+    else:
+        kinds = ("upper",) if token.isupper() else ("mixed",)
+    for kind in kinds:
         least, most = load_formats()[kind]
-        if least <= len(token) <= most and pattern.fullmatch(token):
-            return kind, token
+        if least <= len(token) <= most:
+            return kind.replace("_", " "), token
     return None
 
 
@@ -94,14 +91,19 @@ _DOMAIN_BOUND = re.compile(r"@[^\s@#]++ #(\S++)(?: .*)?", re.DOTALL)
 MASK = "\ufffc"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A piece of text that has the form of a code; ``value`` is what one would type."""
 
     kind: str
     value: str
     start: int
     end: int
+
+    @property
+    def is_of_rare_length(self) -> bool:
+        """Tell whether a code of this format and length is called a code where it stands."""
+        shortest = load_formats()["upper"][0]
+        return self.kind == "long digits" or (self.kind == "upper" and len(self.value) == shortest)
 
 
 def mask_addresses(text: str) -> str:
@@ -122,6 +124,9 @@ def find_shapes(masked: str) -> Iterator[Shape]:
     tokens = list(_TOKEN.finditer(masked))
     index = 0
     while index < len(tokens):
+        if _is_word(tokens[index].group()):
+            index += 1
+            continue
         count, shape = _read_spread(masked, tokens, index)
         if shape is not None:
             yield shape
@@ -129,6 +134,10 @@ def find_shapes(masked: str) -> Iterator[Shape]:
             count, shapes = _read_digit_run(masked, tokens, index)
             yield from shapes
         index += count
+
+
+def _is_word(token: str) -> bool:
+    return token.isalpha() and not token.isupper()
 
 
 def _read_spread(text: str, tokens: list[re.Match[str]], index: int) -> tuple[int, Shape | None]:

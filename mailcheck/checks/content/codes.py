@@ -7,18 +7,28 @@ digits with it (``ABCD-1234``), and without a prefix that only says who sent it
 zeros stay, codes are strings.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
-from mailcheck.checks.content.code_evidence import find_evidence, find_objections, judge_letters
+from msgspec import Struct
+
+from mailcheck.checks.content.code_evidence import (
+    find_evidence,
+    find_objections,
+    is_prominent,
+    judge_letters,
+)
 from mailcheck.checks.content.code_shapes import (
     Shape,
     find_domain_bound,
     find_shapes,
     mask_addresses,
 )
-from mailcheck.checks.content.code_text import CodeText, prepare_page, prepare_text
+from mailcheck.checks.content.code_text import (
+    CodeText,
+    prepare_page,
+    prepare_text,
+)
 from mailcheck.checks.content.limits import (
     MAX_CODE_CANDIDATES,
     MAX_KEPT_CANDIDATES,
@@ -58,6 +68,7 @@ POINTS = {
     "counting": (-5, "counts up or down"),
     "postcode": (-5, "looks like a postcode"),
     "promotion": (-9, "stands beside a discount"),
+    "coupon": (-5, "looks like a shop's, and nothing speaks of signing in or verifying"),
     "elsewhere": (-9, "belongs to a meeting or a payment"),
     "footer": (-5, "is in an address or fine print"),
     "row": (-3, "stands in a row of numbers"),
@@ -67,10 +78,12 @@ POINTS = {
     "letters unexplained": (-2, "has letters, and nothing speaks of a code"),
     "inline letters": (-9, "is a word of its sentence"),
     "long groups": (-3, "is long for a code"),
+    "rare length": (-9, "has a length that codes rarely have"),
     "mixed": (-2, "has lower case letters"),
     "subject promotion": (-9, "the subject speaks of a discount"),
     "subject label": (-3, "the subject speaks of another number"),
     "no keyword": (-4, "nothing in the mail speaks of a code"),
+    "sole": (6, "is the only number set apart, in a short mail without words that we know"),
 }
 
 
@@ -78,16 +91,21 @@ _CALLED_ELSE = frozenset(("promotion", "label", "other code", "called else"))
 _SETS_APART = frozenset(("explicit", "asked", "linked", "leads", "heading", "alone", "prominent"))
 _CODE_WORDS = frozenset(("keyword", "subject code", "asked"))
 _KEYWORDS = frozenset(("keyword", "purpose", "subject code", "subject purpose"))
+_SHORT_MAIL = 800  # characters
+_LINE_OF_ITS_OWN = "alone"
+_UNDISPUTED = frozenset(
+    ("alone", "spread", "groups", "length six", "no keyword", "unexplained", "purpose")
+)
 _KINDS_THAT_COUNT = frozenset(
     ("spread", "groups", "long groups", "upper", "letters", "mixed", "row")
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(Struct, frozen=True):
     value: str
     findings: tuple[str, ...]
     score: int
+    is_drawn: bool = False
 
 
 def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
@@ -96,18 +114,37 @@ def find_codes(subject: str, text: str, page: VisibleText) -> list[Candidate]:
     Each text counts up to 64 KiB. A value that occurs several times has the
     score of its best place.
     """
-    subject_text = prepare_text(subject)
-    hints = _hints_of_subject(subject_text)
+    texts = (prepare_text(subject), prepare_text(text), prepare_page(page))
+    hints = _hints_of_subject(texts[0])
     best: dict[str, _Judged] = {}
-    for judged in (
-        *_judge_text(subject_text, hints),
-        *_judge_text(prepare_text(text), hints),
-        *_judge_text(prepare_page(page), hints),
-    ):
+    for judged in chain.from_iterable(_judge_text(one, hints) for one in texts):
         known = best.get(judged.value)
         best[judged.value] = judged if known is None else _merge(known, judged)
+    sole = _find_sole(texts, [*best.values()])
+    if sole is not None:
+        best[sole.value] = _score(sole.value, [*sole.findings, "sole"])
     ranked = sorted(best.values(), key=lambda judged: -judged.score)
     return [_as_candidate(judged) for judged in ranked[:MAX_KEPT_CANDIDATES]]
+
+
+def _find_sole(texts: Sequence[CodeText], candidates: Sequence[_Judged]) -> _Judged | None:
+    """Find the one number that is set apart in a short mail that says nothing we understand.
+
+    Where we know the language, silence about codes tells something: there it must be
+    drawn large as well and have the usual length.
+    """
+    if any(len(text.plain) > _SHORT_MAIL or text.words.get("code") for text in texts):
+        return None
+    apart = [judged for judged in candidates if _LINE_OF_ITS_OWN in judged.findings]
+    if (
+        len(apart) != 1
+        or not apart[0].value.isdigit()
+        or not _UNDISPUTED.issuperset(apart[0].findings)
+    ):
+        return None
+    is_silent = any(text.is_of_known_language for text in texts)
+    looks_like_one = apart[0].is_drawn and "length six" in apart[0].findings
+    return apart[0] if looks_like_one or not is_silent else None
 
 
 def _merge(one: _Judged, other: _Judged) -> _Judged:
@@ -149,16 +186,21 @@ def _judge(text: CodeText, shape: Shape, hints: tuple[str, ...]) -> _Judged:
         findings.append("unexplained" if shape.value.isdigit() else "letters unexplained")
     if len(shape.value) == 6:
         findings.append("length six")
+    if "explicit" not in findings and shape.is_of_rare_length:
+        findings.append("rare length")
     if shape.kind == "letters":
-        findings += judge_letters(shape.value, is_alone="alone" in findings)
+        findings += judge_letters(
+            shape.value, is_alone="alone" in findings, is_explicit="explicit" in findings
+        )
     if shape.kind in _KINDS_THAT_COUNT:
         findings.append(shape.kind)
     findings += find_objections(text, shape, evidence=frozenset(findings))
-    return _score(shape.value, findings)
+    return _score(shape.value, findings, is_drawn=is_prominent(text, shape))
 
 
-def _score(value: str, findings: list[str]) -> _Judged:
-    return _Judged(value, tuple(findings), sum(POINTS[finding][0] for finding in findings))
+def _score(value: str, findings: list[str], *, is_drawn: bool = False) -> _Judged:
+    score = sum(POINTS[finding][0] for finding in findings)
+    return _Judged(value, tuple(findings), score, is_drawn)
 
 
 def _as_candidate(judged: _Judged) -> Candidate:

@@ -1,7 +1,8 @@
-"""Bytes to text: transfer encodings and charsets."""
+"""Bytes to text: line ends, transfer encodings and charsets."""
 
 import binascii
 import codecs
+import re
 from functools import lru_cache
 
 from mailcheck.checks.content.limits import MAX_BASE64_PIECES
@@ -45,6 +46,13 @@ _NO_CHARSETS = frozenset(
 )
 _MAX_LABEL = 64
 _CONTROLS = dict.fromkeys((*range(0x20), 0x7F), " ") | {0: "\ufffd"}
+
+
+def end_lines(text: bytes) -> bytes:
+    """Give all lines their CRLF, those that end in LF alone; what has it is not copied."""
+    if text.count(b"\n") == text.count(b"\r\n"):
+        return text
+    return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
 @lru_cache(maxsize=256)
@@ -92,12 +100,36 @@ def _decode_broken(data: bytes, codec: str) -> str:
     return _clean(data.decode(codec, "replace"))
 
 
+# RFC 2047 2, with octets over 127 in the text: each class excludes what follows it.
+_RAW_WORD = re.compile(rb"=\?([!->@-~]{1,64})\?([qQ])\?([^?]*[\x80-\xff][^?]*)\?=")
+_RAW_OCTET = re.compile(rb"[\x80-\xff]")
+
+
 def decode_header_bytes(data: bytes) -> str:
-    """Decode a header field's raw bytes: UTF-8 (RFC 6532), else Windows-1252."""
+    """Decode a header field's raw bytes: UTF-8 (RFC 6532), else Windows-1252.
+
+    Octets that a sender forgot to encode inside an encoded word belong to its
+    charset, unless the whole word is UTF-8.
+    """
+    if data.isascii():
+        return data.decode("ascii")
+    if b"=?" in data:
+        data = _RAW_WORD.sub(_encode_octets, data)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return data.decode("cp1252", "replace")
+
+
+def _encode_octets(word: re.Match[bytes]) -> bytes:
+    charset, encoding, text = word.groups()
+    try:
+        binascii.a2b_qp(text).decode("utf-8")
+        charset = b"utf-8"
+    except UnicodeDecodeError:
+        pass
+    text = _RAW_OCTET.sub(lambda octet: b"=%02X" % octet[0][0], text)
+    return b"=?" + charset + b"?" + encoding + b"?" + text + b"?="
 
 
 def flatten_controls(text: str) -> str:

@@ -1,13 +1,15 @@
 """From the bytes of a mail to everything that is shown of it."""
 
+import re
+
 from mailcheck.checks.content.bodies import (
-    BodyPart,
     choose_bodies,
     describe_attachments,
-    read_body,
+    read_bodies,
     unflow,
 )
 from mailcheck.checks.content.codes import find_codes
+from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import (
     MAX_CODES,
@@ -16,11 +18,26 @@ from mailcheck.checks.content.limits import (
     MAX_LINK_TEXT,
     MAX_PROBLEMS,
     MAX_SEARCHED,
+    MAX_SNIPPET,
 )
 from mailcheck.checks.content.links import collect_links, list_urls, score_links
-from mailcheck.checks.content.structure import Entity, Structure, scan_structure
+from mailcheck.checks.content.structure import Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import Candidate, CandidateKind, MessageContent
+
+LONE_LINE_FEEDS = (
+    "lines end in LF alone, which other mail servers refuse: they must end in CRLF "
+    "(in Python use send_message or as_bytes(policy=SMTP))"
+)
+
+_BLANKS = re.compile(r"[\s\u00ad\u034f\u200b-\u200d\u2060\ufeff]{2,}|\s")
+"""Also what newsletters fill the line of a list with, so that nothing else is shown in it."""
+
+_ADDRESSES = re.compile(r"(?: ?[<(\[]?https?://[^\s>)\]]+[>)\]]?)+")
+"""Of pages, with the brackets around them."""
+
+_LINES = re.compile(r"[-=_*#~.\u2013-\u2015\u2500-\u257f]{3,}")
+"""Drawn with characters."""
 
 
 def derive_content(raw_message: bytes) -> MessageContent:
@@ -30,11 +47,14 @@ def derive_content(raw_message: bytes) -> MessageContent:
     left out or replaced, and named in ``problems``. Takes time and memory
     linear in the size of the mail.
     """
+    as_sent, raw_message = raw_message, end_lines(raw_message)
     structure = scan_structure(raw_message)
     problems = list(structure.problems)
+    if raw_message is not as_sent:
+        problems.append(LONE_LINE_FEEDS)
     text_entities, html_entities = choose_bodies(structure.root)
-    text_parts = _read_bodies(raw_message, text_entities, problems)
-    html_parts = _read_bodies(raw_message, html_entities, problems)
+    text_parts = read_bodies(raw_message, text_entities, problems)
+    html_parts = read_bodies(raw_message, html_entities, problems)
     text = "\n".join(unflow(part) for part in text_parts)
     html = "\n".join(part.text for part in html_parts)
     if len(text) > MAX_LINK_TEXT or len(html) > MAX_HTML:
@@ -44,6 +64,7 @@ def derive_content(raw_message: bytes) -> MessageContent:
     link_candidates = score_links(links)
     code_candidates = find_codes(_find_subject(structure), text, page)
     accepted = [candidate.value for candidate in code_candidates if candidate.is_accepted]
+    words = text if text.strip() else page.text
     return MessageContent(
         header_list=tuple((field.name, field.decode()) for field in structure.fields),
         text="\n".join(part.text for part in text_parts),
@@ -54,17 +75,20 @@ def derive_content(raw_message: bytes) -> MessageContent:
         codes=tuple(accepted[:MAX_CODES]),
         candidates=(*code_candidates, *link_candidates, *_as_candidates(mail_addresses)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
-        searched=(text if text.strip() else page.text)[:MAX_SEARCHED],
+        snippet=_write_snippet(words),
+        searched=words[:MAX_SEARCHED],
     )
 
 
-def _read_bodies(raw_message: bytes, entities: list[Entity], problems: list[str]) -> list[BodyPart]:
-    parts = []
-    for entity in entities:
-        part, found = read_body(raw_message, entity)
-        parts.append(part)
-        problems += found
-    return parts
+def _write_snippet(text: str) -> str:
+    """Write how a text begins in one line; an ellipsis stands for addresses of pages beside words.
+
+    What is long in them says nothing to a reader of a list.
+    """
+    beginning = _BLANKS.sub(" ", text[: MAX_SNIPPET * 20]).strip()
+    words = _LINES.sub(" ", _ADDRESSES.sub(" \u2026", beginning))
+    line = " ".join(words.split()) if words.strip(" \u2026") else beginning
+    return line[:MAX_SNIPPET].rstrip()
 
 
 def _find_subject(structure: Structure) -> str:

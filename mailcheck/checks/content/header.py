@@ -3,8 +3,9 @@
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
+
+from msgspec import Struct
 
 from mailcheck.checks.content.decoding import decode_header_bytes, decode_text, flatten_controls
 from mailcheck.checks.content.limits import (
@@ -73,8 +74,7 @@ _END_OF_SECTION = re.compile(rb"\n\r?\n")
 _MBOX_LINE = re.compile(rb"(?:>?From |\xef\xbb\xbf)[^\n]*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderField:
+class HeaderField(Struct, frozen=True):
     """One field: its name as written, its body unfolded, in bytes."""
 
     name: str
@@ -85,8 +85,7 @@ class HeaderField:
         return decode_words(decode_header_bytes(self.body))
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderSection:
+class HeaderSection(Struct, frozen=True):
     """The fields of an entity and the offset at which its body starts."""
 
     fields: tuple[HeaderField, ...]
@@ -231,8 +230,7 @@ _PARAMETER = re.compile(
 _SKIP = re.compile(r"\"(?:[^\"\\]|\\.)*+\"?|[^;\"]++", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(Struct, frozen=True):
     number: int
     is_extended: bool
     text: str

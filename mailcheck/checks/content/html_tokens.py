@@ -9,7 +9,7 @@ moves forward and what is not closed runs to the end, as in a browser.
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*+)(>)?")
 # What is not closed runs to the end; then no ">" follows and the tag is dropped.
@@ -30,11 +30,15 @@ _RAW_TEXT_END = {
 
 @dataclass(slots=True)
 class StartTag:
-    """A start tag; attribute names in lower case, values with references decoded."""
+    """A start tag; attribute names in lower case, values with references decoded.
+
+    ``position`` is the offset of its "<" in the markup, -1 for a tag that is not written there.
+    """
 
     name: str
     attributes: dict[str, str]
     is_self_closing: bool = False
+    position: int = field(default=-1, compare=False)
 
 
 @dataclass(slots=True)
@@ -46,10 +50,11 @@ class EndTag:
 
 @dataclass(slots=True)
 class StyleSheet:
-    """The text of a ``<style>`` element, with its start tag."""
+    """The text of a ``<style>`` element, with its start tag; ``position`` is the text's offset."""
 
     tag: StartTag
     text: str
+    position: int = field(compare=False)
 
 
 Token = str | StartTag | EndTag | StyleSheet
@@ -77,19 +82,19 @@ def tokenize_html(markup: str) -> Iterator[Token]:
             position = position if end else _find_end(markup, position)
             yield EndTag(name.lower())
             continue
-        tag = StartTag(name.lower(), {})
+        tag = StartTag(name.lower(), {}, position=bracket)
         position = position if end else _read_attributes(tag, markup, position)
         if position < 0:
             return
         yield tag
         if tag.name in _RAW_TEXT:
             start, position = position, _skip_raw_text(markup, position, tag.name)
-            yield from _keep_raw_text(tag, markup[start:position])
+            yield from _keep_raw_text(tag, markup[start:position], start)
 
 
-def _keep_raw_text(tag: StartTag, text: str) -> Iterator[Token]:
+def _keep_raw_text(tag: StartTag, text: str, position: int) -> Iterator[Token]:
     if tag.name == "style":
-        yield StyleSheet(tag, text)
+        yield StyleSheet(tag, text, position)
     elif tag.name == "xmp" and text:
         yield text
 

@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from mailcheck.checks.content.html_tokens import EndTag, StartTag, StyleSheet, tokenize_html
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.styles import NO_STYLE, Look, Looks, Style, read_style
@@ -39,6 +41,7 @@ class Element:
 
     ``is_copy`` marks one that was opened again because tags are crossed.
     ``depth`` is its place among the open elements, -1 once it is closed.
+    ``position`` is the offset of its start tag in the markup, -1 where none stands there.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Element:
     look: Look
     depth: int
     is_copy: bool
+    position: int = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -68,8 +72,7 @@ class End:
 Node = Element | Words | End
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlTree:
+class HtmlTree(Struct, frozen=True):
     """The page in document order; each element but the void ones has its end, inside out.
 
     There are no more nodes than characters, beside `MAX_REOPENED` copies.
@@ -208,14 +211,14 @@ class _Building:
     def open(self, tag: StartTag) -> None:
         name = _RENAMED.get(tag.name, tag.name)
         if name in ("html", "head"):
-            self._open_outermost(name, tag.attributes)
+            self._open_outermost(name, tag)
             return
         if not self.has_begun and name not in _HEAD_CONTENT and not self.places["template"]:
             self._begin_body()
         self._close_what_ends_before(name)
         if self.formatting[-1] and (name not in _SPECIAL or name in VOID):
             self._reopen_formatting()
-        element = self._push(name, tag.attributes)
+        element = self._push(name, tag.attributes, tag.position)
         if name in _FORMATTING:
             entries = self.formatting[-1]
             entries.append(element)
@@ -259,13 +262,13 @@ class _Building:
         while self.stack:
             self._pop(has_tag=False)
 
-    def _open_outermost(self, name: str, attributes: Mapping[str, str]) -> None:
+    def _open_outermost(self, name: str, tag: StartTag) -> None:
         """Open ``<html>`` or ``<head>`` where it may begin; a second one is ignored."""
         if self.has_begun or self.places["head"] or (name == "html" and self.stack):
             return
         if not (name == "head" and self.has_head):
             self.has_head = self.has_head or name == "head"
-            self._push(name, attributes)
+            self._push(name, tag.attributes, tag.position)
 
     def _begin_body(self) -> None:
         """End the head: here stands what can't be in it."""
@@ -304,7 +307,9 @@ class _Building:
             return self.stack[place - 1].look if place else self.looks.sheet
         return above.look
 
-    def _push(self, name: str, attributes: Mapping[str, str], *, is_copy: bool = False) -> Element:
+    def _push(
+        self, name: str, attributes: Mapping[str, str], position: int, *, is_copy: bool = False
+    ) -> Element:
         style = attributes.get("style") if attributes else None
         depth = len(self.stack)
         element = Element(
@@ -314,6 +319,7 @@ class _Building:
             self.looks.inside(self._look_above(name), name, attributes),
             depth,
             is_copy,
+            position,
         )
         self.nodes.append(element)
         if name in VOID:
@@ -406,7 +412,7 @@ class _Building:
 
     def _reopen(self, element: Element) -> None:
         self.reopened += 1
-        copy = self._push(element.name, element.attributes, is_copy=True)
+        copy = self._push(element.name, element.attributes, element.position, is_copy=True)
         entries = self.formatting[-1]
         if element in entries:
             entries[entries.index(element)] = copy

@@ -64,3 +64,6 @@ MAX_PROBLEMS = 50
 
 MAX_SEARCHED = 65_536
 """Characters of text that searches look in: enough for a mail that people read."""
+
+MAX_SNIPPET = 160
+"""Characters of text that lists show: as many as fit into a line of a wide screen."""

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from mailcheck.checks.content.limits import MAX_KEPT_CANDIDATES, MAX_LINK_TEXT, MAX_LINKS
 from mailcheck.checks.content.phrases import (
@@ -23,8 +24,7 @@ _CONTEXT = 120  # characters of text before a bare URL that may say what it is f
 _NO_WHITE_SPACE = str.maketrans("", "", "\t\r\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A URL with one place where it stands: the words on it, or the words before it.
 
     ``is_labelled`` is true for the words of an anchor, false for the text
@@ -124,8 +124,7 @@ _DIGIT = re.compile(r"[0-9]")
 _TOKEN = re.compile(r"[A-Za-z0-9_.~-]{16,}+")
 
 
-@dataclass(frozen=True, slots=True)
-class _UrlTables:
+class _UrlTables(Struct, frozen=True):
     action: frozenset[str]
     reject: frozenset[str]
     file_endings: tuple[str, ...]

@@ -3,28 +3,42 @@
 A phrase of a table is matched in folded text, as a whole: a ``*`` before or
 after it lets it be part of a longer word (``*code`` also finds
 "Sicherheitscode", ``kod*`` also "kodunuz"). Scripts that write no blanks need
-none. Most phrases are looked up by their first letters where a word begins,
-the others are searched for one by one: the time is linear in the text.
+none. Most phrases are looked up by their first word or its first letters, the
+others are searched for one by one: the time is linear in the text.
 """
 
 import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.core.folded_text import INVISIBLE
 
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2212\ufe58\ufe63"
 _BLANKS = (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
-_ZEROS = (0x660, 0x6F0, 0x966, 0x9E6, 0xE50, *range(0x1D7CE, 0x1D800, 10))
-"""Arabic, Persian, Devanagari, Bengali, Thai, and the styled digits of the mathematical block."""
+_ZEROS = (
+    # Arabic, Persian, N'Ko, Devanagari, Bengali, Gurmukhi, Gujarati, Odia, Tamil, Telugu,
+    *(0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66),
+    # Kannada, Malayalam, Sinhala, Thai, Lao, Tibetan, Burmese, Khmer, Mongolian,
+    *(0xCE6, 0xD66, 0xDE6, 0xE50, 0xED0, 0xF20, 0x1040, 0x17E0, 0x1810),
+    # and the styled digits of the mathematical block
+    *range(0x1D7CE, 0x1D800, 10),
+)
 _LATIN = (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
-_BY_HAND = {"ß": "s", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "a", "œ": "o", "ё": "е"}
+_GREEK = (*range(0x370, 0x400), *range(0x1F00, 0x2000))
+# fmt: off
+_BY_HAND = {
+    "ß": "s", "ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "a", "œ": "o", "ə": "e",
+    "ё": "е", "ς": "σ",
+    "أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي", "ی": "ي", "ک": "ك", "ۀ": "ه",
+}
+# fmt: on
 
 
 @cache
@@ -45,20 +59,31 @@ def _fold_table() -> dict[int, str]:
     for code in _LATIN:
         letter = unicodedata.normalize("NFD", chr(code).lower())[:1].lower()
         table.setdefault(code, _BY_HAND.get(letter, letter))
+    for code in _GREEK:
+        letter = unicodedata.normalize("NFD", chr(code).lower())[:1]
+        table.setdefault(code, _BY_HAND.get(letter, letter))
     table |= dict.fromkeys(map(ord, "\n\r"), " ")
-    for code in (*range(ord("A"), ord("Z") + 1), *range(0x370, 0x530)):
+    for code in (*range(ord("A"), ord("Z") + 1), *range(0x370, 0x557)):
         if len(chr(code).lower()) == 1:
             table.setdefault(code, chr(code).lower())
     return table
 
 
 def make_plain(text: str) -> str:
-    """Make digits and full-width forms ASCII, dashes and blanks plain; drop what is invisible."""
-    return text if text.isascii() else text.translate(_plain_table())
+    """Make digits and full-width forms ASCII, dashes and blanks plain; drop what is invisible.
+
+    Letters and their accents are one character where there is one (NFC).
+    """
+    return text if text.isascii() else _compose(text.translate(_plain_table()))
+
+
+def _compose(text: str) -> str:
+    is_composed = unicodedata.is_normalized("NFC", text)
+    return text if is_composed else unicodedata.normalize("NFC", text)
 
 
 def fold(text: str) -> str:
-    """Fold case, Latin accents and line breaks away; every character keeps its place.
+    """Fold case, Latin and Greek accents and line breaks away; every character keeps its place.
 
     A tab stays: what stands in two cells of a table is no phrase.
     """
@@ -71,15 +96,33 @@ def load_table(file_name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath(file_name).read_text("utf-8"))
 
 
-_UNSPACED_FROM = "\u2e80"  # CJK, kana and Hangul lie beyond; all alphabets of ours lie before
-_WORD_START = re.compile(r"(?<![^\W\d_])[^\W\d_]")
-_REST_OF_WORD = re.compile(r"(?:(?![\u2e80-\U0010ffff])[^\W\d_]){0,24}+")
+LETTERS = (
+    "a-zA-Z\xaa\xb5\xba\xc0-\xd6\xd8-\xf6\xf8-\u0373\u0376-\u037d\u037f-\u0386\u0388-\u0559"
+    "\u0560-\u0588\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4-\u05f2\u0610-\u061a\u0620-\u0669"
+    "\u066e-\u06d3\u06d5-\u06ef\u06fa-\u06ff\u0900-\u0963\u0971-\u0dff\u10a0-\u1360\u1369-\u16ff"
+    "\u1c90-\u1cbf\u1e00-\u1fff"
+)
+"""What words are made of, for a character class: letters with the marks on and beside them."""
+
+_WORD = re.compile(f"[{LETTERS}]+")
+_ONE_LETTER = re.compile(f"[{LETTERS}]")
+_REST_OF_WORD = re.compile(f"[{LETTERS}]{{0,24}}+")
 _LONGEST_WORD = 40
-_KEY = 3  # letters by which phrases are looked up
+_KEY = 3  # letters by which the beginnings of words are looked up
+
+# Thai and Lao, Burmese, Khmer; then kana, Hangul and what is Chinese.
+_UNSPACED = tuple(
+    re.compile(f"[{letters}]")
+    for letters in ("\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff", "\u2e80-\U0010ffff")
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+def is_unspaced(character: str) -> bool:
+    """Tell whether a character belongs to a script that sets no blanks between words."""
+    return character > "\u0dff" and any(script.match(character) for script in _UNSPACED)
+
+
+class Phrase(Struct, frozen=True):
     """A phrase of a table: its folded text, its kind, and where it may touch other letters."""
 
     text: str
@@ -89,17 +132,23 @@ class Phrase:
     rank: int
 
 
-@dataclass(frozen=True, slots=True)
-class PhraseTable:
-    """Phrases, sorted by how they are found."""
+class PhraseTable(Struct, frozen=True):
+    """Phrases, sorted by how they are found.
 
-    by_key: Mapping[str, tuple[Phrase, ...]]
+    ``by_word`` has the first words of phrases, ``by_beginning`` the first
+    letters of those that are the beginning of a word. ``foreign`` are searched
+    for anywhere in what is not ASCII.
+    """
+
+    by_word: Mapping[str, tuple[Phrase, ...]]
+    by_beginning: Mapping[str, tuple[Phrase, ...]]
+    shortest_beginning: int
     anywhere: tuple[Phrase, ...]
-    unspaced: tuple[Phrase, ...]
+    foreign: tuple[Phrase, ...]
+    unspaced: tuple[tuple[re.Pattern[str], tuple[Phrase, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True):
     """A phrase found in a text, from ``start`` to ``end`` of its whole words."""
 
     start: int
@@ -113,55 +162,83 @@ def compile_phrases(table: Mapping[str, Mapping[str, Iterable[str]]]) -> PhraseT
 
     Of two kinds that claim the same words the one that comes first counts.
     """
-    by_key: dict[str, list[Phrase]] = {}
-    anywhere, unspaced = [], []
-    for phrase in (
-        _compile(written, kind, rank)
-        for rank, kind in enumerate(table)
-        for written in chain.from_iterable(table[kind].values())
-    ):
-        if phrase.text[0] >= _UNSPACED_FROM:
-            unspaced.append(phrase)
-        elif phrase.is_open_before or not phrase.text[0].isalpha():
-            anywhere.append(phrase)
+    by_word: dict[str, list[Phrase]] = {}
+    by_beginning: dict[str, list[Phrase]] = {}
+    anywhere: list[Phrase] = []
+    foreign: list[Phrase] = []
+    unspaced: list[list[Phrase]] = [[] for _ in _UNSPACED]
+    for phrase in _compile_all(table):
+        script = next((i for i, one in enumerate(_UNSPACED) if one.match(phrase.text)), None)
+        word = _WORD.match(phrase.text)
+        if script is not None:
+            unspaced[script].append(phrase)
+        elif phrase.is_open_before or word is None:
+            (anywhere if phrase.text.isascii() else foreign).append(phrase)
+        elif phrase.is_open_after and word.end() == len(phrase.text):
+            by_beginning.setdefault(phrase.text[:_KEY], []).append(phrase)
         else:
-            by_key.setdefault(phrase.text[:_KEY], []).append(phrase)
-    fixed = {key: tuple(phrases) for key, phrases in by_key.items()}
-    return PhraseTable(fixed, tuple(anywhere), tuple(unspaced))
+            by_word.setdefault(word.group(), []).append(phrase)
+    return PhraseTable(
+        by_word={word: tuple(phrases) for word, phrases in by_word.items()},
+        by_beginning={key: tuple(phrases) for key, phrases in by_beginning.items()},
+        shortest_beginning=min(map(len, by_beginning), default=_KEY),
+        anywhere=tuple(anywhere),
+        foreign=tuple(foreign),
+        unspaced=tuple(zip(_UNSPACED, map(tuple, unspaced), strict=True)),
+    )
+
+
+def _compile_all(table: Mapping[str, Mapping[str, Iterable[str]]]) -> Iterator[Phrase]:
+    """Compile each phrase of a kind once, however many languages share it."""
+    for rank, kind in enumerate(table):
+        for written in dict.fromkeys(chain.from_iterable(table[kind].values())):
+            yield _compile(written, kind, rank)
 
 
 def _compile(written: str, kind: str, rank: int) -> Phrase:
-    bare = written.strip("*")
+    bare = make_plain(written.strip("*"))
     return Phrase(
         text=fold(bare),
         kind=kind,
-        is_open_before=written.startswith("*") or bare[0] >= _UNSPACED_FROM,
-        is_open_after=written.endswith("*") or bare[-1] >= _UNSPACED_FROM,
+        is_open_before=written.startswith("*") or is_unspaced(bare[0]),
+        is_open_after=written.endswith("*") or is_unspaced(bare[-1]),
         rank=rank,
     )
 
 
 def find_phrases(folded: str, table: PhraseTable) -> list[Occurrence]:
     """Find all phrases in a folded text, by position; of overlapping ones the longest counts."""
-    found = list(_find_by_key(folded, table))
-    for phrase in table.anywhere:
+    found = list(_find_by_word(folded, table))
+    for phrase in _searched_in(folded, table):
         if phrase.text in folded:
-            found += _find_anywhere(folded, phrase)
-    if not folded.isascii() and max(folded) >= _UNSPACED_FROM:
-        for phrase in table.unspaced:
             found += _find_anywhere(folded, phrase)
     found.sort(key=lambda word: (word.start, -word.end, word.rank))
     return _drop_overlaps(found)
 
 
-def _find_by_key(folded: str, table: PhraseTable) -> Iterator[Occurrence]:
-    by_key = table.by_key
-    for match in _WORD_START.finditer(folded):
+def _searched_in(folded: str, table: PhraseTable) -> Iterator[Phrase]:
+    """Give the phrases that are searched for one by one, of the scripts that the text has."""
+    yield from table.anywhere
+    if not folded.isascii():
+        yield from table.foreign
+        for script, phrases in table.unspaced:
+            if script.search(folded):
+                yield from phrases
+
+
+def _find_by_word(folded: str, table: PhraseTable) -> Iterator[Occurrence]:
+    by_word, by_beginning = table.by_word, table.by_beginning
+    lengths = range(table.shortest_beginning, _KEY + 1)
+    for match in _WORD.finditer(folded):
+        word = match.group()
         start = match.start()
-        for length in range(1, _KEY + 1):
-            for phrase in by_key.get(folded[start : start + length], ()):
-                if folded.startswith(phrase.text, start):
-                    yield from _accept(folded, start, phrase)
+        for phrase in by_word.get(word, ()):
+            if folded.startswith(phrase.text, start):
+                yield from _accept(folded, start, phrase)
+        for length in lengths:
+            for phrase in by_beginning.get(word[:length], ()):
+                if length <= len(word) and word.startswith(phrase.text):
+                    yield Occurrence(start, match.end(), phrase.kind, phrase.rank)
 
 
 def _find_anywhere(folded: str, phrase: Phrase) -> Iterator[Occurrence]:
@@ -193,7 +270,7 @@ def _find_word_start(folded: str, start: int) -> int:
 
 
 def _is_letter(character: str) -> bool:
-    return character < _UNSPACED_FROM and character.isalpha()
+    return _ONE_LETTER.match(character) is not None
 
 
 def _drop_overlaps(found: list[Occurrence]) -> list[Occurrence]:

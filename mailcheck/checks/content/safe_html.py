@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from html import escape
 from urllib.parse import unquote
 
-import nh3
+from msgspec import Struct
 
 from mailcheck.checks.content.html_tokens import StartTag
 from mailcheck.checks.content.html_tree import VOID, Element, HtmlTree, Words, read_tree
@@ -114,16 +114,18 @@ LINK_REL = "noopener noreferrer nofollow"
 _DATA_IMAGE = re.compile(
     r"data:image/(?:png|jpe?g|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]*+", re.IGNORECASE
 )
+_LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8}){0,5}")
 _IGNORED_IN_URLS = str.maketrans("", "", "\t\r\n")
 
 
-@dataclass(frozen=True, slots=True)
-class SafeHtml:
+class SafeHtml(Struct, frozen=True):
     """``body`` is a fragment of HTML, ``style_sheet`` the text of a ``<style>``; both are safe.
 
     ``remote_count`` counts what would be loaded from elsewhere; it is in the
     page only where that was allowed. ``content_ids`` are the images of the mail
     itself that the page shows. ``is_cut`` says that only its beginning is shown.
+    ``language`` (a BCP 47 tag) and ``direction`` (``ltr``, ``rtl``, ``auto``) are those of the
+    whole document, empty where it says none.
     """
 
     body: str
@@ -131,6 +133,8 @@ class SafeHtml:
     remote_count: int
     content_ids: tuple[str, ...]
     is_cut: bool
+    language: str = ""
+    direction: str = ""
 
 
 def sanitise_html(
@@ -141,6 +145,8 @@ def sanitise_html(
     :param images: ``data:`` URLs by content id, shown for ``cid:`` links (RFC 2392).
     :param allows_remote: whether images of http(s) stay in the page.
     """
+    import nh3  # here: only the process that takes mails apart sanitises
+
     tree = read_tree(markup)
     rules = _AttributeRules(images or {}, StyleFilter(allows_remote))
     body = nh3.clean(
@@ -151,7 +157,10 @@ def sanitise_html(
         attribute_filter=rules.judge,
         strip_comments=True,
         link_rel=LINK_REL,
-        set_tag_attribute_values={"a": {"target": "_blank"}, "area": {"target": "_blank"}},
+        set_tag_attribute_values={
+            "a": {"target": "_blank"},
+            "area": {"target": "_blank", "rel": LINK_REL},  # nh3 knows links of <a> alone
+        },
         url_schemes={*LINK_SCHEMES, "cid", "data"},
         url_relative="deny",
     )
@@ -164,7 +173,20 @@ def sanitise_html(
         remote_count=rules.styles.remote_count,
         content_ids=tuple(dict.fromkeys(rules.content_ids)),
         is_cut=len(markup) > MAX_HTML,
+        **_said_of_all(tree),
     )
+
+
+def _said_of_all(tree: HtmlTree) -> dict[str, str]:
+    """Give language and direction that ``<html>`` says for the whole document."""
+    root = next((one for one in tree.nodes if isinstance(one, Element)), None)
+    if root is None or root.name != "html":
+        return {}
+    language, direction = (root.attributes.get(name, "").lower() for name in ("lang", "dir"))
+    return {
+        "language": language if _LANGUAGE.fullmatch(language) else "",
+        "direction": direction if direction in KEYWORDS["dir"] else "",
+    }
 
 
 def _is_for_screens(tag: StartTag) -> bool:

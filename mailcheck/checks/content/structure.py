@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from mailcheck.checks.content.decoding import decode_header_bytes
 from mailcheck.checks.content.header import HeaderField, HeaderSection, parse_value, split_header
 from mailcheck.checks.content.limits import (
@@ -24,8 +26,7 @@ _MEDIA_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+", re.ASCII)
 _DEFAULT_TYPE = "text/plain"
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(Struct, frozen=True):
     """The mail itself or a part of it: what its header says, and where its body lies.
 
     ``body`` are two offsets into the raw mail; ``parts`` is empty for a leaf.
@@ -41,8 +42,7 @@ class Entity:
     parts: "tuple[Entity, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """A whole mail: the fields of its header, its tree of entities, what was wrong."""
 
     fields: tuple[HeaderField, ...]

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 
+from msgspec import Struct
+
 from mailcheck.checks.content.safe_css import MAX_CSS, MAX_SELECTOR, split_declarations
 
 # fmt: off
@@ -44,8 +46,7 @@ class Hiding(Enum):
     INDENT = "text-indent"
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """What one ``style`` attribute says; None, or "" for a colour, where it says nothing.
 
     ``hides`` is what hides the element with all that is in it. The other ways

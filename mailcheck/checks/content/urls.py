@@ -1,7 +1,8 @@
 """Web addresses in a text, and the text cut into pieces so that they can be clicked."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.content.limits import MAX_LINK_TEXT, MAX_URL
 
@@ -12,8 +13,11 @@ _CJK_PUNCTUATION = r"\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-
 # CJK letters may stand in a host; behind it they are the sentence going on,
 # since programs percent-encode paths.
 _CJK = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
+# Where Markdown goes on with another link, "](", ")[" or ")|[", the one before has ended.
+_BRACKETS = r"\](?!\()|\)(?!\|?\[)"
 _URL = re.compile(
-    rf"https?://[^{_ENDS}{_CJK_PUNCTUATION}/?#]++[^{_ENDS}{_CJK_PUNCTUATION}{_CJK}]*+",
+    rf"https?://(?:[^{_ENDS}{_CJK_PUNCTUATION}/?#)\]]++|{_BRACKETS})++"
+    rf"(?:[^{_ENDS}{_CJK_PUNCTUATION}{_CJK})\]]++|{_BRACKETS})*+",
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"<(https?://(?:[^<>\n]|\n>?){1,8192}+)>", re.IGNORECASE)
@@ -48,9 +52,6 @@ def is_web_url(url: str) -> bool:
 
 def trim_url(url: str) -> str:
     """Cut off what belongs to the sentence around a URL."""
-    markdown = url.find("](")
-    if markdown >= 0:
-        url = url[:markdown]
     surplus = {close: url.count(close) - url.count(opened) for close, opened in _CLOSING.items()}
     end = len(url)
     while end:
@@ -75,8 +76,7 @@ MAX_LINKS_SHOWN = 2_000
 """Links of one text that can be clicked; the text behind them is shown as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextPiece:
+class TextPiece(Struct, frozen=True):
     """A piece of text; ``is_link`` says that it is a web address as a whole."""
 
     text: str

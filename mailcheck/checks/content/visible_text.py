@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from mailcheck.checks.content.html_tree import Element, End, HtmlTree, Words
 from mailcheck.checks.content.styles import is_button, is_prominent
 
@@ -22,8 +24,7 @@ CELLS = frozenset(("td", "th"))
 _GAPS = {**dict.fromkeys(BLOCKS, "\n"), **dict.fromkeys(CELLS, "\t")}
 
 
-@dataclass(frozen=True, slots=True)
-class Anchor:
+class Anchor(Struct, frozen=True):
     """A link of the page: where it leads, what a person reads on it, how it is drawn.
 
     ``position`` is its offset in the visible text. ``has_text`` is false where
@@ -38,8 +39,7 @@ class Anchor:
     is_button: bool
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleText:
+class VisibleText(Struct, frozen=True):
     """The visible text: a line feed between lines, a tab between cells, else one blank.
 
     ``prominent`` are the ranges that stand out (large, bold, letter-spaced).

@@ -1,20 +1,21 @@
 """SPF, DKIM and DMARC of one mail together, and what they are where nothing could be found out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.origin import Origin
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureHeader, SignatureOfMail
-from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.dmarc.mail import DmarcOfMail, without_author
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 
 TOO_SLOW = "It could not be determined in time; ask again in a moment."
 
 
-@dataclass(frozen=True, slots=True)
-class Authentication:
+class Authentication(Struct, frozen=True):
     """What a receiver would note about a mail (RFC 8601), whoever asks for it.
 
     What was not judged or could not be found out is ``temperror``, never
@@ -74,17 +75,7 @@ def dkim_in_vain(headers: Sequence[SignatureHeader]) -> DkimOfMail:
 
 def dmarc_in_vain() -> DmarcOfMail:
     """Give DMARC for a mail whose author could not be read in time."""
-    return DmarcOfMail(
-        author_domain=None,
-        result=AuthResult.TEMPERROR,
-        verdict=None,
-        policy=None,
-        organizational_domain=None,
-        is_spf_aligned=None,
-        is_dkim_aligned=None,
-        aligned_signatures=(),
-        explanation=TOO_SLOW,
-    )
+    return without_author(AuthResult.TEMPERROR, TOO_SLOW)
 
 
 def _is_lost(result: AuthResult, earlier: AuthResult) -> bool:

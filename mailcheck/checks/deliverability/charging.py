@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.deliverability.content_filter import (
     FilterOutcome,
     FilterProblem,
@@ -24,8 +24,16 @@ from mailcheck.checks.dkim.mail_findings import (
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
+from mailcheck.checks.dmarc.stricter import STRICTER
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
-from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity
+from mailcheck.checks.findings import (
+    ELSEWHERE,
+    Area,
+    ChargedFinding,
+    Finding,
+    RecordToPublish,
+    Severity,
+)
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail import SpfOfMail
@@ -77,17 +85,21 @@ def cap(charged: Iterable[ChargedFinding], most: int) -> tuple[ChargedFinding, .
     return tuple(capped)
 
 
-def charge_spf(spf: SpfOfMail, record: SpfVerdict | None) -> tuple[ChargedFinding, ...]:
+def charge_spf(
+    spf: SpfOfMail, record: SpfVerdict | None, *, is_own_host: bool = False
+) -> tuple[ChargedFinding, ...]:
     """Charge the result of the MAIL FROM identity (RFC 7208 2.4); that of HELO costs nothing.
 
     :param record: what is known of the domain's record, where that was looked at.
+    :param is_own_host: the client is known to be a host of the domain.
     """
     identity = spf.mail_from
     if identity.result is AuthResult.TEMPERROR and not identity.silent_names:
         # DNS is not to blame: nobody could tell.
         meaning = f"SPF could not be determined. {identity.explanation}"
         return (unknown(Area.SPF, "spf.undetermined", meaning, ELSEWHERE),)
-    of_sender, of_helo = describe_spf_of_mail(spf, record), describe_spf_of_helo(spf)
+    of_sender = describe_spf_of_mail(spf, record, is_own_host=is_own_host)
+    of_helo = describe_spf_of_helo(spf, is_own_host=is_own_host)
     return (
         *(() if of_sender is None else (charge_known(Area.SPF, of_sender),)),
         *(() if of_helo is None else (remark(Area.SPF, of_helo),)),
@@ -95,11 +107,20 @@ def charge_spf(spf: SpfOfMail, record: SpfVerdict | None) -> tuple[ChargedFindin
 
 
 def charge_host(
-    reverse_dns: ReverseDnsVerdict | None, helo: HeloVerdict | None
+    reverse_dns: ReverseDnsVerdict | None,
+    helo: HeloVerdict | None,
+    *,
+    is_own_host: bool = False,
 ) -> tuple[ChargedFinding, ...]:
-    """Charge the name of the sending address and the name in HELO."""
-    found = [verdict.findings for verdict in (reverse_dns, helo) if verdict is not None]
-    return tuple(charge_known(Area.SPF, finding) for findings in found for finding in findings)
+    """Charge the name of the sending address and the name in HELO.
+
+    An address gets a name of the domain only where it is known to be its own.
+    """
+    of_address = () if reverse_dns is None else reverse_dns.findings
+    of_name = () if helo is None else helo.findings
+    if not is_own_host:
+        of_name = tuple(replace(finding, proposed=None) for finding in of_name)
+    return tuple(charge_known(Area.SPF, finding) for finding in (*of_address, *of_name))
 
 
 WEAK = "dkim.weak-key"
@@ -158,10 +179,6 @@ def _findings_of_telling(dkim: DkimOfMail, dmarc: DmarcOfMail) -> tuple[Finding,
     return () if telling is None else tuple(describe_signature(telling, has_passing=False))
 
 
-_STRICTER = ("dmarc.policy-none", "dmarc.testing")
-"""Findings that advise a stricter policy."""
-
-
 def charge_dmarc(
     dmarc: DmarcOfMail, spf: SpfOfMail, dkim: DkimOfMail
 ) -> tuple[ChargedFinding, ...]:
@@ -174,7 +191,7 @@ def charge_dmarc(
     charged = () if finding is None else (charge_known(Area.DMARC, finding),)
     if dmarc.verdict is None or dmarc.result not in (AuthResult.PASS, AuthResult.FAIL):
         return charged
-    left_out = _STRICTER if dmarc.result is AuthResult.FAIL else ()
+    left_out = STRICTER if dmarc.result is AuthResult.FAIL else ()
     known = (f for f in dmarc.verdict.findings if f.severity is not Severity.UNDETERMINED)
     return (*charged, *(remark(Area.DMARC, one) for one in known if one.id not in left_out))
 
@@ -199,7 +216,7 @@ _ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
 
 def charge_blocklists(listings: Sequence[Listing]) -> tuple[ChargedFinding, ...]:
     """Charge every listing, the worst first, up to the cap; lists that are silent cost nothing."""
-    asked = [row for row in listings if row.unknown_reason is not UnknownReason.NO_TARGET]
+    asked = [row for row in listings if row.unknown_reason is not UnknownReason.NOT_PUBLIC]
     listed = sorted((r for r in asked if r.is_listed), key=lambda row: row.weight, reverse=True)
     findings = describe_listings(asked)
     costs = [cost_of_listing(row.weight) for row in listed]

@@ -1,12 +1,12 @@
 """What the content filter, SpamAssassin, made of a mail; or why it said nothing."""
 
-from dataclasses import dataclass
 from enum import Enum
 from math import fsum
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class FilterRule:
+
+class FilterRule(Struct, frozen=True):
     """One rule that hit.
 
     ``points`` are SpamAssassin's own in tenths, or whole from 10 on; above 0
@@ -26,8 +26,7 @@ class FilterRule:
         return not self.not_counted
 
 
-@dataclass(frozen=True, slots=True)
-class FilterVerdict:
+class FilterVerdict(Struct, frozen=True):
     """The filter's judgement of one mail.
 
     ``points``, ``threshold`` and ``is_spam`` are as the filter gave them, over
@@ -65,8 +64,7 @@ class FilterProblem(Enum):
     """It answered something else than SpamAssassin, broke off, or failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilterUnavailable:
+class FilterUnavailable(Struct, frozen=True):
     """No verdict: the check is undetermined and costs nothing.
 
     ``reason`` and ``fix`` are sentences for the report.

@@ -1,7 +1,8 @@
 """Making a large mail fit for the content filter: the text is judged, attachments are left out."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.content.limits import KIB
 from mailcheck.checks.content.structure import Entity, scan_structure
@@ -10,8 +11,7 @@ MAX_FILTERED = 256 * KIB
 """Octets that the filter is given: 300 KB in one line took SpamAssassin over 30 s."""
 
 
-@dataclass(frozen=True, slots=True)
-class FilteredMail:
+class FilteredMail(Struct, frozen=True):
     """What the filter is given; ``left_out`` is the number of octets that it is not."""
 
     raw_message: bytes

@@ -1,6 +1,6 @@
 """Who a mail says that it is from: what SPF, DKIM and DMARC are asked about."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.checks.content.header import split_header
 from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
@@ -8,15 +8,16 @@ from mailcheck.checks.dkim.signature_headers import read_signatures
 from mailcheck.checks.quality import header
 
 
-@dataclass(frozen=True, slots=True)
-class Identities:
+class Identities(Struct, frozen=True):
     """The domains of all authors (RFC 5322 3.6.2) in A-labels, and the signatures, unverified.
 
-    Without ``is_read`` nothing is known but how many signatures there are.
+    ``author_fields`` counts the From fields. Without ``is_read`` nothing is
+    known but how many signatures there are.
     """
 
     author_domains: tuple[str, ...]
     signatures: tuple[SignatureHeader, ...]
+    author_fields: int = 1
     is_read: bool = True
 
 
@@ -25,7 +26,8 @@ def read_identities(head: bytes) -> Identities:
     fields = split_header(head, 0, len(head)).fields
     domains = [one.domain for one in header.read_authors(fields) if one.domain]
     signatures, _ = read_signatures(head)
-    return Identities(tuple(dict.fromkeys(domains)), signatures)
+    author_fields = header.names_of_fields(fields).count("from")
+    return Identities(tuple(dict.fromkeys(domains)), signatures, author_fields)
 
 
 def unread_identities(signatures: int) -> Identities:

@@ -1,6 +1,6 @@
 """Where a mail came from, and whether anything can be said about that address."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.network_addresses import (
     DOCUMENTATION,
@@ -10,8 +10,7 @@ from mailcheck.core.network_addresses import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The sending host. ``problem`` says why its address can't be judged; empty when it can."""
 
     client_ip: str

@@ -1,17 +1,19 @@
 """How a mail is made: what that costs, and which of the receivers' rules it meets."""
 
 from collections.abc import Set
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import ChargedFinding
 from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.lookups import Presence
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.header import judge_headers
@@ -23,8 +25,7 @@ from mailcheck.checks.weights import MAX_MAKING
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(Struct, frozen=True):
     """How the mail was handed over; ``was_tls_offered`` is whether the client could have had it."""
 
     mail: ReceivedMail

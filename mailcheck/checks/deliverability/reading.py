@@ -1,7 +1,8 @@
 """What is done with a mail's bytes: runs in a process of its own, on values that can be pickled."""
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.arc.reading import ArcChain, read_chain
 from mailcheck.checks.content.header import split_header
@@ -17,8 +18,7 @@ MAX_CLAIMS = 20
 _AUTHSERV_ID = re.compile(rb"[ \t\r\n]*+([!-:<-~]++)")
 
 
-@dataclass(frozen=True, slots=True)
-class MailReading:
+class MailReading(Struct, frozen=True):
     """A mail, read. ``claimed_by`` are the authserv-ids of its Authentication-Results.
 
     Whoever sent the mail can have written those, so nothing else in them is read.
@@ -36,7 +36,7 @@ def read_mail_for_score(raw_message: bytes) -> MailReading:
     signatures, _ = read_signatures(raw_message)
     return MailReading(
         facts=facts,
-        identities=Identities(facts.author_domains, signatures),
+        identities=Identities(facts.author_domains, signatures, facts.author_fields),
         chain=read_chain(raw_message),
         claimed_by=_read_claims(raw_message),
     )

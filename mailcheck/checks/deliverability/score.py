@@ -6,10 +6,10 @@ what could not be determined costs nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct, field
 
 from mailcheck.checks.arc.verify import describe_arc
-from mailcheck.checks.charges import PERFECT, Area, ChargedFinding
 from mailcheck.checks.deliverability import summaries as say
 from mailcheck.checks.deliverability.charging import (
     charge_authentication,
@@ -24,14 +24,14 @@ from mailcheck.checks.deliverability.charging import (
 )
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
-from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.findings import PERFECT, Area, ChargedFinding, RecordToPublish, in_order
+from mailcheck.checks.proofs import Proofs
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.receivers import Checklist
 from mailcheck.core.deliverability_tests import ReceivedMail
 
 
-@dataclass(frozen=True, slots=True)
-class MailScore:
+class MailScore(Struct, frozen=True):
     """A score with all it was made from; ``checks`` are the five of SPEC.md 2.5, in its order."""
 
     tenths: int
@@ -41,8 +41,7 @@ class MailScore:
     @property
     def deductions(self) -> tuple[ChargedFinding, ...]:
         """Give what takes points off, the most first."""
-        found = (one for one in self.charged if one.tenths)
-        return tuple(sorted(found, key=lambda one: -one.tenths))
+        return tuple(in_order(one for one in self.charged if one.tenths))
 
     @property
     def undetermined(self) -> tuple[CheckSummary, ...]:
@@ -50,8 +49,7 @@ class MailScore:
         return tuple(check for check in self.checks if not check.is_determined)
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverabilityReport:
+class DeliverabilityReport(Struct, frozen=True):
     """A score, and everything it was made from.
 
     ``notes`` are sentences that stand at the top. With ``records`` it is a
@@ -65,6 +63,7 @@ class DeliverabilityReport:
     checklists: tuple[Checklist, ...]
     notes: tuple[str, ...]
     records: tuple[RecordToPublish, ...] = ()
+    proofs: Proofs = field(default_factory=dict)
 
     @property
     def is_preflight(self) -> bool:
@@ -74,22 +73,31 @@ class DeliverabilityReport:
 
 def score_mail(evidence: MailEvidence) -> MailScore:
     """Score a mail."""
-    charged = tuple(_charge(evidence))
+    charged = (*charge_dns(evidence), *charge_rest(evidence))
     tenths = max(0, PERFECT - total(charged))
     return MailScore(tenths, charged, tuple(_summarize(evidence, charged)))
 
 
-def _charge(evidence: MailEvidence) -> Iterator[ChargedFinding]:
-    found = evidence.authentication
-    yield from charge_spf(found.spf, evidence.spf_record)
-    yield from charge_host(evidence.reverse_dns, evidence.helo)
-    yield from charge_dkim(found.dkim, found.dmarc)
-    yield from charge_dmarc(found.dmarc, found.spf, found.dkim)
-    yield from charge_authentication(found.spf, found.dkim)
-    yield from charge_blocklists(evidence.listings)
-    yield from charge_content_filter(evidence.content_filter)
-    yield from evidence.quality
-    yield from (remark(Area.ARC, finding) for finding in describe_arc(evidence.arc))
+def charge_dns(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
+    """Charge what records of DNS decide."""
+    found, own = evidence.authentication, evidence.is_own_host
+    return (
+        *charge_spf(found.spf, evidence.spf_record, is_own_host=own),
+        *charge_host(evidence.reverse_dns, evidence.helo, is_own_host=own),
+        *charge_dkim(found.dkim, found.dmarc),
+        *charge_dmarc(found.dmarc, found.spf, found.dkim),
+        *charge_authentication(found.spf, found.dkim),
+    )
+
+
+def charge_rest(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
+    """Charge what lists, the content filter and the mail itself say."""
+    return (
+        *charge_blocklists(evidence.listings),
+        *charge_content_filter(evidence.content_filter),
+        *evidence.quality,
+        *(remark(Area.ARC, finding) for finding in describe_arc(evidence.arc)),
+    )
 
 
 def _summarize(

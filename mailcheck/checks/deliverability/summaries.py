@@ -1,16 +1,16 @@
 """How each of the five checks ended (SPEC.md 2.5), in one word and one sentence."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import Area, ChargedFinding, CheckStatus
 from mailcheck.checks.deliverability.charging import total
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
 from mailcheck.checks.dkim.mail_findings import find_telling
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Area, ChargedFinding, CheckStatus, Finding, Severity, in_order
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.weights import COSTS, GRAVE
 
@@ -26,12 +26,11 @@ _MATCHED = {
 """The results that a term of the record, or its end, has brought about."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSummary:
+class CheckSummary(Struct, frozen=True):
     """One check: ``tenths`` is what all of its findings take off.
 
-    ``reason`` says for what, empty where nothing is taken off; ``fix`` is what
-    to do first, of the finding that costs most.
+    ``reason`` says for what, empty where nothing is taken off; ``first`` is the
+    finding to mend first, the one that costs most.
     """
 
     area: Area
@@ -41,8 +40,13 @@ class CheckSummary:
     detail: str
     tenths: int
     reason: str
-    fix: str
+    first: Finding | None
     findings: tuple[ChargedFinding, ...]
+
+    @property
+    def fix(self) -> str:
+        """Give what to do first; empty where there is nothing."""
+        return "" if self.first is None else self.first.fix
 
 
 def summarize(
@@ -50,9 +54,9 @@ def summarize(
 ) -> CheckSummary:
     """Put together what a check has found."""
     findings = tuple(one for one in charged if one.area is area)
-    taken = sorted((one for one in findings if one.tenths), key=lambda one: -one.tenths)
+    taken = in_order(one for one in findings if one.tenths)
     silent = [one.finding for one in findings if _leaves_open(one)]
-    fixes: list[Finding] = [one.finding for one in taken] or silent
+    to_mend: list[Finding] = [one.finding for one in taken] or silent
     tenths = total(findings)
     return CheckSummary(
         area=area,
@@ -62,7 +66,7 @@ def summarize(
         detail=detail,
         tenths=tenths,
         reason=" ".join(one.finding.meaning for one in taken),
-        fix=fixes[0].fix if fixes else "",
+        first=to_mend[0] if to_mend else None,
         findings=findings,
     )
 
@@ -133,7 +137,7 @@ def describe_blocklists(listings: Sequence[Listing]) -> str:
     """Say how many lists answered, and which have the mail."""
     listed = sorted((row for row in listings if row.is_listed), key=lambda row: -row.weight)
     answered = len(listed) + count(listings, ListingStatus.CLEAN)
-    unasked = sum(row.unknown_reason is UnknownReason.NO_TARGET for row in listings)
+    unasked = sum(row.unknown_reason is UnknownReason.NOT_PUBLIC for row in listings)
     silent = count(listings, ListingStatus.UNKNOWN) - unasked
     rest = f" Nothing is known of {silent}." if silent else ""
     rest += " None was asked about the address." if unasked else ""

@@ -1,10 +1,11 @@
 """The trace fields that a receiver writes on top of a mail (RFC 5321 4.4)."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime, parsedate_to_datetime
 from ipaddress import IPv6Address, ip_address
+
+from msgspec import Struct
 
 from mailcheck.checks.content.decoding import decode_header_bytes
 from mailcheck.checks.content.header import HeaderField, split_header
@@ -22,8 +23,7 @@ _NO_ATOM = re.compile(r"[^A-Za-z0-9._-]", re.ASCII)
 _NO_PATH = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFacts:
+class TraceFacts(Struct, frozen=True):
     """What is known of the transaction that a mail came in.
 
     ``envelope_sender`` is empty for the null reverse-path. ``client_name`` is the
@@ -95,8 +95,7 @@ _EXIM_HELO = re.compile(r"\bhelo=(\S++)", re.IGNORECASE)
 _PATH = re.compile(r"<([^<>]*+)>")
 
 
-@dataclass(frozen=True, slots=True)
-class OwnTrace:
+class OwnTrace(Struct, frozen=True):
     """What could be read; nothing where it does not stand there.
 
     ``envelope_sender`` is empty for the null reverse-path.

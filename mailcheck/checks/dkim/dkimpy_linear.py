@@ -10,9 +10,6 @@ Elsewhere dkimpy parses a mail (`rfc822_parse`, `parse_tag_value`,
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-import dkim  # type: ignore[import-untyped]
-import dkim.canonicalization  # type: ignore[import-untyped]
-
 Field = tuple[bytes, bytes]
 """Name and body of a header field; the body with its folding and the CRLF at its end."""
 
@@ -43,7 +40,10 @@ def change_dkimpy() -> None:
     Once, at the start of each process that verifies: assembly sees to it.
     `tests/checks/test_dkim_changes.py` tells when one of them is not needed any more.
     """
-    canonicalization = dkim.canonicalization
+    # Here: dkimpy loads several resolvers, which the process of the daemon has no use for.
+    import dkim  # type: ignore[import-untyped]
+    from dkim import canonicalization
+
     canonicalization.compress_whitespace = compress_whitespace
     canonicalization.strip_trailing_lines = strip_trailing_lines
     canonicalization.unfold_header_value = unfold_header_value

@@ -10,11 +10,9 @@ import binascii
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
-import dkim  # type: ignore[import-untyped]
-import dkim.canonicalization  # type: ignore[import-untyped]
-import nacl.exceptions
-import nacl.signing
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
@@ -22,12 +20,19 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from mailcheck.checks.dkim.dkimpy_linear import Field
 from mailcheck.checks.dkim.key_record import ED25519, KeyRecord
 from mailcheck.checks.dkim.mail_source import MailSource
-from mailcheck.checks.tag_lists import parse_tag_list
 
 MAX_EXPONENT_BITS = 64
 """Of an RSA key: a longer one makes verifying as slow as signing (OpenSSL has this limit too)."""
 
 ED25519_SIGNATURE_OCTETS = 64  # RFC 8032 5.1.6
+
+
+@cache
+def _dkimpy() -> Any:
+    """Give dkimpy: it loads several resolvers, which the process of the daemon has no use for."""
+    import dkim.canonicalization  # type: ignore[import-untyped]
+
+    return dkim
 
 
 class UnusableKey(Exception):
@@ -59,7 +64,7 @@ class BodyHashes:
         """Give the body in the form of a ``c=`` value."""
         form = canonicalization.rpartition("/")[2]
         if form not in self._canonical:
-            policy = dkim.canonicalization.CanonicalizationPolicy.from_c_value(
+            policy = _dkimpy().canonicalization.CanonicalizationPolicy.from_c_value(
                 f"simple/{form}".encode()
             )
             self._canonical[form] = policy.canonicalize_body(self.body)
@@ -81,6 +86,7 @@ def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -
     :raises UnusableKey: no signature verifies with it.
     """
     names = [name.encode() for name in signed.signed_fields]
+    dkim = _dkimpy()
     verifier = dkim.DKIM()
     # Of all other fields dkimpy would make the canonical form as well.
     verifier.headers = [
@@ -103,16 +109,19 @@ def is_header_intact(source: MailSource, signed: SignedHeader, key: KeyRecord) -
 
 def relax_fields(fields: Iterable[Field]) -> tuple[Field, ...]:
     """Give fields in the relaxed form (RFC 6376 3.4.2)."""
-    return tuple(dkim.canonicalization.Relaxed.canonicalize_headers(list(fields)))
+    return tuple(_dkimpy().canonicalization.Relaxed.canonicalize_headers(list(fields)))
 
 
-def _give_key(verifier: dkim.DKIM, key: KeyRecord, signature: bytes) -> bool:
+def _give_key(verifier: Any, key: KeyRecord, signature: bytes) -> bool:
     """Hand the key over; tell whether the signature has the length that belongs to it.
 
     RFC 8017 8.2.2 and RFC 8032 5.1.7 refuse others, dkimpy does not.
     """
     octets = _key_octets(key)
     if key.key_type == ED25519:
+        import nacl.exceptions
+        import nacl.signing
+
         try:
             verifier.pk = nacl.signing.VerifyKey(octets)
         except (nacl.exceptions.CryptoError, ValueError) as error:
@@ -134,7 +143,7 @@ def _give_key(verifier: dkim.DKIM, key: KeyRecord, signature: bytes) -> bool:
 
 
 def _key_octets(key: KeyRecord) -> bytes:
-    text = "".join((parse_tag_list(key.text).get("p") or "").split())
+    text = key.key_data
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:

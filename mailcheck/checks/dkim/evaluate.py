@@ -1,10 +1,11 @@
 """Judging the DKIM keys of a domain: which selectors, what stands there, what is said about it."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 from mailcheck.checks.dkim.key_record import (
     GOOD_RSA_BITS,
@@ -14,19 +15,22 @@ from mailcheck.checks.dkim.key_record import (
     is_key_record,
     parse_key_record,
 )
-from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsStatus
-from mailcheck.checks.dns_records import txt_values
+from mailcheck.checks.dns_answers import (
+    Answers,
+    DnsAnswer,
+    DnsStatus,
+    Presence,
+    look_up,
+    txt_values,
+)
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
-from mailcheck.checks.lookups import Presence, look_up
 from mailcheck.checks.tag_lists import parse_tag_list
-from mailcheck.core.domain_names import is_within
 
 ANY_SELECTOR = "*"
 """Stands for the selector of a key that a wildcard record gives to every name."""
 
 
-@dataclass(frozen=True, slots=True)
-class DkimKey:
+class DkimKey(Struct, frozen=True):
     """One key: where it was found, and where a CNAME led (empty without one)."""
 
     selector: str
@@ -42,8 +46,7 @@ class DkimKey:
         return self.record.is_usable and not self.is_one_of_several
 
 
-@dataclass(frozen=True, slots=True)
-class DkimVerdict:
+class DkimVerdict(Struct, frozen=True):
     """The keys of a domain that were found.
 
     ``presence`` is ``ABSENT`` only when nothing can exist below
@@ -70,8 +73,7 @@ MAX_GUESSES = 45
 """Selectors tried for one domain: a sixth of the questions that a request may ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(Struct, frozen=True):
     """One that signs mail; ``hosts`` in MX or SPF tell that a domain uses it."""
 
     name: str
@@ -101,14 +103,34 @@ def choose_selectors(known: Sequence[str], hosts: Iterable[str]) -> tuple[str, .
     :param known: from the caller or from signatures that were seen; never left out.
     :param hosts: exchanges and SPF includes of the domain.
     """
-    seen = tuple(hosts)
-    providers = load_providers()
-    hinted = [p for p in providers if any(is_within(h, ours) for h in seen for ours in p.hosts)]
+    providers, used = load_providers(), _find_providers(hosts)
+    hinted = [p for p in providers if p.name in used]
     usual = [p for p in providers if p.is_always_tried]
     guesses = [selector for provider in (*hinted, *usual) for selector in provider.selectors]
     room = max(0, MAX_GUESSES - len(known))
     fresh = [guess for guess in dict.fromkeys(guesses) if guess not in known]
     return (*dict.fromkeys(known), *fresh[:room])
+
+
+@cache
+def _load_owners() -> Mapping[str, set[str]]:
+    """Give by each host the names of the providers that it tells of."""
+    owners: dict[str, set[str]] = {}
+    for provider in load_providers():
+        for host in provider.hosts:
+            owners.setdefault(host, set()).add(provider.name)
+    return owners
+
+
+def _find_providers(hosts: Iterable[str]) -> set[str]:
+    """Give the names of the providers whose hosts, or names below them, these are."""
+    owners = _load_owners()
+    found: set[str] = set()
+    for host in hosts:
+        labels = host.split(".")
+        above = (".".join(labels[start:]) for start in range(len(labels)))
+        found.update(*(owners[name] for name in above if name in owners))
+    return found
 
 
 _NEW_KEY = (
@@ -209,7 +231,7 @@ def _testing(key: DkimKey) -> Finding:
         Severity.WARNING,
         f"The DKIM key at {key.record_name} is marked as a test (t=y): receivers may treat mail"
         " signed with it as unsigned.",
-        "Remove t=y.",
+        f"Remove t=y from the DKIM record at {key.record_name}.",
         RecordToPublish(
             key.alias_of or key.record_name,
             "TXT",
@@ -222,22 +244,20 @@ NO_SUCH_SELECTOR = "mailcheck-asks-for-a-wildcard"
 """Nobody has a key of this name: an answer means a wildcard record."""
 
 
-def evaluate_dkim(
-    domain: str, answers: Answers, *, known: Sequence[str] = (), hosts: Iterable[str] = ()
-) -> DkimVerdict:
+def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> DkimVerdict:
     """Judge the keys that can be found below ``_domainkey.<domain>``.
 
     Every guess is asked as soon as it can be named, all of them at once.
 
-    :param known: selectors from the caller or from signatures that were seen.
-    :param hosts: exchanges and SPF includes of the domain, as far as they are known.
+    :param selectors: those to try, from `choose_selectors`.
     """
     base = f"_domainkey.{domain}"
-    tried = choose_selectors(known, hosts)
+    tried = tuple(selectors)
     found = {name: look_up(answers, f"{name}.{base}", "TXT") for name in tried}
     wildcard = _read_keys(ANY_SELECTOR, look_up(answers, f"{NO_SUCH_SELECTOR}.{base}", "TXT"))
     node = look_up(answers, base, "TXT")
-    keys = [key for name, answer in found.items() for key in _read_keys(name, answer)]
+    having = [(name, answer) for name, answer in found.items() if answer.records]
+    keys = [key for name, answer in having for key in _read_keys(name, answer)]
     if wildcard:
         covered = {key.record.text for key in wildcard}
         keys = [key for key in keys if key.record.text not in covered]

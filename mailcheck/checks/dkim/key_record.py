@@ -2,12 +2,12 @@
 
 import base64
 import binascii
-from dataclasses import dataclass
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import load_der_public_key
+from msgspec import Struct
 
 from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
 
@@ -21,8 +21,7 @@ ED25519_BITS = 256
 MAX_KEY_OCTETS = 2112  # an RSA key of 16,384 bits; OpenSSL verifies with none that is larger
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRecord:
+class KeyRecord(Struct, frozen=True):
     """A parsed key record. ``bits`` is nothing when the key can't be read, or is revoked.
 
     ``problem`` says in a few words why no signature can be verified with it.
@@ -36,6 +35,11 @@ class KeyRecord:
     is_strict: bool
     """``t=s``: the signing identity must be of this very domain."""
     problem: str
+
+    @property
+    def key_data(self) -> str:
+        """Give the key itself as it is written, without blanks."""
+        return "".join((parse_tag_list(self.text).get("p") or "").split())
 
     @property
     def is_usable(self) -> bool:
@@ -60,7 +64,8 @@ def is_key_record(text: str) -> bool:
     if has_version(text, VERSION):
         return True
     tags = parse_tag_list(text)
-    return "p" in tags.tags and "v" not in tags.tags and not tags.problems
+    is_clear = not tags.violations or "k" in tags.tags
+    return "p" in tags.tags and "v" not in tags.tags and is_clear
 
 
 def parse_key_record(text: str) -> KeyRecord:
@@ -88,6 +93,9 @@ def _split(value: str | None) -> list[str]:
 
 
 def _decode(tags: TagList) -> tuple[bytes, str]:
+    if tags.violations:
+        # RFC 6376 3.2 and 6.1.2: what is no tag list is no key.
+        return b"", f"is no list of tags: {tags.violations[0]}"
     text = tags.get("p")
     if text is None:
         return b"", "has no key (no p=)"

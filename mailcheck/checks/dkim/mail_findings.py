@@ -1,7 +1,8 @@
 """The words for what is wrong with the signatures of a mail."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
 from mailcheck.checks.dkim.key_record import GOOD_RSA_BITS

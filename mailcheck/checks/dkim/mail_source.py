@@ -5,9 +5,11 @@ unfolds and cuts; a signature covers every blank.
 """
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
+
+from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.dkim.dkimpy_linear import CRLF, Field
 
 MAX_FIELDS = 10_000
@@ -20,8 +22,7 @@ _BLANK_LINE = re.compile(rb"\r?\n")
 _MBOX_LINE = re.compile(rb">?From [^\n]*+\n")
 
 
-@dataclass(frozen=True)
-class MailSource:
+class MailSource(Struct, frozen=True, dict=True):
     """The fields as they came, topmost first, and the body; every line ends in CRLF.
 
     A name keeps blanks before its colon. ``is_whole`` is false when there are
@@ -65,13 +66,7 @@ def split_mail(raw_message: bytes) -> MailSource:
         if len(fields) == MAX_FIELDS:
             is_whole = False
             break
-        body = _end_lines(match[2])
+        body = end_lines(match[2])
         fields.append((match[1], body if body.endswith(CRLF) else body + CRLF))
         position = match.end()
-    return MailSource(tuple(fields), _end_lines(raw_message[position:]), is_whole)
-
-
-def _end_lines(text: bytes) -> bytes:
-    if text.count(b"\n") == text.count(CRLF):
-        return text
-    return text.replace(CRLF, b"\n").replace(b"\n", CRLF)
+    return MailSource(tuple(fields), end_lines(raw_message[position:]), is_whole)

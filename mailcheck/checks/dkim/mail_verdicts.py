@@ -1,14 +1,14 @@
 """What DKIM says about one mail."""
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.key_record import KeyRecord
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureHeader:
+class SignatureHeader(Struct, frozen=True):
     """A DKIM-Signature field as it was parsed (RFC 6376 3.5), the topmost first.
 
     ``problem`` says why it can't be verified at all (a missing or broken tag);
@@ -51,8 +51,7 @@ class KeyState(Enum):
     """The signature is too broken to say where its key stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOfSignature:
+class KeyOfSignature(Struct, frozen=True):
     """The key of one signature; ``record`` is there when it is ``FOUND``.
 
     ``record_name`` is where it stands: where a CNAME led, if there is one.
@@ -85,8 +84,7 @@ class SignatureFault(Enum):
     HEADER_CHANGED = "header-changed"
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureOfMail:
+class SignatureOfMail(Struct, frozen=True):
     """One signature with its result.
 
     ``explanation`` is one sentence on how the result came about; ``key`` is
@@ -112,8 +110,7 @@ class SignatureOfMail:
         return self.result is AuthResult.PASS and self.key is not None and not self.key.is_strong
 
 
-@dataclass(frozen=True, slots=True)
-class DkimOfMail:
+class DkimOfMail(Struct, frozen=True):
     """All signatures of one mail, the topmost first.
 
     ``unchecked`` counts those beyond the number that is verified.

@@ -3,9 +3,10 @@
 import base64
 import binascii
 import re
-from dataclasses import dataclass, replace
 
 import idna
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.dkim.mail_source import split_mail
 from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
@@ -70,8 +71,7 @@ class MalformedSignature(Exception):
     """A signature can't be verified; the text says why, as the end of "The signature ..."."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureTags:
+class SignatureTags(Struct, frozen=True):
     """The tags of a signature; each method raises `MalformedSignature` where one is broken."""
 
     tags: dict[str, str]
@@ -132,8 +132,8 @@ def parse_tags(body: bytes) -> SignatureTags:
     if len(body) > MAX_OCTETS and len(body.translate(None, _BLANKS)) > MAX_OCTETS:
         raise MalformedSignature(f"is longer than {MAX_OCTETS // 1024} KiB")
     parsed = parse_tag_list(body.decode("utf-8", "backslashreplace"))
-    if parsed.problems:
-        raise MalformedSignature(f"is no list of tags: {parsed.problems[0]}")
+    if parsed.violations:
+        raise MalformedSignature(f"is no list of tags: {parsed.violations[0]}")
     return SignatureTags(dict(parsed.tags))
 
 
@@ -174,11 +174,13 @@ def parse_key_place(tags: SignatureTags) -> tuple[str, str]:
 def parse_signed_fields(tags: SignatureTags) -> tuple[str, ...]:
     """Give the names in ``h=``, in lower case.
 
-    :raises MalformedSignature: From is not among them (RFC 6376 5.4).
+    :raises MalformedSignature: From is not among them (RFC 6376 5.4), or one is empty (3.5).
     """
     names = tuple(tags.joined("h").lower().split(":"))
     if "from" not in names:
         raise MalformedSignature("does not cover the From field (h=)")
+    if "" in names:
+        raise MalformedSignature("has an empty name among the fields that it covers (h=)")
     return names
 
 

@@ -5,7 +5,9 @@ large mail can be verified in a process of its own.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_linear import Field
@@ -26,9 +28,7 @@ from mailcheck.checks.dkim.mail_verdicts import (
     SignatureOfMail,
 )
 from mailcheck.checks.dkim.signature_headers import SHA1
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.lookups import look_up
+from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.core.instants import SECOND, Instant
 
 
@@ -65,8 +65,7 @@ MAX_AHEAD = 36_000
 (dkimpy's leeway; RFC 6376 3.5 leaves it to the verifier)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """Why a signature is not accepted."""
 
     fault: SignatureFault
@@ -122,7 +121,7 @@ def _judge_key_state(header: SignatureHeader, key: KeyOfSignature) -> Refusal | 
     return Refusal(
         SignatureFault.KEY_UNDETERMINED,
         AuthResult.TEMPERROR,
-        f"The signature could not be verified now: the name servers gave no answer about {name}.",
+        f"The signature could not be verified now: DNS gave no usable answer about {name}.",
     )
 
 
@@ -264,6 +263,25 @@ def verify_signature(
     )
 
 
+def with_keys(dkim: DkimOfMail, keys: Sequence[KeyOfSignature]) -> DkimOfMail:
+    """Give the verdict as it would be with other records of the very same keys.
+
+    What needs the mail's bytes to be told stays as it is: a signature by another key.
+    """
+    if len(keys) != len(dkim.signatures):
+        return dkim
+    pairs = zip(dkim.signatures, keys, strict=True)
+    return replace(dkim, signatures=tuple(_with_key(one, key.record) for one, key in pairs))
+
+
+def _with_key(signature: SignatureOfMail, record: KeyRecord | None) -> SignatureOfMail:
+    old = signature.key
+    if old is None or record is None or record == old or not record.is_usable:
+        return signature
+    is_same = (old.key_type, old.key_data) == (record.key_type, record.key_data)
+    return replace(signature, key=record) if is_same else signature
+
+
 def _find_change_of_body(bodies: BodyHashes, header: SignatureHeader) -> Refusal | None:
     length = header.body_length
     if length is not None and length > bodies.size(header.canonicalization):
@@ -298,6 +316,14 @@ def find_change_of_header(
     try:
         if is_header_intact(source, signed, key):
             return None
+        if _is_intact_below(source, signed, key):
+            count = len(source.by_name[_FROM])
+            return Refusal(
+                SignatureFault.HEADER_CHANGED,
+                AuthResult.FAIL,
+                f"{header.signing_domain} signed the mail with one From field and it has {count}:"
+                " what stands above the last one was added after signing.",
+            )
     except UnusableKey as problem:
         return Refusal(
             SignatureFault.KEY_BROKEN,
@@ -311,6 +337,18 @@ def find_change_of_header(
         " signed header field was changed after signing, or the key at"
         f" {header.key_name} does not match.",
     )
+
+
+_FROM = b"from"
+
+
+def _is_intact_below(source: MailSource, signed: SignedHeader, key: KeyRecord) -> bool:
+    """Tell whether it verifies with the last From alone: the others were put on top of it."""
+    added = source.by_name.get(_FROM, [])[:-1]
+    if not added:
+        return False
+    fields = tuple(field for field in source.fields if not any(field is one for one in added))
+    return is_header_intact(replace(source, fields=fields), signed, key)
 
 
 def _count_unsigned(bodies: BodyHashes, header: SignatureHeader) -> int:

@@ -1,7 +1,10 @@
 """Judging the DMARC record of a domain, and what is said about it (RFC 9989)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from itertools import chain
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.dmarc.record import (
     OBSOLETE_TAGS,
@@ -11,18 +14,24 @@ from mailcheck.checks.dmarc.record import (
     ReportUri,
     is_policy_record,
     looks_like_dmarc,
+    parse_policy_record,
 )
 from mailcheck.checks.dmarc.tree_walk import PREFIX, TreeWalk, WalkStep, walk_tree
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import txt_values
+from mailcheck.checks.dns_answers import (
+    Answers,
+    DnsStatus,
+    Presence,
+    look_up,
+    presence_of,
+    txt_values,
+)
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
-from mailcheck.checks.lookups import Presence, look_up, look_up_addresses, presence_of
+from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import is_within
 
 
-@dataclass(frozen=True, slots=True)
-class ReportAuthorization:
+class ReportAuthorization(Struct, frozen=True):
     """Whether an address outside the domain agrees to get its reports (RFC 9990 4).
 
     ``presence`` is that of the record at ``record_name`` with which it agrees.
@@ -33,8 +42,7 @@ class ReportAuthorization:
     presence: Presence
 
 
-@dataclass(frozen=True, slots=True)
-class DmarcVerdict:
+class DmarcVerdict(Struct, frozen=True):
     """What receivers are asked to do with mail that claims to be from ``domain`` and is not.
 
     ``presence`` is about a record that applies, wherever it was found.
@@ -91,9 +99,29 @@ def _say_several(domain: str, texts: Sequence[str]) -> Finding:
         Severity.ERROR,
         f"{domain} has {len(texts)} DMARC records but may have one only, so receivers ignore all"
         " of them.",
-        "Keep the one you mean and remove the others.",
-        _publish(domain, texts[0]),
+        f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
+        _publish(domain, _with_valid_policy(max(sorted(texts), key=_strictness))),
     )
+
+
+def _with_valid_policy(text: str) -> str:
+    """Give a record whose policies are valid: as it is where they are."""
+    record = parse_policy_record(text)
+    if not record.has_bad_policy:
+        return text
+    return change_tags(text, **_valid_policies(record))
+
+
+def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
+    """Give the changes that make the policies valid, none of them stricter or weaker."""
+    changes: dict[str, str | None] = {"p": (record.policy or Policy.NONE).value}
+    changes |= {"sp": None} if record.subdomain_policy is None else {}
+    return changes | ({"np": None} if record.nonexistent_policy is None else {})
+
+
+def _strictness(text: str) -> int:
+    policy = parse_policy_record(text).policy
+    return -1 if policy is None else policy.strictness
 
 
 def _say_without_policy(domain: str, text: str) -> Finding:
@@ -103,25 +131,24 @@ def _say_without_policy(domain: str, text: str) -> Finding:
         Severity.ERROR,
         f"The DMARC record of {domain} has no valid policy (p=none, p=quarantine or p=reject), so"
         " receivers ignore it.",
-        "Put a policy into the record.",
-        _publish(domain, change_tags(text, p="none")),
+        f"Put a policy into the DMARC record at {PREFIX}{domain}.",
+        _publish(domain, _with_valid_policy(text)),
     )
 
 
 def _say_unreadable(domain: str, text: str) -> Finding:
     """Say that a record was meant as DMARC but isn't."""
-    tags = "; ".join(
-        f"{name}={value}"
-        for name, value in parse_tag_list(text.replace('"', "")).tags.items()
-        if name.lower() not in ("v", "p")
-    )
+    meant = {name.lower(): v for name, v in parse_tag_list(text.replace('"', "")).tags.items()}
+    policy = meant.get("p", "").lower()
+    policy = policy if policy in [one.value for one in Policy] else Policy.NONE.value
+    tags = "; ".join(f"{name}={v}" for name, v in meant.items() if name not in ("v", "p"))
     return Finding(
         "dmarc.unreadable",
         Severity.ERROR,
         f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
         f' "v={VERSION};", so receivers ignore it.',
-        f"Replace it with a record that begins with v={VERSION}; and a policy.",
-        _publish(domain, f"v={VERSION}; p=none" + (f"; {tags}" if tags else "")),
+        f"Replace that TXT record by one that begins with v={VERSION}; and a policy.",
+        _publish(domain, f"v={VERSION}; p={policy}" + (f"; {tags}" if tags else "")),
     )
 
 
@@ -132,7 +159,7 @@ def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
         Severity.ERROR,
         f"The DMARC record stands at {elsewhere}, where no receiver looks, instead of"
         f" {PREFIX}{domain}.",
-        f"Move it to {PREFIX}{domain}.",
+        f"Move the DMARC record to {PREFIX}{domain}.",
         _publish(domain, text),
     )
 
@@ -140,20 +167,28 @@ def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
 def _describe(verdict: DmarcVerdict) -> Iterator[Finding]:
     """Give everything there is to say about a record that applies."""
     changes = _sure_improvements(verdict)
-    yield from _policy(verdict, changes)
+    # What holds already comes before what hangs on the reports: a later record keeps the earlier.
     yield from _reports(verdict, changes)
     yield from _syntax(verdict, changes)
+    yield from _policy(verdict, changes)
 
 
-def _sure_improvements(verdict: DmarcVerdict) -> dict[str, str | None]:
-    """Give the changes that can be made without knowing whether all own mail passes."""
+def _sure_improvements(
+    verdict: DmarcVerdict, policy: Policy | None = None
+) -> dict[str, str | None]:
+    """Give the changes that can be made without knowing whether all own mail passes.
+
+    :param policy: the one that is to come, if it is another one.
+    """
     record = verdict.record
     assert record is not None
+    policy = policy or record.policy
     changes: dict[str, str | None] = {}
     if not record.asks_for_reports:
         changes["rua"] = f"mailto:dmarc@{verdict.found_at}"
-    if _is_weaker(record.subdomain_policy, record.policy):
-        changes["sp"] = None
+    for tag, other in (("sp", record.subdomain_policy), ("np", record.nonexistent_policy)):
+        if _is_weaker(other, policy):
+            changes[tag] = None
     return changes
 
 
@@ -162,21 +197,26 @@ def _policy(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
     assert record is not None
     assert place is not None
     if verdict.policy is Policy.NONE:
-        step = {"p": "quarantine"} if verdict.policy_tag == "p" else {verdict.policy_tag: None}
+        step: dict[str, str | None] = {verdict.policy_tag: None}
+        to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p holds, as soon as"
+        if verdict.policy_tag == "p":
+            step = _sure_improvements(verdict, Policy.QUARANTINE) | {"p": "quarantine"}
+            to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
         yield Finding(
             "dmarc.policy-none",
             Severity.WARNING,
             f"The policy for {verdict.domain} is none: mail forged in its name is delivered as if"
             " it were genuine.",
-            "When the reports show that all your own mail passes, ask for quarantine, then reject.",
+            f"{to_do} the reports show that all your own mail passes.",
             _publish(place, change_tags(record.text, **changes | step)),
         )
     elif record.is_testing:
         yield Finding(
             "dmarc.testing",
             Severity.WARNING,
-            "The record is marked as a test (t=y), so receivers do not apply its policy.",
-            "Remove t=y when the reports show that all your own mail passes.",
+            "The DMARC record is marked as a test (t=y), so receivers do not apply its policy.",
+            "Remove t=y from the DMARC record as soon as the reports show that all your own mail"
+            " passes.",
             _publish(place, change_tags(record.text, **changes | {"t": None})),
         )
     if verdict.domain == place and _is_weaker(record.subdomain_policy, record.policy):
@@ -185,7 +225,7 @@ def _policy(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
             Severity.WARNING,
             f"Subdomains of {place} have a weaker policy (sp) than {place} itself, so forgers use"
             " a subdomain.",
-            "Remove sp, then p holds for subdomains too.",
+            "Remove sp from the DMARC record: then p holds for subdomains too.",
             _publish(place, change_tags(record.text, **changes)),
         )
 
@@ -202,9 +242,9 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
         yield Finding(
             "dmarc.no-reports",
             Severity.WARNING,
-            "The record names no address for reports, so you never learn which of your mail fails"
-            " and who forges your name.",
-            "Add an address for reports (rua).",
+            "The DMARC record names no address for reports, so you never learn which of your mail"
+            " fails and who forges your name.",
+            "Add an address for reports (rua) to the DMARC record.",
             _publish(place, change_tags(record.text, **changes)),
         )
     for authorization in verdict.authorizations:
@@ -236,24 +276,24 @@ def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
             "dmarc.syntax",
             Severity.WARNING,
             f"{problem[:1].upper()}{problem[1:]}; receivers ignore that part of the record.",
-            "Correct or remove it.",
+            "Correct that part of the DMARC record, or remove it.",
         )
     if record.has_bad_policy:
         yield Finding(
             "dmarc.bad-policy",
             Severity.ERROR,
-            "The record has no valid policy, so receivers treat it as p=none.",
-            "Put a valid policy into the record.",
-            _publish(place, change_tags(record.text, **changes | {"p": "none"})),
+            "The DMARC record has no valid policy, so receivers treat it as p=none.",
+            "Put a valid policy into the DMARC record.",
+            _publish(place, change_tags(record.text, **changes | _valid_policies(record))),
         )
     if record.obsolete_tags:
         tags = ", ".join(record.obsolete_tags)
         yield Finding(
             "dmarc.obsolete-tags",
             Severity.NOTE,
-            f"The record uses {tags}, which the current standard (RFC 9989) has removed; old"
+            f"The DMARC record uses {tags}, which the current standard (RFC 9989) has removed; old"
             " receivers may still follow it.",
-            "Remove what is obsolete.",
+            f"Remove {tags} from the DMARC record.",
             _publish(place, change_tags(record.text, **changes)),
         )
 
@@ -284,7 +324,7 @@ def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
     """Judge which DMARC policy holds for mail from ``domain`` (RFC 9989 4.10)."""
     walk = walk_tree(domain, answers)
     step = _find_policy_step(walk)
-    broken = _find_broken_texts(domain, walk, answers)
+    place, broken = _find_broken_texts(domain, walk, answers)
     verdict = DmarcVerdict(
         domain=domain,
         presence=Presence.ABSENT,
@@ -297,12 +337,15 @@ def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
         authorizations=(),
         findings=(),
     )
-    complaint = _explain_broken_texts(domain, broken)
+    complaint = _explain_broken_texts(place, broken)
+    if step is None and walk.silent_names and walk.steps[0].record is None:
+        silence = undetermined("dmarc.undetermined", walk.silent_names)
+        return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
+    if step is None and complaint is not None:
+        return replace(verdict, findings=(complaint,))
     if step is None:
-        if walk.silent_names and walk.steps[0].record is None:
-            silence = undetermined("dmarc.undetermined", walk.silent_names)
-            return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
-        return replace(verdict, findings=(complaint or _explain_absence(domain, answers),))
+        absence = _explain_absence(domain, answers)
+        return replace(verdict, findings=(absence, *_older_receivers(domain, None, answers)))
     assert step.record is not None
     policy, tag = _choose_policy(domain, step, answers)
     verdict = replace(
@@ -314,8 +357,34 @@ def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
         policy_tag=tag,
         authorizations=_check_report_hosts(step, walk, answers),
     )
-    findings = [] if complaint is None else [complaint]
-    return replace(verdict, findings=(*findings, *_describe(verdict)))
+    said = (_policy_in_doubt(domain, step, answers), _older_receivers(domain, step, answers))
+    findings = filter(None, (complaint, *_describe(verdict), *chain(*said)))
+    return replace(verdict, findings=tuple(findings))
+
+
+def _older_receivers(domain: str, step: WalkStep | None, answers: Answers) -> Iterator[Finding]:
+    """Say where receivers that still follow RFC 7489 find another record, or none.
+
+    They look at the domain itself, then where the Public Suffix List says that the
+    organization's domain is (RFC 7489 6.6.3).
+    """
+    home, found_at = owner_of(domain), step.domain if step is not None else None
+    if domain in (home, found_at):
+        return
+    answer = look_up(answers, PREFIX + home, "TXT")
+    texts = [text for text in txt_values(answer) if is_policy_record(text)]
+    seen_at = home if len(texts) == 1 else None
+    if not answer.status.is_determined or seen_at == found_at:
+        return
+    newer = f"at {PREFIX}{found_at}" if found_at is not None else "none"
+    older = f"at {PREFIX}{seen_at}" if seen_at is not None else "none"
+    yield Finding(
+        "dmarc.older-receivers",
+        Severity.NOTE,
+        f"Receivers that follow RFC 9989 find the DMARC record of {domain} thus: {newer}; those"
+        f" that still follow RFC 7489: {older}.",
+        f"Publish a DMARC record at {PREFIX}{domain} itself: all of them look there first.",
+    )
 
 
 def _find_policy_step(walk: TreeWalk) -> WalkStep | None:
@@ -323,12 +392,20 @@ def _find_policy_step(walk: TreeWalk) -> WalkStep | None:
     own = walk.steps[0]
     if own.record is not None:
         return own if own.record.is_usable else None
+    step = _find_parents_step(walk)
+    return step if step is not None and step.record is not None and step.record.is_usable else None
+
+
+def _find_parents_step(walk: TreeWalk) -> WalkStep | None:
+    """Give the step above that has a record: a bad one of the organization counts as none.
+
+    The public suffix's is for organizations without a record (RFC 9989 4.10.1).
+    """
     organization = walk.organizational_domain
     if organization is None:
         return None
-    candidates = [walk.step_at(organization), walk.steps[-1]]
-    for step in candidates:
-        if step is not None and step.record is not None and step.record.is_usable:
+    for step in (walk.step_at(organization), walk.steps[-1]):
+        if step is not None and step.record is not None:
             return step
     return None
 
@@ -347,11 +424,20 @@ def _choose_policy(domain: str, step: WalkStep, answers: Answers) -> tuple[Polic
     return record.policy or Policy.NONE, "p"
 
 
+def _policy_in_doubt(domain: str, step: WalkStep, answers: Answers) -> Iterator[Finding]:
+    """Say where it depends on a name that did not answer which of two policies holds."""
+    record = step.record
+    if record is None or record.has_bad_policy or step.domain == domain:
+        return
+    of_existing = record.subdomain_policy or record.policy
+    is_needed = record.nonexistent_policy not in (None, of_existing)
+    if is_needed and not look_up(answers, domain, "MX").status.is_determined:
+        yield undetermined("dmarc.undetermined", [domain])
+
+
 def _is_nonexistent(domain: str, answers: Answers) -> bool:
-    """Tell whether the name has neither address nor MX (RFC 9989 3.2.13)."""
-    mx = presence_of(look_up(answers, domain, "MX"))
-    host = look_up_addresses(answers, domain)
-    return mx is Presence.ABSENT and host.presence is Presence.ABSENT
+    """Tell whether DNS has no such name (RFC 9989 3.2.13, RFC 8020): without records, it may."""
+    return look_up(answers, domain, "MX").status is DnsStatus.NXDOMAIN
 
 
 def _check_report_hosts(
@@ -376,15 +462,24 @@ def _check_report_hosts(
     return tuple(authorizations)
 
 
-def _find_broken_texts(domain: str, walk: TreeWalk, answers: Answers) -> tuple[str, ...]:
-    """Give the texts at the domain's own name that were meant as the record and are ignored."""
+def _find_broken_texts(
+    domain: str, walk: TreeWalk, answers: Answers
+) -> tuple[str, tuple[str, ...]]:
+    """Give the texts that were meant as the record and are ignored, and whose they are.
+
+    They stand at the domain's own name, or at that of its organization.
+    """
     own = walk.steps[0]
     if own.record is not None and own.record.is_usable:
-        return ()
+        return domain, ()
     if own.texts:
-        return own.texts
+        return domain, own.texts
     published = txt_values(look_up(answers, PREFIX + domain, "TXT"))
-    return tuple(text for text in published if looks_like_dmarc(text))
+    near_misses = tuple(text for text in published if looks_like_dmarc(text))
+    step = walk.step_at(walk.organizational_domain or domain)
+    if near_misses or step is None or step.record is None or step.record.is_usable:
+        return domain, near_misses
+    return step.domain, step.texts
 
 
 def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | None:

@@ -1,26 +1,26 @@
 """DMARC of one received mail: its alignment, the policy, and how that is said (RFC 9989 5)."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dmarc.tree_walk import TreeWalk, WalkStep, walk_tree
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.mail_domains import read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail, shown
 from mailcheck.core.domain_names import is_within
 
 
-@dataclass(frozen=True, slots=True)
-class DmarcOfMail:
+class DmarcOfMail(Struct, frozen=True):
     """The result for the author domain (RFC 9989).
 
-    ``author_domain`` is nothing when the mail has no single one (no From, or
-    several authors of several domains): the result is ``permerror`` then and
+    ``author_domain`` is nothing when the mail has no single one (no From, several
+    of them, or several authors of several domains): the result is ``permerror`` then and
     ``verdict`` nothing. ``policy`` is what receivers are asked to do with this
     mail if it fails, ``t=y`` taken into account. ``is_spf_aligned`` and
     ``is_dkim_aligned`` are about identifiers that passed; nothing means that
@@ -44,8 +44,13 @@ class DmarcOfMail:
 MAX_NAMED = 3  # of several domains
 
 
-def explain_author(authors: Sequence[str]) -> str:
+def explain_author(authors: Sequence[str], author_fields: int = 1) -> str:
     """Say why there is no author domain (RFC 9989 5.3.1)."""
+    if author_fields > 1:
+        return (
+            f"The mail has {author_fields} From fields, and each program shows another, so nobody"
+            " can tell who its author is."
+        )
     if not authors:
         return "The mail has no From address with a full domain name."
     if len(authors) > 1:
@@ -72,7 +77,7 @@ def explain_result(
         return f"No DMARC record applies to {author}."
     if verdict.presence is Presence.UNDETERMINED:
         names = _list(verdict.walk.silent_names)
-        return f"The name servers gave no answer about {names} (TXT)."
+        return f"DNS gave no usable answer about {names} (TXT)."
     of_spf = _explain_spf(verdict, spf, is_spf_aligned)
     of_dkim = _explain_dkim(verdict, dkim, is_dkim_aligned)
     if result is AuthResult.PASS:
@@ -140,8 +145,7 @@ MAX_FORESEEN = 10
 """Identifiers whose walks are begun before it is known that they are needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(Struct, frozen=True):
     """Whether an identifier aligns; nothing if ``silent_names`` did not answer."""
 
     is_aligned: bool | None
@@ -213,45 +217,44 @@ def evaluate_dmarc_of_mail(
     spf: SpfOfMail | None,
     dkim: DkimOfMail | None,
     answers: Answers,
+    author_fields: int = 1,
+    judge_policy: Callable[[str, Answers], DmarcVerdict] = evaluate_dmarc,
 ) -> DmarcOfMail:
-    """Judge a mail, given what SPF and DKIM say about it.
+    """Judge a mail, given what SPF and DKIM say about it, on the same ``answers``.
 
-    Evaluate SPF and DKIM before, on the same ``answers``: as long as anything
-    is missing, the walks that their identifiers may need are asked for too.
-
-    :param author_domains: the domains of all mailboxes of all From fields, as written.
+    :param author_domains: those of all mailboxes of all From fields, as written.
     :param spf: nothing when it was not judged, so that it may have passed; so ``dkim``.
+    :param author_fields: From fields of the mail: with several nobody knows which is shown.
+    :param judge_policy: judges the policy of the author's domain.
     """
     authors = list(dict.fromkeys(read_mail_domain(text) or text for text in author_domains))
     author = read_mail_domain(authors[0]) if len(authors) == 1 else None
-    if author is None:
-        return _without_author(explain_author(authors))
-    verdict = evaluate_dmarc(author, answers)
+    if author is None or author_fields > 1:
+        return without_author(AuthResult.PERMERROR, explain_author(authors, author_fields))
+    verdict = judge_policy(author, answers)
     evidence = _Evidence(verdict, spf, dkim, answers)
     of_spf = evidence.align_spf()
     of_signatures = dict(evidence.align_signatures())
-    if answers.missing:
+    if answers.missing:  # the walks that identifiers may need are asked for at once
         foresee_walks(author, evidence.identifiers(), answers)
     of_dkim = Alignment(None) if dkim is None else _best(of_signatures.values())
-    result = _judge(verdict, of_spf, of_dkim)
     aligned = tuple(index for index, one in of_signatures.items() if one.is_aligned)
-    alignment = (of_spf.is_aligned, of_dkim.is_aligned)
+    ways, result = (of_spf.is_aligned, of_dkim.is_aligned), _judge(verdict, of_spf, of_dkim)
     return DmarcOfMail(
         author_domain=author,
         result=result,
         verdict=verdict,
         policy=_policy_for_mail(verdict),
         organizational_domain=verdict.organizational_domain,
-        is_spf_aligned=of_spf.is_aligned,
-        is_dkim_aligned=of_dkim.is_aligned,
+        is_spf_aligned=ways[0],
+        is_dkim_aligned=ways[1],
         aligned_signatures=aligned,
-        explanation=explain_result(result, verdict, spf, _only(dkim, aligned), *alignment),
+        explanation=explain_result(result, verdict, spf, _only(dkim, aligned), *ways),
         silent_names=_silent_names(result, verdict, (of_spf, of_dkim)),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
+class _Evidence(Struct, frozen=True):
     """What vouches for the mail, to be compared with its author."""
 
     verdict: DmarcVerdict
@@ -341,10 +344,11 @@ def _silent_names(
     return tuple(dict.fromkeys(names))
 
 
-def _without_author(explanation: str) -> DmarcOfMail:
+def without_author(result: AuthResult, explanation: str) -> DmarcOfMail:
+    """Give the result for a mail of which no author is known."""
     return DmarcOfMail(
         author_domain=None,
-        result=AuthResult.PERMERROR,
+        result=result,
         verdict=None,
         policy=None,
         organizational_domain=None,

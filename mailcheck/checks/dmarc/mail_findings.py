@@ -6,8 +6,8 @@ from mailcheck.checks.dmarc.evaluate import _say_absent, change_tags
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dmarc.tree_walk import PREFIX
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity, worst
-from mailcheck.checks.lookups import Presence
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.core.domain_names import is_within
@@ -67,7 +67,7 @@ def _without_record(dmarc: DmarcOfMail) -> Finding:
     known = worst(dmarc.verdict.findings) if dmarc.verdict is not None else None
     if known is None:
         known = _say_absent(dmarc.organizational_domain or dmarc.author_domain or "")
-    return Finding("dmarc.no-record", Severity.ERROR, known.meaning, known.fix, known.record)
+    return Finding("dmarc.no-record", Severity.ERROR, known.meaning, known.fix, known.proposed)
 
 
 def _failing(dmarc: DmarcOfMail, spf: SpfOfMail | None, dkim: DkimOfMail | None) -> Finding:

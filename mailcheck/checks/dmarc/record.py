@@ -1,8 +1,9 @@
 """A DMARC policy record as a value (RFC 9989 4.7)."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
 
@@ -44,8 +45,7 @@ class Policy(Enum):
         return list(Policy).index(self)
 
 
-@dataclass(frozen=True, slots=True)
-class ReportUri:
+class ReportUri(Struct, frozen=True):
     """Where reports are to be sent; ``host`` is empty when it can't be read."""
 
     text: str
@@ -58,8 +58,7 @@ class ReportUri:
         return self.scheme == "mailto" and bool(self.host)
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyRecord:
+class PolicyRecord(Struct, frozen=True):
     """A parsed record. ``policy`` is what ``p`` says, or nothing if it can't be read.
 
     ``psd`` is ``y``, ``n`` or ``u``. ``problems`` says in a few words what
@@ -88,8 +87,11 @@ class PolicyRecord:
 
     @property
     def is_usable(self) -> bool:
-        """Tell whether receivers apply it at all: a bad policy counts as none, with ``rua``."""
-        return not self.has_bad_policy or self.asks_for_reports
+        """Tell whether receivers apply it at all (RFC 9989 4.10.1).
+
+        A bad policy counts as none where ``rua`` has a valid URI of any scheme.
+        """
+        return not self.has_bad_policy or bool(self.rua)
 
 
 def is_policy_record(text: str) -> bool:

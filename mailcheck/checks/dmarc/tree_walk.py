@@ -4,20 +4,17 @@ RFC 9989 4.10. It takes the place of the public suffix list; at most eight
 questions, and all of them are known at the start.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.checks.dmarc.record import PolicyRecord, is_policy_record, parse_policy_record
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import txt_values
-from mailcheck.checks.lookups import Presence, look_up
+from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 
 MAX_LABELS = 7  # of the names asked after the first, RFC 9989 4.10 step 5
 
 PREFIX = "_dmarc."
 
 
-@dataclass(frozen=True, slots=True)
-class WalkStep:
+class WalkStep(Struct, frozen=True):
     """One name of the walk; ``record`` is there when exactly one was published.
 
     ``texts`` are all DMARC records found there: several are as good as none.
@@ -29,8 +26,7 @@ class WalkStep:
     texts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TreeWalk:
+class TreeWalk(Struct, frozen=True):
     """The steps from the start up to where the walk ended."""
 
     start: str

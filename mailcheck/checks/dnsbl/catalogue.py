@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from msgspec import Struct
+
 PROFILE_SIZE = 32  # SPEC.md section 8: blocklists per blocklist check
 
 
@@ -24,8 +26,7 @@ class CodeClass(Enum):
     IGNORED = "ignored"
 
 
-@dataclass(frozen=True, slots=True)
-class CodeRule:
+class CodeRule(Struct, frozen=True):
     """How some answers are read: a range of addresses as numbers, or a bit of the last octet.
 
     ``bit`` is 0 for a range. ``weight`` is 0 for what is not a listing.
@@ -72,8 +73,7 @@ class Blocklist:
         return kind in self.query_zones
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """All lists, and the two profiles of exactly 32 in the order in which they are shown."""
 
     blocklists: tuple[Blocklist, ...]

@@ -5,22 +5,19 @@ answers everything lists nobody.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from dns.rdtypes.IN.A import A
+from msgspec import Struct
 
-from mailcheck.checks.dns_answers import Answers, DnsAnswer
-from mailcheck.checks.dns_records import txt_values
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, look_up, txt_values
 from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, CodeRule, TargetKind
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, unknown_listing
 from mailcheck.checks.dnsbl.loading import match_rules
-from mailcheck.checks.lookups import look_up
 from mailcheck.core.network_addresses import IpAddress
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """One address or name. ``label`` is what stands before the zone in a question.
 
     ``is_shared`` marks an address of a mail provider that others use too: its
@@ -55,8 +52,7 @@ def query_name(blocklist: Blocklist, target: Target) -> str:
 MAX_SHOWN_CODES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """What one answer means; ``rules`` are the listing rules that it fits."""
 
     status: ListingStatus

@@ -1,10 +1,11 @@
 """The self-test of a list (RFC 5782 5): does it list what it must, and not what it must not?"""
 
-from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from mailcheck.checks.dns_answers import Answers, DnsAnswer
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, look_up
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.evaluate import (
     Target,
@@ -14,7 +15,6 @@ from mailcheck.checks.dnsbl.evaluate import (
     target_domain,
 )
 from mailcheck.checks.dnsbl.listings import UnknownReason
-from mailcheck.checks.lookups import look_up
 
 
 class HealthStatus(Enum):
@@ -27,8 +27,7 @@ class HealthStatus(Enum):
     """No answer: nothing is known of its health, and the next question will show."""
 
 
-@dataclass(frozen=True, slots=True)
-class ZoneHealth:
+class ZoneHealth(Struct, frozen=True):
     """The health of a list for one kind of target; ``reason`` is a sentence, empty when healthy."""
 
     kind: TargetKind

@@ -1,8 +1,9 @@
 """What a list says about a target, and what is said about that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.findings import Finding, Severity
@@ -40,10 +41,11 @@ class UnknownReason(Enum):
     """The list has been asked as often today as its operator allows."""
     NO_TARGET = "no-target"
     """It could not be found out which addresses the domain has."""
+    NOT_PUBLIC = "not-public"
+    """A mail came from an address of a private network, which no list can know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """One row of a check: a list and what it says.
 
     ``codes`` are the answers, ``matched`` the targets that are listed,
@@ -80,16 +82,9 @@ def count(listings: Sequence[Listing], status: ListingStatus) -> int:
     return sum(listing.status is status for listing in listings)
 
 
-def has_no_answer_at_all(listings: Sequence[Listing]) -> bool:
-    """Tell whether no list that was asked gave any answer: DNS itself is down."""
-    asked = [
-        listing
-        for listing in listings
-        if listing.status not in (ListingStatus.UNSUPPORTED, ListingStatus.DISABLED)
-    ]
-    return bool(asked) and all(
-        listing.unknown_reason is UnknownReason.NO_ANSWER for listing in asked
-    )
+def has_usable_answer(listings: Sequence[Listing]) -> bool:
+    """Tell whether any list told something: the others are silent, sick, refusing or off."""
+    return any(row.status in (ListingStatus.LISTED, ListingStatus.CLEAN) for row in listings)
 
 
 MAX_NAMED = 5  # lists that are named in one sentence

@@ -5,12 +5,13 @@ names the sending hosts; otherwise the mail hosts stand in for them.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import HostAddresses
 from mailcheck.checks.dnsbl.evaluate import Target, target_address
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.lookups import HostAddresses
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
 
@@ -19,8 +20,7 @@ MAX_ADDRESSES = 4
 twenty questions."""
 
 
-@dataclass(frozen=True, slots=True)
-class SendingHost:
+class SendingHost(Struct, frozen=True):
     """The address whose reverse name is judged, and what the host is called, if known."""
 
     address: IpAddress

@@ -1,15 +1,14 @@
 """DANE for the mail hosts of a domain, and the DNSSEC below it (RFC 7672)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
 from dns.rdtypes.ANY.TLSA import TLSA
+from msgspec import Struct
 
-from mailcheck.checks.dns_answers import Answers, DnsAnswer
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, Presence, look_up, presence_of
 from mailcheck.checks.findings import Finding, Severity, undetermined
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.lookups import Presence, look_up, presence_of
 
 
 class DnssecStatus(Enum):
@@ -20,8 +19,7 @@ class DnssecStatus(Enum):
     UNDETERMINED = "undetermined"
 
 
-@dataclass(frozen=True, slots=True)
-class DnssecVerdict:
+class DnssecVerdict(Struct, frozen=True):
     """Whether answers about the domain are authenticated."""
 
     domain: str
@@ -72,8 +70,7 @@ USABLE_SELECTORS = (0, 1)  # certificate, public key; RFC 6698 2.1.2
 USABLE_MATCHING_TYPES = (0, 1, 2)  # whole, SHA-256, SHA-512; RFC 6698 2.1.3
 
 
-@dataclass(frozen=True, slots=True)
-class HostTlsa:
+class HostTlsa(Struct, frozen=True):
     """The TLSA records of one mail host, as in a zone file.
 
     ``is_secure`` is whether DNSSEC protects them; nothing when it is not known.
@@ -87,8 +84,7 @@ class HostTlsa:
     is_secure: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class DaneVerdict:
+class DaneVerdict(Struct, frozen=True):
     """DANE of a domain; it protects the domain only when every host has it."""
 
     hosts: tuple[HostTlsa, ...]

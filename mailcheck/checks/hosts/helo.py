@@ -1,11 +1,12 @@
 """The name with which a client greets (RFC 5321 4.1.1.1, 4.1.4)."""
 
-from dataclasses import dataclass, replace
 from enum import Enum
 
-from mailcheck.checks.dns_answers import Answers
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_up_addresses
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
-from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
 from mailcheck.core.addresses import parse_address_literal
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
@@ -26,8 +27,7 @@ class HeloForm(Enum):
     """It was not recorded how the client greeted."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeloVerdict:
+class HeloVerdict(Struct, frozen=True):
     """What is known of the name.
 
     ``presence`` is about addresses of the name; a name of another form than

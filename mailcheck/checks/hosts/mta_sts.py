@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import txt_values
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import (
     Finding,
     RecordToPublish,
@@ -15,7 +15,6 @@ from mailcheck.checks.findings import (
     undetermined,
 )
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.lookups import Presence, look_up
 from mailcheck.checks.tag_lists import has_version, parse_tag_list
 
 VERSION = "STSv1"
@@ -34,8 +33,7 @@ class PolicyMode(Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class MtaStsPolicy:
+class MtaStsPolicy(Struct, frozen=True):
     """A parsed policy; ``problems`` make senders ignore it as a whole."""
 
     mode: PolicyMode | None
@@ -114,16 +112,14 @@ class FetchOutcome(Enum):
     """No answer in time, or a failure of ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFetch:
+class PolicyFetch(Struct, frozen=True):
     """What came from ``https://mta-sts.<domain>/.well-known/mta-sts.txt``."""
 
     outcome: FetchOutcome
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MtaStsRecord:
+class MtaStsRecord(Struct, frozen=True):
     """The TXT record that says that there is a policy; ``text`` is empty without one."""
 
     domain: str
@@ -132,8 +128,7 @@ class MtaStsRecord:
     findings: tuple[Finding, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MtaStsVerdict:
+class MtaStsVerdict(Struct, frozen=True):
     """Record and policy together; ``policy`` is nothing when it was not fetched."""
 
     record: MtaStsRecord
@@ -175,8 +170,12 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
 
 def judge_mta_sts(record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict) -> MtaStsVerdict:
     """Judge the policy; ``fetch`` is nothing where the record gave no cause to fetch it."""
-    if record.presence is not Presence.FOUND or fetch is None:
+    if record.presence is not Presence.FOUND:
         return MtaStsVerdict(record, None, record.findings)
+    if fetch is None:
+        # A record that is only thought of: what stands behind it was never asked for.
+        silence = undetermined("mta-sts.undetermined", [policy_url(record.domain)])
+        return MtaStsVerdict(record, None, (silence,))
     if fetch.outcome is not FetchOutcome.FETCHED:
         return MtaStsVerdict(record, None, (_not_fetched(record.domain, fetch.outcome),))
     policy = parse_mta_sts_policy(fetch.text)
@@ -236,8 +235,8 @@ def _absent(domain: str) -> Finding:
         Severity.NOTE,
         f"{domain} does not ask senders to encrypt (no MTA-STS), so an attacker on the way can"
         " switch encryption off.",
-        f"Publish a policy file at {policy_url(domain)} and then this record.",
-        RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; id=1"),
+        f"Put a policy file at {policy_url(domain)}, and when it is there a TXT record at"
+        f' {PREFIX}{domain} that says "v={VERSION}; id=1".',
     )
 
 
@@ -247,7 +246,7 @@ def _bad_id(domain: str) -> Finding:
         Severity.ERROR,
         f"The MTA-STS record of {domain} has no id of 1 to 32 letters and digits, so senders"
         " ignore it.",
-        "Publish it with an id, and a new one with each change of the policy.",
+        "Publish the MTA-STS record with an id, and a new one with each change of the policy.",
         RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; id=1"),
     )
 

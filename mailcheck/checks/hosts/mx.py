@@ -1,19 +1,22 @@
 """The mail hosts of a domain (RFC 5321 5.1): who they are, and what is said about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
-from mailcheck.checks.dns_answers import Answers, DnsStatus
-from mailcheck.checks.dns_records import mx_records
-from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
-from mailcheck.checks.lookups import (
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.checks.dns_answers import (
+    Answers,
+    DnsStatus,
     HostAddresses,
     Presence,
     look_up,
     look_up_addresses,
+    mx_records,
     presence_of,
 )
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address, why_not_public
 
 
@@ -39,8 +42,7 @@ class HostProblem(Enum):
         return self in (HostProblem.DEAD, HostProblem.NOT_PUBLIC, HostProblem.ADDRESS_LITERAL)
 
 
-@dataclass(frozen=True, slots=True)
-class MailHost:
+class MailHost(Struct, frozen=True):
     """One MX record with what is behind its name."""
 
     exchange: str
@@ -59,8 +61,7 @@ class MailHost:
         return self.problem in (None, HostProblem.ALIAS, HostProblem.PARTLY_PUBLIC)
 
 
-@dataclass(frozen=True, slots=True)
-class MxVerdict:
+class MxVerdict(Struct, frozen=True):
     """The mail hosts of a domain, best first.
 
     ``presence`` is about the MX records themselves. ``implicit_host`` is the
@@ -73,6 +74,8 @@ class MxVerdict:
     has_null_record: bool
     implicit_host: HostAddresses | None
     findings: tuple[Finding, ...]
+    exists: bool = True
+    """False only where DNS says that there is no such name (NXDOMAIN, RFC 8020)."""
 
     @property
     def is_null_mx(self) -> bool:
@@ -97,7 +100,8 @@ def _say_no_such_domain(domain: str) -> Finding:
         Severity.ERROR,
         f"The domain {domain} does not exist in DNS, so it neither receives mail nor is it"
         " accepted as a sender.",
-        "Check the spelling; register the domain, or publish records for the name.",
+        "Check the spelling. If the name is right, look whether the domain is registered and paid"
+        " for, and whether its name servers are entered at the registrar.",
     )
 
 
@@ -137,7 +141,7 @@ def _say_null_mx(domain: str) -> Finding:
     )
 
 
-def _say_null_mx_among_others(domain: str, host: MailHost) -> Finding:
+def _say_null_mx_among_others(domain: str, host: MailHost, nulls: Sequence[str]) -> Finding:
     """Say that the null MX contradicts the other records."""
     return Finding(
         "mx.null-among-others",
@@ -145,8 +149,18 @@ def _say_null_mx_among_others(domain: str, host: MailHost) -> Finding:
         f'{domain} says at once that it receives no mail (an MX of ".") and where to send it:'
         " some senders will give up.",
         'Remove the MX record "0 ." and keep the others.',
-        RecordToPublish(domain, "MX", f"{host.preference} {host.exchange}."),
+        _record(domain, host),
+        tuple(nulls),
     )
+
+
+def _record(domain: str, host: MailHost) -> RecordToPublish:
+    return RecordToPublish(domain, "MX", _value(host))
+
+
+def _value(host: MailHost) -> str:
+    """Write the MX record as it is published."""
+    return f"{host.preference} {host.exchange}."
 
 
 def _say_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
@@ -161,13 +175,13 @@ def _say_too_many_hosts(domain: str, count: int, limit: int) -> Finding:
 
 def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Finding:
     """Say what is wrong with one host; worse when no other host takes the mail."""
-    is_covered = any(other.is_usable for other in hosts)
-    severity = Severity.WARNING if is_covered else Severity.ERROR
+    other = next((one for one in hosts if one.is_usable), None)
+    severity = Severity.ERROR if other is None else Severity.WARNING
     match host.problem:
         case HostProblem.DEAD:
-            return _dead(host, severity)
+            return _without(host, _dead(host, severity), domain, other)
         case HostProblem.NOT_PUBLIC:
-            return _not_public(host, severity)
+            return _without(host, _not_public(host, severity), domain, other)
         case HostProblem.ADDRESS_LITERAL:
             return _address_literal(domain, host, severity)
         case HostProblem.PARTLY_PUBLIC:
@@ -176,6 +190,13 @@ def _describe_host(domain: str, host: MailHost, hosts: Sequence[MailHost]) -> Fi
             return _alias(domain, host)
         case _:
             return undetermined("mx.undetermined", [host.exchange])
+
+
+def _without(host: MailHost, finding: Finding, domain: str, other: MailHost | None) -> Finding:
+    """Propose the records without a host, where another one takes the mail."""
+    if other is None:
+        return finding
+    return replace(finding, proposed=_record(domain, other), replaced=(_value(host),))
 
 
 def _dead(host: MailHost, severity: Severity) -> Finding:
@@ -205,6 +226,7 @@ def _address_literal(domain: str, host: MailHost, severity: Severity) -> Finding
         " there; senders cannot use it.",
         f"Give the address a name such as mail.{domain} and let the MX name that.",
         RecordToPublish(domain, "MX", f"{host.preference} mail.{domain}."),
+        (_value(host),),
     )
 
 
@@ -227,6 +249,7 @@ def _alias(domain: str, host: MailHost) -> Finding:
         " senders refuse that.",
         "Let the MX name the real host.",
         RecordToPublish(domain, "MX", f"{host.preference} {target}."),
+        (_value(host),),
     )
 
 
@@ -253,15 +276,16 @@ def evaluate_mx(domain: str, answers: Answers, *, allow_private: bool = False) -
         for number, (preference, exchange) in enumerate(records)
         if exchange != NULL_EXCHANGE
     )
-    has_null = len(hosts) < len(records)
+    nulls = [f"{preference} ." for preference, exchange in records if exchange == NULL_EXCHANGE]
     presence = presence_of(answer)
     return MxVerdict(
         domain=domain,
         presence=presence,
         hosts=hosts,
-        has_null_record=has_null,
+        has_null_record=bool(nulls),
         implicit_host=own if presence is Presence.ABSENT else None,
-        findings=tuple(_find(domain, answer.status, hosts, own, has_null=has_null)),
+        findings=tuple(_find(domain, answer.status, hosts, own, nulls)),
+        exists=answer.status is not DnsStatus.NXDOMAIN or own.presence is not Presence.ABSENT,
     )
 
 
@@ -296,13 +320,14 @@ def _find(
     status: DnsStatus,
     hosts: tuple[MailHost, ...],
     own: HostAddresses,
-    *,
-    has_null: bool,
+    nulls: Sequence[str],
 ) -> list[Finding]:
     if not status.is_determined:
         return [undetermined("mx.undetermined", [domain])]
-    if has_null:
-        return [_say_null_mx_among_others(domain, hosts[0]) if hosts else _say_null_mx(domain)]
+    if nulls and hosts:
+        return [_say_null_mx_among_others(domain, hosts[0], nulls)]
+    if nulls:
+        return [_say_null_mx(domain)]
     if not hosts:
         return [_judge_absence(domain, status, own)]
     found = [_describe_host(domain, host, hosts) for host in hosts if host.problem is not None]

@@ -4,23 +4,29 @@ Nobody sends mail from an inbox domain: whoever forges it must fail SPF and DMAR
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import mx_records, txt_values
+from mailcheck.checks.dns_answers import (
+    Answers,
+    Presence,
+    look_up,
+    look_up_addresses,
+    mx_records,
+    presence_of,
+    txt_values,
+)
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns, reverse_name
-from mailcheck.checks.lookups import Presence, look_up, look_up_addresses, presence_of
 from mailcheck.core.network_addresses import IpAddress
 
 NO_SENDERS = "v=spf1 -all"
 REFUSE_FORGED = "v=DMARC1; p=reject"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnZone:
+class OwnZone(Struct, frozen=True):
     """What the records should say: ``domains`` take mail, ``host_name`` is this server.
 
     ``addresses`` are those of this server as far as they are known, and

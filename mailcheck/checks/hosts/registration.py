@@ -5,12 +5,13 @@ becomes a verdict. A registry that publishes no date leaves it undetermined.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.lookups import Presence
 from mailcheck.core.instants import DAY, Instant, parse_instant
 
 DAYS_PER_YEAR = 365.2425  # mean Gregorian year
@@ -24,8 +25,7 @@ REGISTRATION = "registration"  # RFC 9083 10.2.3; "reregistration" begins a new 
 _ACTIONS = (REGISTRATION, "reregistration")
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrationVerdict:
+class RegistrationVerdict(Struct, frozen=True):
     """How old a domain is.
 
     ``presence`` is ``ABSENT`` when the registry says that the domain is not
@@ -88,7 +88,7 @@ def undetermined_registration(name: str, reason: str) -> RegistrationVerdict:
         "registration.undetermined",
         Severity.UNDETERMINED,
         f"Could not be determined: {reason}.",
-        "Nothing to do.",
+        "Try again later. Where a registry publishes no date, nobody can mend it: half is counted.",
     )
     return RegistrationVerdict(name, Presence.UNDETERMINED, None, None, (finding,))
 

@@ -3,21 +3,101 @@
 Google asks every sender for a PTR record whose name leads back to the address.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Iterator, Sequence
 
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import ip_addresses, ptr_names
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.checks.dns_answers import (
+    Answers,
+    Presence,
+    ip_addresses,
+    look_up,
+    presence_of,
+    ptr_names,
+)
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
-from mailcheck.checks.generic_names import is_generic_name
-from mailcheck.checks.lookups import Presence, look_up, presence_of
 from mailcheck.core.network_addresses import IpAddress
+
+DYNAMIC_WORDS = frozenset(
+    {
+        "adsl",
+        "broadband",
+        "cable",
+        "cust",
+        "customer",
+        "customers",
+        "dhcp",
+        "dial",
+        "dialin",
+        "dialup",
+        "dip",
+        "dsl",
+        "dyn",
+        "dynamic",
+        "dynip",
+        "fiber",
+        "ftth",
+        "home",
+        "pool",
+        "pools",
+        "ppp",
+        "pppoe",
+        "residential",
+        "user",
+        "vdsl",
+        "xdsl",
+    }
+)
+"""Labels or parts of labels, between dots, hyphens and digits. A name with one of them and a number
+beside it is a home connection's ("dsl-7", but not "dynamic" alone), as for SpamAssassin's
+RDNS_DYNAMIC and for postfix tables in common use."""
+
+OWN_LABELS = 2  # at the end, the domain of the provider: "dsl.example" may be a shop
+
+MIN_IPV6_DIGITS = 8  # hexadecimal digits of the address in a row that are no accident
+
+_WORD = re.compile(r"[a-z]+")
+_NUMBER = re.compile(r"[0-9]+")
+
+
+def is_generic_name(name: str, address: IpAddress) -> bool:
+    """Tell whether the name seems made from the address, or names a home connection."""
+    host = ".".join(name.lower().split(".")[:-OWN_LABELS])
+    if _NUMBER.search(host) and not DYNAMIC_WORDS.isdisjoint(_WORD.findall(host)):
+        return True
+    if address.version == 4:
+        return _holds_ipv4(host, str(address).split("."), int(address))
+    return _holds_ipv6(host, address.exploded.replace(":", ""))
+
+
+def _holds_ipv4(host: str, octets: list[str], number: int) -> bool:
+    """Find the four octets in either order, padded, or as eight hexadecimal digits."""
+    numbers = [part.lstrip("0") or "0" for part in _NUMBER.findall(host)]
+    wanted = [octets, octets[::-1]]
+    if any(numbers[i : i + 4] in wanted for i in range(len(numbers) - 3)):
+        return True
+    padded = ["".join(octet.zfill(3) for octet in order) for order in wanted]
+    little = int.from_bytes(number.to_bytes(4, "little"), "big")
+    return any(text in host for text in (*padded, f"{number:08x}", f"{little:08x}"))
+
+
+def _holds_ipv6(host: str, digits: str) -> bool:
+    """Find eight digits in a row of the address, with or without separators, either order."""
+    plain = host.replace("-", "").replace(".", "")
+    return any(
+        order[i : i + MIN_IPV6_DIGITS] in plain
+        for order in (digits, digits[::-1])
+        for i in range(len(digits) - MIN_IPV6_DIGITS + 1)
+        if order[i : i + MIN_IPV6_DIGITS].strip("0")
+    )
+
 
 MAX_NAMES = 10  # names that are confirmed, as many as RFC 7208 4.6.4 allows
 
 
-@dataclass(frozen=True, slots=True)
-class ReverseDnsVerdict:
+class ReverseDnsVerdict(Struct, frozen=True):
     """The names of an address; ``validated_names`` are those that lead back to it.
 
     ``presence`` is about the PTR records. ``is_confirmed`` is undetermined
@@ -75,7 +155,7 @@ def _find(verdict: ReverseDnsVerdict, host_name: str, silent: list[str]) -> Iter
     elif verdict.is_confirmed is None:
         yield undetermined("rdns.undetermined", silent)
     elif not verdict.is_confirmed:
-        yield _unconfirmed(address, verdict.ptr_names[0])
+        yield _unconfirmed(address, verdict.ptr_names, host_name)
     elif verdict.is_generic:
         yield _generic(address, verdict.validated_names[0], host_name)
 
@@ -98,15 +178,18 @@ def _absent(address: IpAddress, host_name: str) -> Finding:
     )
 
 
-def _unconfirmed(address: IpAddress, name: str) -> Finding:
-    rdtype = "A" if address.version == 4 else "AAAA"
+def _unconfirmed(address: IpAddress, names: Sequence[str], host_name: str) -> Finding:
+    name = names[0]
+    wanted = host_name or "the name of your mail server"
     return Finding(
         "rdns.unconfirmed",
         Severity.WARNING,
         f"The address {address} is called {name}, but that name does not lead back to the"
         " address, so receivers do not trust it.",
-        f"Publish the address for {name}, or have the reverse name changed to one that leads here.",
-        RecordToPublish(name, rdtype, str(address)),
+        f"Ask whoever gave you the address (host or network provider) to set its reverse name to"
+        f" {wanted}, which has to lead to {address}. Only if {name} is a name of your own, let that"
+        " lead there instead.",
+        None if host_name in names else _pointer(address, host_name),
     )
 
 

@@ -5,12 +5,13 @@ can be seen, never what it does when it sends.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.lookups import Presence
 
 GOOD_TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 """RFC 8996 forbids TLS 1.0 and 1.1; OpenSSL's spellings."""
@@ -43,8 +44,7 @@ class ProbeOutcome(Enum):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StarttlsProbe:
+class StarttlsProbe(Struct, frozen=True):
     """What one host showed. The TLS facts are there when it is ``ENCRYPTED``.
 
     ``is_certificate_trusted``: the chain leads to a known authority and is in
@@ -77,8 +77,7 @@ class StarttlsGrade(Enum):
     NO_HOST = "no-host"
 
 
-@dataclass(frozen=True, slots=True)
-class StarttlsVerdict:
+class StarttlsVerdict(Struct, frozen=True):
     """The grade of the worst host that could be seen, since mail may go to any of them."""
 
     grade: StarttlsGrade

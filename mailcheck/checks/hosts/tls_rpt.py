@@ -1,10 +1,10 @@
 """TLS-RPT of a domain: where senders report failed encryption (RFC 8460)."""
 
 import re
-from dataclasses import dataclass
 
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import txt_values
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import (
     Finding,
     RecordToPublish,
@@ -12,7 +12,6 @@ from mailcheck.checks.findings import (
     several_records,
     undetermined,
 )
-from mailcheck.checks.lookups import Presence, look_up
 from mailcheck.checks.tag_lists import has_version, parse_tag_list
 
 VERSION = "TLSRPTv1"
@@ -22,8 +21,7 @@ MAX_URIS = 20
 _URI = re.compile(r"mailto:[^@\s,!;]+@[A-Za-z0-9.-]+|https://[^\s,!;]+", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class TlsRptVerdict:
+class TlsRptVerdict(Struct, frozen=True):
     """The record and its report addresses."""
 
     domain: str
@@ -61,7 +59,7 @@ def _absent(domain: str) -> Finding:
         Severity.NOTE,
         f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
         " unseen.",
-        "Publish where senders shall report.",
+        "Publish a TLS-RPT record that says where senders shall report.",
         _propose(domain),
     )
 
@@ -77,6 +75,6 @@ def _syntax(domain: str) -> Finding:
         Severity.WARNING,
         f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
         " https:, so senders do not use it.",
-        "Correct the address.",
+        f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",
         _propose(domain),
     )

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.bodies import clean_filename, list_attachments
 from mailcheck.checks.content.decoding import flatten_controls
 from mailcheck.checks.content.structure import Entity
+from mailcheck.checks.findings import Area, ChargedFinding
 from mailcheck.checks.quality.facts import MailFacts, PartFacts
 from mailcheck.checks.quality.hosts import names_of
 from mailcheck.checks.quality.html import judge_html

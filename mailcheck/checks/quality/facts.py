@@ -1,12 +1,11 @@
 """What a report needs to know of a mail's bytes: plain values that can be pickled."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.instants import Instant
 
 
-@dataclass(frozen=True, slots=True)
-class DateFacts:
+class DateFacts(Struct, frozen=True):
     """A Date field; ``problem`` says what is wrong with it, ``instant`` is there if it is readable.
 
     ``problem`` completes "the Date field ...".
@@ -17,8 +16,7 @@ class DateFacts:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageIdFacts:
+class MessageIdFacts(Struct, frozen=True):
     """A Message-ID field as written; ``domain`` is what stands behind its @, in lower case."""
 
     text: str
@@ -26,8 +24,7 @@ class MessageIdFacts:
     domain: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Struct, frozen=True):
     """A mailbox of a From field; ``domain`` in A-labels, empty where it is no domain name."""
 
     address: str
@@ -35,8 +32,7 @@ class Author:
     domain: str
 
 
-@dataclass(frozen=True, slots=True)
-class PartFacts:
+class PartFacts(Struct, frozen=True):
     """A part that holds no other parts: ``size`` in octets as sent, ``depth`` 0 for the mail."""
 
     content_type: str
@@ -48,8 +44,7 @@ class PartFacts:
     depth: int
 
 
-@dataclass(frozen=True, slots=True)
-class HtmlFacts:
+class HtmlFacts(Struct, frozen=True):
     """The HTML of a mail, its first 512 KiB where counts are concerned.
 
     ``size`` is in octets of UTF-8, ``visible_length`` in characters.
@@ -80,8 +75,7 @@ class HtmlFacts:
     has_unclosed_comment: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFacts:
+class LinkFacts(Struct, frozen=True):
     """Where the links of a mail lead; each tuple is distinct and in order of appearance.
 
     ``disguised`` are pairs: the host that the words on a link show, and the
@@ -101,8 +95,7 @@ class LinkFacts:
     relative: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class UnsubscribeFacts:
+class UnsubscribeFacts(Struct, frozen=True):
     """List-Unsubscribe (RFC 2369) and List-Unsubscribe-Post (RFC 8058) as they were sent.
 
     ``uris`` are those in angle brackets, in order; ``post`` the other field's
@@ -116,8 +109,7 @@ class UnsubscribeFacts:
     body_links: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BulkFacts:
+class BulkFacts(Struct, frozen=True):
     """What makes a mail look like one of many: ``list_fields`` are names in lower case."""
 
     list_fields: tuple[str, ...] = ()
@@ -126,8 +118,7 @@ class BulkFacts:
     feedback_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MailFacts:
+class MailFacts(Struct, frozen=True):
     """One mail, as far as its header, its parts, its HTML and its links go.
 
     ``author_address`` is the first mailbox of the first From field,

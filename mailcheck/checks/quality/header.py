@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from email.utils import parsedate_tz
 
-from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.decoding import decode_header_bytes, flatten_controls
 from mailcheck.checks.content.header import HeaderField, parse_first_mailbox, parse_mailboxes
-from mailcheck.checks.mail_domains import is_local_name
+from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.mail_domains import is_local_name, owner_of
 from mailcheck.checks.quality.facts import (
     Author,
     BulkFacts,
@@ -19,7 +19,7 @@ from mailcheck.checks.quality.facts import (
     MessageIdFacts,
     UnsubscribeFacts,
 )
-from mailcheck.checks.quality.hosts import is_freemail, normalize_host, owner_of
+from mailcheck.checks.quality.hosts import is_freemail, normalize_host
 from mailcheck.checks.quality.wording import enumerate_some, error, note, quote, warning
 from mailcheck.core.instants import DAY, HOUR, SECOND, Instant
 

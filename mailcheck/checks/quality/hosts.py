@@ -102,15 +102,3 @@ def is_freemail(domain: str) -> bool:
 def is_gmail(domain: str) -> bool:
     """Tell whether it is a domain of Google's mailboxes."""
     return domain in names_of("gmail")
-
-
-def owner_of(host: str) -> str:
-    """Guess the domain that somebody registered: the last two labels, or three below ``co.uk``.
-
-    Good enough to compare two hosts; the right answer needs DNS (RFC 9989) or a list.
-    """
-    labels = host.split(".")
-    has_shared_end = (
-        len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in names_of("shared_second_labels")
-    )
-    return ".".join(labels[-3:] if has_shared_end else labels[-2:])

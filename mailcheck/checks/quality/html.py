@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from mailcheck.checks.charges import Area, ChargedFinding
+from msgspec.structs import replace
+
 from mailcheck.checks.content.html_tree import Element, HtmlTree, Words
 from mailcheck.checks.content.phrases import make_plain
+from mailcheck.checks.findings import Area, ChargedFinding
 from mailcheck.checks.quality.facts import HtmlFacts
 from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
 
@@ -26,6 +28,11 @@ _MUST_CLOSE = frozenset([
 
 _ACTIVE = frozenset(("applet", "embed", "frame", "frameset", "iframe", "object", "script"))
 _DOT_SIZES = frozenset(("0", "1", "0px", "1px"))
+
+
+def is_dot(attributes: Mapping[str, str]) -> bool:
+    """Tell whether an image is a pixel that counts who looks, and is not looked at itself."""
+    return {attributes.get("width"), attributes.get("height")} <= _DOT_SIZES
 
 
 def read_html(markup: str, tree: HtmlTree) -> HtmlFacts:
@@ -127,7 +134,7 @@ class _Page:
             self.external_styles += 1
 
     def _count_image(self, attributes: Mapping[str, str]) -> None:
-        if {attributes.get("width"), attributes.get("height")} <= _DOT_SIZES:
+        if is_dot(attributes):
             self.counts["pixel"] += 1
             return
         source = attributes.get("src", "").strip()[:8].lower()

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.links import Link
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.urls import is_web_url
 from mailcheck.checks.content.visible_text import Anchor
+from mailcheck.checks.findings import Area, ChargedFinding
+from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.quality.facts import LinkFacts, MailFacts
 from mailcheck.checks.quality.hosts import (
     decode_host,
@@ -16,7 +17,6 @@ from mailcheck.checks.quality.hosts import (
     mixes_scripts,
     names_of,
     normalize_host,
-    owner_of,
     split_authority,
 )
 from mailcheck.checks.quality.wording import count_of, enumerate_some, note, quote, warning
@@ -65,10 +65,14 @@ def judge_urls(urls: Sequence[str], anchors: Sequence[Anchor]) -> LinkFacts:
 
 
 def count_unsubscribe_links(links: Iterable[Link]) -> int:
-    """Count the links whose words or URL offer to leave a list."""
-    words = names_of("unsubscribe_words")
-    texts = (fold(make_plain(f"{link.words[:_MAX_WORDS]} {link.url}")) for link in links)
-    return sum(any(word in text for word in words) for text in texts)
+    """Count the links that offer to leave a list."""
+    return sum(map(offers_to_unsubscribe, links))
+
+
+def offers_to_unsubscribe(link: Link) -> bool:
+    """Tell whether the words of a link or its URL offer to leave a list."""
+    text = fold(make_plain(f"{link.words[:_MAX_WORDS]} {link.url}"))
+    return any(word in text for word in names_of("unsubscribe_words"))
 
 
 def _first(found: Iterable[str]) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """From the bytes of a mail to what the report needs to know of it."""
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
-from mailcheck.checks.content.bodies import BodyPart, choose_bodies, read_body, unflow
+from mailcheck.checks.content.bodies import choose_bodies, read_bodies, unflow
+from mailcheck.checks.content.decoding import end_lines
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_PROBLEMS
 from mailcheck.checks.content.links import collect_links, list_urls
-from mailcheck.checks.content.structure import Entity, Structure, scan_structure
+from mailcheck.checks.content.structure import Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.checks.quality import header
 from mailcheck.checks.quality.content import (
@@ -37,13 +39,14 @@ def read_mail(raw_message: bytes) -> MailFacts:
     named in ``problems``. The result can be pickled: large mails are read in a
     process of their own.
     """
+    size, raw_message = len(raw_message), end_lines(raw_message)
     structure = scan_structure(raw_message)
     bodies = _read_bodies(raw_message, structure)
     facts = _read_header(structure)
     long_lines, longest_line = measure_lines(raw_message)
     return replace(
         facts,
-        size=len(raw_message),
+        size=size,
         header_size=structure.root.body[0],
         long_lines=long_lines,
         longest_line=longest_line,
@@ -89,8 +92,7 @@ def _read_header(structure: Structure) -> MailFacts:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Bodies:
+class _Bodies(Struct, frozen=True):
     text: str
     visible: str
     has_text: bool
@@ -106,9 +108,9 @@ class _Bodies:
 def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
     text_entities, html_entities = choose_bodies(structure.root)
     problems: list[str] = []
-    texts = _decode(raw_message, text_entities, problems)
+    texts = read_bodies(raw_message, text_entities, problems)
     text = "\n".join(unflow(part) for part in texts)
-    markup = "\n".join(part.text for part in _decode(raw_message, html_entities, problems))
+    markup = "\n".join(part.text for part in read_bodies(raw_message, html_entities, problems))
     tree = read_tree(markup)
     page = render_visible_text(tree)
     links, _ = collect_links(text, page)
@@ -133,15 +135,6 @@ def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
         unsubscribe_links=count_unsubscribe_links(links),
         problems=tuple(problems),
     )
-
-
-def _decode(raw_message: bytes, entities: list[Entity], problems: list[str]) -> list[BodyPart]:
-    parts = []
-    for entity in entities:
-        part, found = read_body(raw_message, entity)
-        parts.append(part)
-        problems += found
-    return parts
 
 
 def measure_lines(raw_message: bytes) -> tuple[int, int]:

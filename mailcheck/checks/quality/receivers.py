@@ -2,11 +2,12 @@
 
 import tomllib
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
 from enum import Enum
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.hosts import is_freemail, is_gmail
@@ -30,8 +31,7 @@ class RuleResult(Enum):
     """Could not be found out, or no single mail can tell; never read as "not met"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What is known of a mail; nothing (``None``) means that it could not be determined.
 
     ``spf_passes`` is about MAIL FROM; ``any_aligned`` tells whether an
@@ -59,8 +59,7 @@ class Evidence:
     has_list_unsubscribe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RuleOutcome:
+class RuleOutcome(Struct, frozen=True):
     """One rule of a receiver with its result; ``id`` is stable, like ``google.tls``."""
 
     id: str
@@ -69,8 +68,7 @@ class RuleOutcome:
     result: RuleResult
 
 
-@dataclass(frozen=True, slots=True)
-class Checklist:
+class Checklist(Struct, frozen=True):
     """All rules of one receiver, in its order."""
 
     id: str
@@ -100,8 +98,7 @@ def judge_by_receivers(evidence: Evidence) -> tuple[Checklist, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A row of the table."""
 
     id: str
@@ -109,8 +106,7 @@ class Rule:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(Struct, frozen=True):
     """A receiver of the table."""
 
     id: str

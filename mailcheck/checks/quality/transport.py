@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from mailcheck.checks.charges import Area, ChargedFinding
+from mailcheck.checks.findings import Area, ChargedFinding
 from mailcheck.checks.quality.wording import enumerate_some, note, warning
 from mailcheck.core.messages import TlsFacts
 

@@ -3,8 +3,7 @@
 from collections.abc import Set
 from enum import Enum
 
-from mailcheck.checks.charges import Area, ChargedFinding
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
 from mailcheck.checks.quality.facts import MailFacts, UnsubscribeFacts
 from mailcheck.checks.quality.wording import note, quote, warning
 from mailcheck.checks.weights import charge_known

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from mailcheck.checks.charges import Area, ChargedFinding
 from mailcheck.checks.content.decoding import flatten_controls
-from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity
 from mailcheck.checks.weights import charge_known
 
 MAX_QUOTE = 80

@@ -10,7 +10,8 @@ asks for an age, but lists of fresh domains exist.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
@@ -40,8 +41,7 @@ MAXIMA: Mapping[FactorName, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Award:
+class Award(Struct, frozen=True):
     """What an outcome is worth."""
 
     points: int

@@ -1,7 +1,8 @@
 """What the blocklists cost: counted list by list."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.dnsbl.listings import STOPS_DELIVERY, Listing, ListingStatus, count
 from mailcheck.checks.scoring.awards import (
@@ -20,8 +21,7 @@ _ANSWERED = (ListingStatus.LISTED, ListingStatus.CLEAN)
 _ASKED = (*_ANSWERED, ListingStatus.UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class BlacklistsJudgement:
+class BlacklistsJudgement(Struct, frozen=True):
     """The points for all lists together, and a sentence that names the worst first."""
 
     award: Award

@@ -1,7 +1,8 @@
 """Everything that a score is made from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
@@ -14,8 +15,7 @@ from mailcheck.checks.hosts.starttls import StarttlsVerdict
 from mailcheck.checks.spf.tree import SpfVerdict
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """The verdicts about one domain; ``reverse_dns`` is nothing without an address to judge."""
 
     spf: SpfVerdict
@@ -34,10 +34,15 @@ class Evidence:
         ``v=spf1 -all``, a null MX and ``p=reject``: a domain that is parked
         like this is set up perfectly, and needs neither keys nor hosts.
         """
-        return (
-            self.spf.sends_no_mail
-            and self.mx.is_null_mx
-            and self.dmarc.policy is Policy.REJECT
-            and self.dmarc.record is not None
-            and not self.dmarc.record.is_testing
-        )
+        return is_parked(self.spf, self.mx, self.dmarc)
+
+
+def is_parked(spf: SpfVerdict, mx: MxVerdict, dmarc: DmarcVerdict) -> bool:
+    """Tell whether a domain is parked, as `Evidence.is_parked` says."""
+    return (
+        spf.sends_no_mail
+        and mx.is_null_mx
+        and dmarc.policy is Policy.REJECT
+        and dmarc.record is not None
+        and not dmarc.record.is_testing
+    )

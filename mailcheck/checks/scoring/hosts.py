@@ -1,10 +1,10 @@
 """What came out of MX, STARTTLS, domain age and reverse DNS, and one sentence about it."""
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.mx import HostProblem, MxVerdict
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import StarttlsGrade, StarttlsVerdict
-from mailcheck.checks.lookups import Presence
 from mailcheck.checks.scoring.awards import AGE_FROM_DAYS
 from mailcheck.checks.scoring.outcomes import (
     AgeOutcome,
@@ -20,7 +20,7 @@ NO_MAIL = "Not needed: the domain declares that it receives no mail."
 def classify_mx(mx: MxVerdict, *, is_parked: bool) -> tuple[MxOutcome, str]:
     """Give the outcome of the MX records."""
     if mx.presence is Presence.UNDETERMINED:
-        return MxOutcome.UNDETERMINED, "the name servers gave no answer about MX records."
+        return MxOutcome.UNDETERMINED, "DNS gave no usable answer about MX records."
     if mx.is_null_mx:
         detail = "The domain declares that it receives no mail."
         return (MxOutcome.DECLARED_NONE if is_parked else MxOutcome.NULL), detail
@@ -44,7 +44,7 @@ def _classify_without_mx(mx: MxVerdict) -> tuple[MxOutcome, str]:
         return MxOutcome.IMPLICIT, "There is no MX record; mail goes to the domain's own address."
     if own is not None and own.presence is Presence.ABSENT:
         return MxOutcome.ABSENT, "There is neither an MX record nor an address."
-    return MxOutcome.UNDETERMINED, "the name servers gave no answer about the domain's address."
+    return MxOutcome.UNDETERMINED, "DNS gave no usable answer about the domain's address."
 
 
 _STARTTLS = {

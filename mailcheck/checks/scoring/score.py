@@ -4,8 +4,10 @@ Pure arithmetic: ``sum(impact) == score`` always, worse evidence never raises
 a score, and a score lies between 0 and 100.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity, worst
@@ -24,8 +26,7 @@ from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmar
 UNDETERMINED_PREFIX = "Could not be determined: "
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """One factor before the score is made: what it is worth, why, and what to do."""
 
     name: FactorName
@@ -34,8 +35,7 @@ class Judgement:
     fix: Finding | None
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """One factor of a score.
 
     ``impact`` is what it contributes; ``gain`` what fixing it would add to the
@@ -52,8 +52,7 @@ class Factor:
     fix: Finding | None
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """A score with its factors, in the order of `FactorName`.
 
     ``undetermined_points`` is the sum of the maxima of what could not be
@@ -77,48 +76,86 @@ class Score:
 
 
 def compute_score(evidence: Evidence) -> Score:
-    """Score a domain."""
-    return score_judgements(judge(evidence))
+    """Score a domain; a name that does not exist has nothing."""
+    judgements = judge(evidence) if evidence.mx.exists else _judge_nothing(evidence)
+    return score_judgements(judgements, exists=evidence.mx.exists)
+
+
+def _judge_nothing(evidence: Evidence) -> tuple[Judgement, ...]:
+    """Judge a name that does not exist: it has no merits, and nothing can be mended but that."""
+    (finding,) = evidence.mx.findings
+    award = Award(0, Status.FAIL)
+    return tuple(
+        Judgement(name, award, "There is no such name.", finding if name is FactorName.MX else None)
+        for name in FactorName
+    )
+
+
+Judgements = Mapping[FactorName, Judgement]
 
 
 def judge(evidence: Evidence) -> tuple[Judgement, ...]:
     """Judge each factor for itself, in the order of `FactorName`."""
-    is_parked = evidence.is_parked
-    mx, reverse_dns = evidence.mx, evidence.reverse_dns
-    blacklists = judge_blacklists(evidence.listings)
-    classified: dict[FactorName, tuple[tuple[Outcome, str], Sequence[Finding]]] = {
-        FactorName.SPF: (classify_spf(evidence.spf), evidence.spf.findings),
-        FactorName.DKIM: (
-            classify_dkim(evidence.dkim, is_parked=is_parked),
-            evidence.dkim.findings,
-        ),
-        FactorName.DMARC: (classify_dmarc(evidence.dmarc), evidence.dmarc.findings),
-        FactorName.MX: (classify_mx(mx, is_parked=is_parked), mx.findings),
-        FactorName.STARTTLS: (classify_starttls(evidence.starttls), evidence.starttls.findings),
-        FactorName.DOMAIN_AGE: (
-            classify_age(evidence.registration),
-            evidence.registration.findings,
-        ),
-        FactorName.REVERSE_DNS: (
-            classify_reverse_dns(reverse_dns, mx, is_parked=is_parked),
-            reverse_dns.findings if reverse_dns is not None else (),
-        ),
-    }
-    judgements = {
-        name: _make_judgement(name, AWARDS[outcome], detail, findings)
-        for name, ((outcome, detail), findings) in classified.items()
-    }
-    judgements[FactorName.BLACKLISTS] = _make_judgement(
-        FactorName.BLACKLISTS,
-        blacklists.award,
-        blacklists.detail,
-        describe_listings(evidence.listings),
-    )
+    judgements = {**judge_dns(evidence), **judge_rest(evidence)}
     return tuple(judgements[name] for name in FactorName)
 
 
-def score_judgements(judgements: Sequence[Judgement]) -> Score:
-    """Add up the points; negative ones never take the score below 0."""
+def judge_dns(evidence: Evidence) -> Judgements:
+    """Judge the factors that records of DNS decide."""
+    is_parked = evidence.is_parked
+    mx, reverse_dns = evidence.mx, evidence.reverse_dns
+    of_name = reverse_dns.findings if reverse_dns is not None and not is_parked else ()
+    return _make_judgements(
+        {
+            FactorName.SPF: (classify_spf(evidence.spf), evidence.spf.findings),
+            FactorName.DKIM: (
+                classify_dkim(evidence.dkim, is_parked=is_parked),
+                () if is_parked else evidence.dkim.findings,
+            ),
+            FactorName.DMARC: (classify_dmarc(evidence.dmarc), evidence.dmarc.findings),
+            FactorName.MX: (classify_mx(mx, is_parked=is_parked), mx.findings),
+            FactorName.REVERSE_DNS: (
+                classify_reverse_dns(reverse_dns, mx, is_parked=is_parked),
+                of_name,
+            ),
+        }
+    )
+
+
+def judge_rest(evidence: Evidence) -> Judgements:
+    """Judge the factors that hosts, registry and lists decide."""
+    starttls, registration = evidence.starttls, evidence.registration
+    judgements = _make_judgements(
+        {
+            FactorName.STARTTLS: (classify_starttls(starttls), starttls.findings),
+            FactorName.DOMAIN_AGE: (classify_age(registration), registration.findings),
+        }
+    )
+    name, blacklists = FactorName.BLACKLISTS, judge_blacklists(evidence.listings)
+    findings = describe_listings(evidence.listings)
+    of_lists = _make_judgement(name, blacklists.award, blacklists.detail, findings)
+    return {**judgements, name: of_lists}
+
+
+def _make_judgements(
+    classified: Mapping[FactorName, tuple[tuple[Outcome, str], Sequence[Finding]]],
+) -> Judgements:
+    return {
+        name: _make_judgement(name, AWARDS[outcome], detail, findings)
+        for name, ((outcome, detail), findings) in classified.items()
+    }
+
+
+def add_up(judgements: Iterable[Judgement]) -> int:
+    """Give the score."""
+    return sum(_impacts(judgements))
+
+
+def score_judgements(judgements: Sequence[Judgement], *, exists: bool = True) -> Score:
+    """Add up the points; negative ones never take the score below 0.
+
+    :param exists: without the name there is nothing to gain.
+    """
     impacts = _impacts(judgements)
     score = sum(impacts)
     factors = tuple(
@@ -129,7 +166,7 @@ def score_judgements(judgements: Sequence[Judgement]) -> Score:
             impact=impact,
             is_determined=judgement.award.is_determined,
             maximum=MAXIMA[judgement.name],
-            gain=_score_with(judgements, judgement.name) - score,
+            gain=_score_with(judgements, judgement.name) - score if exists else 0,
             fix=judgement.fix,
         )
         for judgement, impact in zip(judgements, impacts, strict=True)
@@ -152,7 +189,7 @@ def _impacts(judgements: Iterable[Judgement]) -> list[int]:
 def _score_with(judgements: Sequence[Judgement], fixed: FactorName) -> int:
     """Score again with one factor at its best."""
     best = Award(MAXIMA[fixed], Status.PASS)
-    return sum(_impacts(replace(j, award=best) if j.name is fixed else j for j in judgements))
+    return add_up(replace(j, award=best) if j.name is fixed else j for j in judgements)
 
 
 def _make_judgement(

@@ -3,7 +3,7 @@
 from mailcheck.checks.dkim.evaluate import DkimVerdict
 from mailcheck.checks.dkim.key_record import RSA
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.scoring.outcomes import DkimOutcome, DmarcOutcome, SpfOutcome
 from mailcheck.checks.spf.record import Qualifier
 from mailcheck.checks.spf.tree import MAX_LOOKUPS, SpfVerdict
@@ -14,7 +14,7 @@ PARKED = "Not needed: the domain declares that it sends no mail."
 def classify_spf(spf: SpfVerdict) -> tuple[SpfOutcome, str]:
     """Give the outcome of SPF; what is proven bad counts, whatever else is undetermined."""
     if spf.presence is Presence.UNDETERMINED:
-        return SpfOutcome.UNDETERMINED, "the name servers gave no answer about the SPF record."
+        return SpfOutcome.UNDETERMINED, "DNS gave no usable answer about the SPF record."
     if spf.presence is Presence.ABSENT:
         return SpfOutcome.ABSENT, "There is no SPF record."
     if spf.open_term:
@@ -40,7 +40,7 @@ def classify_dkim(dkim: DkimVerdict, *, is_parked: bool) -> tuple[DkimOutcome, s
             "there are DKIM records, but under none of the usual selectors; name yours."
         )
     if dkim.presence is Presence.UNDETERMINED:
-        return DkimOutcome.UNDETERMINED, "the name servers gave no answer about DKIM keys."
+        return DkimOutcome.UNDETERMINED, "DNS gave no usable answer about DKIM keys."
     if dkim.presence is Presence.ABSENT:
         return DkimOutcome.ABSENT, "There is no DKIM key."
     keys = [key for key in dkim.usable_keys if not key.record.is_testing]
@@ -58,7 +58,7 @@ def classify_dkim(dkim: DkimVerdict, *, is_parked: bool) -> tuple[DkimOutcome, s
 def classify_dmarc(dmarc: DmarcVerdict) -> tuple[DmarcOutcome, str]:
     """Give the outcome of DMARC: policy and reports that really come."""
     if dmarc.presence is Presence.UNDETERMINED:
-        return DmarcOutcome.UNDETERMINED, "the name servers gave no answer about DMARC."
+        return DmarcOutcome.UNDETERMINED, "DNS gave no usable answer about DMARC."
     if dmarc.record is None or dmarc.policy is None:
         if dmarc.broken_texts:
             return DmarcOutcome.BROKEN, dmarc.findings[0].meaning

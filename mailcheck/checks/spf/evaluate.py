@@ -1,12 +1,11 @@
 """Judging the SPF of a domain: its records, what is said about them, and what to publish."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import txt_values
+from msgspec.structs import replace
+
+from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
-from mailcheck.checks.lookups import Presence, look_up
 from mailcheck.checks.spf.record import (
     VERSION,
     MechanismName,
@@ -20,6 +19,7 @@ from mailcheck.checks.spf.record import (
 from mailcheck.checks.spf.tree import (
     MAX_LOOKUPS,
     MAX_VOIDS,
+    REDIRECT,
     NodeProblem,
     SpfNode,
     SpfVerdict,
@@ -53,7 +53,7 @@ def _say_unreadable(domain: str, text: str) -> Finding:
         Severity.ERROR,
         f'{domain} has a TXT record that looks like SPF but does not begin exactly with "v=spf1 "'
         f' ("{text[:40]}"), so receivers ignore it.',
-        "Replace it with a record that begins with v=spf1 and one space.",
+        "Replace that TXT record by one that begins with v=spf1 and one space.",
         RecordToPublish(domain, "TXT", " ".join([VERSION, *rest])),
     )
 
@@ -64,32 +64,37 @@ def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
         "spf.misplaced",
         Severity.ERROR,
         f"The SPF record stands at {elsewhere}, where no receiver looks, instead of {domain}.",
-        f"Move it to {domain}.",
+        f"Move the SPF record to {domain}.",
         RecordToPublish(domain, "TXT", text),
     )
 
 
 def _describe(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
-    """Give everything there is to say about a record that was found, worst things first."""
+    """Give everything there is to say about the one record, worst things first."""
     assert verdict.tree is not None
     yield from _limits(verdict, proposed)
-    for node in verdict.tree.walk():
-        yield from _node(node, verdict.domain, proposed)
+    yield from _node(verdict.tree, verdict.domain, proposed)
+    for top in verdict.tree.children:
+        for node in top.walk():
+            yield from _node(node, verdict.domain, proposed, top)
     yield from _ending(verdict, proposed)
     yield from _habits(verdict, proposed)
 
 
+def _say_several(domain: str, records: Sequence[str], proposed: RecordToPublish) -> Finding:
+    """Say that there is more than one record, so that nobody reads any of them."""
+    return Finding(
+        "spf.several",
+        Severity.ERROR,
+        f"{domain} has {len(records)} SPF records but may have one only,"
+        f" {_BROKEN.format(domain=domain)}.",
+        "Replace all SPF records by one that holds what each of them says.",
+        proposed,
+    )
+
+
 def _limits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=verdict.domain)
-    if len(verdict.records) > 1:
-        yield Finding(
-            "spf.several",
-            Severity.ERROR,
-            f"{verdict.domain} has {len(verdict.records)} SPF records but may have one only,"
-            f" {broken}.",
-            "Replace all of them by one record that holds what each of them says.",
-            proposed,
-        )
     if verdict.lookup_count > MAX_LOOKUPS:
         count = f"{'at least ' if verdict.is_truncated else ''}{verdict.lookup_count}"
         yield Finding(
@@ -105,21 +110,24 @@ def _limits(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             Severity.ERROR,
             f"{verdict.void_count} names in the SPF record do not exist and {MAX_VOIDS} are"
             f" allowed, {broken}.",
-            "Remove the terms whose names do not exist.",
+            "Remove the terms of the SPF record whose names do not exist.",
             proposed,
         )
 
 
-def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
-    is_own = node.domain == domain and not node.term
+def _node(
+    node: SpfNode, domain: str, proposed: RecordToPublish, top: SpfNode | None = None
+) -> Iterator[Finding]:
+    """Describe one record of the tree; ``top`` is the term of the own record that leads to it."""
+    is_own = top is None
     place = "the SPF record" if is_own else f"the SPF record of {node.domain} ({node.term})"
-    if not is_own:
-        yield from _branch(node, domain, proposed)
+    if top is not None:
+        yield from _branch(node, domain, proposed, top)
     if node.silent_names:
         yield undetermined("spf.undetermined", node.silent_names)
     for problem in node.record.problems if node.record else ():
         if is_own or problem.is_error:
-            yield _term(problem, place, domain, proposed if is_own else None)
+            yield _term(problem, place, domain, proposed, top)
     absent_terms = {c.term for c in node.children if c.problem is NodeProblem.ABSENT}
     for term in (void for void in node.voids if void not in absent_terms):
         yield Finding(
@@ -127,7 +135,7 @@ def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Fin
             Severity.WARNING,
             f'"{term}" in {place} leads to a name that does not exist; it lets nobody send and'
             " counts against a limit of two.",
-            "Remove it.",
+            f'Remove "{term}" from the SPF record.' if top is None else _ask_owner(node, top),
             proposed if is_own else None,
         )
     for term in node.crowded:
@@ -136,11 +144,24 @@ def _node(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Fin
             Severity.ERROR,
             f'"{term}" in {place} leads to more than ten mail hosts,'
             f" {_BROKEN.format(domain=domain)}.",
-            "Replace it by the ip4 and ip6 networks of these hosts.",
+            "Replace it by the ip4 and ip6 networks of these hosts."
+            if top is None
+            else _ask_owner(node, top),
+            None if top is None else proposed,
         )
 
 
-def _branch(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[Finding]:
+def _ask_owner(node: SpfNode, top: SpfNode) -> str:
+    """Say who can mend a record of somebody else, and how to do without it."""
+    return (
+        f"Ask the owner of {node.domain} to mend the record there; until then remove"
+        f' "{top.term}" from your own if nothing of yours needs it.'
+    )
+
+
+def _branch(
+    node: SpfNode, domain: str, proposed: RecordToPublish, top: SpfNode
+) -> Iterator[Finding]:
     broken = _BROKEN.format(domain=domain)
     meanings = {
         NodeProblem.ABSENT: (
@@ -162,17 +183,23 @@ def _branch(node: SpfNode, domain: str, proposed: RecordToPublish) -> Iterator[F
             finding_id,
             Severity.ERROR,
             f'"{node.term}" leads to {meaning}',
-            f'Remove "{node.term}", or ask the owner of {node.domain} to mend the record there.',
-            proposed if f" {node.term}" not in proposed.value else None,
+            f'Remove "{node.term}", or have a record published at {node.domain}.'
+            if node is top
+            else f'Ask the owner of the record with "{node.term}" to mend it; until then remove'
+            f' "{top.term}" from your own if nothing of yours needs it.',
+            proposed,
         )
 
 
 def _term(
-    problem: TermProblem, place: str, domain: str, proposed: RecordToPublish | None
+    problem: TermProblem, place: str, domain: str, proposed: RecordToPublish, top: SpfNode | None
 ) -> Finding:
     fix = f'Write "{problem.replacement}".' if problem.replacement else "Remove or correct it."
-    if proposed is None:
-        fix = "Ask the owner of that record to mend it, or no longer include it."
+    if top is not None:
+        fix = (
+            "Ask the owner of that record to mend it; until then remove"
+            f' "{top.term}" from your own if nothing of yours needs it.'
+        )
     if problem.is_error:
         consequence = _BROKEN.format(domain=domain)
         meaning = f'"{problem.term}" in {place} {problem.reason}, {consequence}.'
@@ -192,7 +219,7 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             f" {verdict.domain}.",
             f'Remove "{verdict.open_term}"; end the record with ~all or -all, behind the servers'
             " that really send.",
-            proposed if f" {verdict.open_term}" not in proposed.value else None,
+            proposed,
         )
     elif verdict.all_qualifier is None and verdict.is_complete and not verdict.is_truncated:
         yield Finding(
@@ -200,7 +227,7 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             Severity.WARNING,
             "The SPF record does not say what to do with mail from other servers, so forged mail"
             " is not marked.",
-            "End the record with ~all, or -all once you are sure that it names every sender.",
+            "End the SPF record with ~all, or -all once you are sure that it names every sender.",
             proposed,
         )
     elif verdict.all_qualifier is Qualifier.NEUTRAL:
@@ -208,7 +235,7 @@ def _ending(verdict: SpfVerdict, proposed: RecordToPublish) -> Iterator[Finding]
             "spf.neutral",
             Severity.WARNING,
             'The SPF record ends in "?all", which says nothing about mail from other servers.',
-            "End it with ~all, or -all once you are sure that it names every sender.",
+            "End the SPF record with ~all, or -all once you are sure that it names every sender.",
             proposed,
         )
 
@@ -252,26 +279,33 @@ def propose_new_record() -> str:
     return f"{VERSION} mx {ASK_WHO_FAILS}"
 
 
-def propose_record(texts: Sequence[str], tree: SpfNode | None) -> str:
+def propose_record(
+    texts: Sequence[str], trees: Sequence[SpfNode], *, without_broken: bool = False
+) -> str:
     """Merge several records and mend what is wrong.
 
     Terms that find nothing, stand twice, can't be read or use ``ptr`` are
     dropped, misspelt ones written as they were meant, and what becomes of
     everybody else is said at the end.
+
+    :param without_broken: drop those too that lead to a record of somebody else that is broken.
     """
-    dropped = set(_useless_terms(tree))
+    dropped = {term for tree in trees for term in _useless_terms(tree)}
+    if without_broken:
+        dropped |= {child.term for tree in trees for child in tree.children if _is_doomed(child)}
     terms: list[str] = []
     ends: list[SpfRecord] = []
     for text in texts:
         record = parse_spf_record(text)
         ends.append(record)
-        for term in _mended_terms(record):
-            if term not in terms and term not in dropped:
-                terms.append(term)
+        own = _mended_terms(record)
+        if record.redirect and len(texts) > 1 and REDIRECT + record.redirect not in dropped:
+            own.append(f"include:{record.redirect}")
+        terms += [term for term in dict.fromkeys(own) if term not in (*terms, *dropped)]
     redirect = next((r.redirect for r in ends if r.redirect), "")
-    if redirect and f"redirect={redirect}" not in dropped and len(texts) == 1:
-        return " ".join([VERSION, *terms, f"redirect={redirect}"])
-    return " ".join([VERSION, *terms, _choose_all(ends)])
+    if redirect and REDIRECT + redirect not in dropped and len(texts) == 1:
+        return " ".join([VERSION, *terms, REDIRECT + redirect])
+    return " ".join([VERSION, *terms, _choose_all(ends, trees)])
 
 
 def _mended_terms(record: SpfRecord) -> list[str]:
@@ -291,24 +325,27 @@ def _name_of(term: str) -> str:
     return term.lstrip("+-~?").lower().partition(":")[0]
 
 
-def _choose_all(records: Sequence[SpfRecord]) -> str:
+def _choose_all(records: Sequence[SpfRecord], trees: Sequence[SpfNode]) -> str:
     meant = [record.all_qualifier for record in records]
+    meant += [tree.all_qualifier for tree in trees]
     meant += [
         Qualifier(problem.replacement[0])
         for record in records
         for problem in record.problems
         if problem.replacement[1:].lower() == "all"
     ]
-    closing = [q for q in meant if q in (Qualifier.FAIL, Qualifier.SOFTFAIL)]
-    # Of two records the gentler one decides: the stricter may not know all senders.
-    if closing and all(qualifier is Qualifier.FAIL for qualifier in closing):
-        return "-all"
-    return ASK_WHO_FAILS
+    # Of two records the stricter one decides: together they know the senders of both.
+    return "-all" if Qualifier.FAIL in meant else ASK_WHO_FAILS
 
 
-def _useless_terms(tree: SpfNode | None) -> list[str]:
-    if tree is None:
-        return []
+def _is_doomed(node: SpfNode) -> bool:
+    """Tell whether a record that a term leads to, or one behind it, is permerror."""
+    return any(
+        one.crowded or (one.problem is not None and one.problem.is_error) for one in node.walk()
+    )
+
+
+def _useless_terms(tree: SpfNode) -> list[str]:
     pointless = (NodeProblem.ABSENT, NodeProblem.LOOP)
     return [*tree.voids, *(child.term for child in tree.children if child.problem in pointless)]
 
@@ -321,11 +358,12 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
             domain, Presence.UNDETERMINED, undetermined("spf.undetermined", [domain])
         )
     texts = txt_values(answer)
-    records = tuple(text for text in texts if is_spf_record(text))
+    # In one order, whichever DNS has given: of several the first must not decide.
+    records = tuple(sorted(text for text in texts if is_spf_record(text)))
     if not records:
         return _without_record(domain, Presence.ABSENT, _explain_absence(domain, texts, answers))
     walk = TreeWalk(answers)
-    tree = walk.read(domain)
+    tree, *others = [walk.read_record(domain, text, is_one_of=len(records)) for text in records]
     verdict = SpfVerdict(
         domain=domain,
         presence=Presence.FOUND,
@@ -335,10 +373,24 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
         void_count=sum(len(node.voids) for node in tree.walk()),
         is_truncated=walk.is_truncated,
         findings=(),
-        open_term=permits_everyone(tree),
+        open_term="" if others else permits_everyone(tree),
     )
-    proposed = RecordToPublish(domain, "TXT", propose_record(records, tree))
-    return replace(verdict, findings=tuple(_describe(verdict, proposed)))
+    trees = (tree, *others)
+    proposed = RecordToPublish(domain, "TXT", propose_record(records, trees))
+    value = propose_record(records, trees, without_broken=True)
+    spare = () if value == proposed.value else (RecordToPublish(domain, "TXT", value),)
+    several = (_say_several(domain, records, proposed),) if others else ()
+    findings = several or tuple(_describe(verdict, proposed))
+    return replace(verdict, findings=tuple(_with_spare(findings, proposed, spare)))
+
+
+def _with_spare(
+    findings: Iterable[Finding], proposed: RecordToPublish, spare: tuple[RecordToPublish, ...]
+) -> Iterator[Finding]:
+    """Let a finding whose record may not be enough have the one without broken includes too."""
+    for finding in findings:
+        has_record = finding.proposed is proposed
+        yield replace(finding, alternatives=spare) if has_record and spare else finding
 
 
 def _without_record(domain: str, presence: Presence, finding: Finding) -> SpfVerdict:

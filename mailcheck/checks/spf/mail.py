@@ -1,15 +1,20 @@
 """SPF of one received mail: who let the client send it, and how that is said (RFC 7208 2)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.spf.pyspf_query import MailQuery
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.network_addresses import IpAddress
+
+if TYPE_CHECKING:
+    from mailcheck.checks.spf.pyspf_query import MailQuery
 
 
 class SpfIdentity(Enum):
@@ -19,8 +24,7 @@ class SpfIdentity(Enum):
     HELO = "helo"
 
 
-@dataclass(frozen=True, slots=True)
-class SpfOfIdentity:
+class SpfOfIdentity(Struct, frozen=True):
     """The result for one identity.
 
     ``domain`` is the one whose record was read, ``record`` its text where one
@@ -39,8 +43,7 @@ class SpfOfIdentity:
     silent_names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpfOfMail:
+class SpfOfMail(Struct, frozen=True):
     """Both identities of one mail.
 
     With the null reverse-path ``mail_from`` is about ``postmaster@<helo>``
@@ -66,7 +69,7 @@ class SpfOfMail:
 MAX_SHOWN = 80  # characters of a term that are repeated
 
 
-def explain_result(query: MailQuery, result: AuthResult) -> str:
+def explain_result(query: "MailQuery", result: AuthResult) -> str:
     """Say in a sentence how the result came about; which term matched or what is wrong."""
     explain: Callable[[MailQuery], str] = {
         AuthResult.NONE: _explain_none,
@@ -79,21 +82,23 @@ def explain_result(query: MailQuery, result: AuthResult) -> str:
 def shown(text: str) -> str:
     """Give what can be repeated of a text that somebody else wrote."""
     cut = text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
+    if cut.isprintable():
+        return cut
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
 
 
-def _explain_none(query: MailQuery) -> str:
+def _explain_none(query: "MailQuery") -> str:
     return f"No SPF record stands at {shown(query.o)}."
 
 
-def _explain_silence(query: MailQuery) -> str:
+def _explain_silence(query: "MailQuery") -> str:
     if query.silent is None:
         return "DNS gave no answer in time."
     name, rdtype = query.silent
-    return f"The name servers gave no answer about {shown(name)} ({rdtype})."
+    return f"DNS gave no usable answer about {shown(name)} ({rdtype})."
 
 
-def _explain_match(query: MailQuery) -> str:
+def _explain_match(query: "MailQuery") -> str:
     if query.mechanism:
         return (
             f'"{shown(query.mechanism)}" in the SPF record of {shown(query.o)} matches {query.c}.'
@@ -101,7 +106,7 @@ def _explain_match(query: MailQuery) -> str:
     return f"No term in the SPF record of {shown(query.o)} matches {query.c}."
 
 
-def _explain_error(query: MailQuery) -> str:
+def _explain_error(query: "MailQuery") -> str:
     assert query.fault is not None, "every permerror is raised with what it is"
     where = f"SPF record of {shown(query.fault.domain)}"
     if query.fault.domain != query.o:
@@ -131,6 +136,7 @@ def evaluate_spf_of_mail(
     :param envelope_sender: empty for the null reverse-path.
     :param receiver: the name of the host that received the mail.
     """
+    from mailcheck.checks.spf.pyspf_query import MailQuery  # here: few processes need pyspf
 
     def judge(identity: SpfIdentity, local_part: str, domain: str) -> SpfOfIdentity:
         name = read_mail_domain(domain)
@@ -163,7 +169,7 @@ def _without_domain(identity: SpfIdentity, domain: str) -> SpfOfIdentity:
     return SpfOfIdentity(identity, shown(domain), AuthResult.NONE, None, "", words)
 
 
-def _run(query: MailQuery, identity: SpfIdentity, domain: str) -> SpfOfIdentity:
+def _run(query: "MailQuery", identity: SpfIdentity, domain: str) -> SpfOfIdentity:
     result = AuthResult(query.check()[0])
     has_match = result not in (AuthResult.TEMPERROR, AuthResult.PERMERROR)
     return SpfOfIdentity(

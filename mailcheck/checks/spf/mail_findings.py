@@ -1,6 +1,6 @@
 """What to do about the SPF result of a mail."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined, worst
@@ -12,8 +12,14 @@ from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.network_addresses import IpAddress
 
 _ALLOW = (
-    "If {ip} is a host of yours or of a service that sends for you, let it send: publish this"
-    " record. If not, the mail was forwarded or somebody else sent it: leave the record as it is."
+    'If {ip} is a host of yours or of a service that sends for you, let it send: put "{term}" into'
+    " the SPF record of {domain}, before its end. If not, the mail was forwarded or somebody else"
+    " sent it: leave the record as it is."
+)
+
+_ALLOW_OWN = (
+    'Let {ip} send, a host of {domain} by its name or MX: put "{term}" into the SPF record of'
+    " {domain}."
 )
 
 _IDS = {
@@ -53,9 +59,12 @@ _MEANINGS = {
 
 
 def describe_spf_of_mail(
-    verdict: SpfOfMail, domain_verdict: SpfVerdict | None = None
+    verdict: SpfOfMail, domain_verdict: SpfVerdict | None = None, *, is_own_host: bool = False
 ) -> Finding | None:
     """Say what the MAIL FROM result means and what to publish; nothing for ``pass``.
+
+    A record that lets the client send is proposed only for a host that the domain itself
+    vouches for: a forged mail must not bring its sender into the record.
 
     :param domain_verdict: what is known of the records of that domain: it mends what is
         wrong with them at the same time.
@@ -71,32 +80,43 @@ def describe_spf_of_mail(
     if identity.result is AuthResult.NONE and (name is None or is_local_name(name)):
         return _without_name(verdict)
     if identity.result is AuthResult.PERMERROR:
-        return _broken(verdict, domain_verdict)
+        return _broken(verdict, domain_verdict, is_own_host=is_own_host)
     ignored = _find_ignored(domain_verdict) if identity.result is AuthResult.NONE else None
     if ignored is not None:
-        return _let_client_in(replace(ignored, id="spf.result-none"), verdict)
+        ignored = replace(ignored, id="spf.result-none")
+        return _let_client_in(ignored, verdict) if is_own_host else ignored
     meaning = _MEANINGS[identity.result].format(domain=identity.domain, ip=verdict.client_ip)
     if identity.result is not AuthResult.NONE:
         meaning = f"{meaning} {identity.explanation}"
-    value = propose_for_address(identity, verdict.client_ip, domain_verdict)
     return Finding(
         _IDS[identity.result],
         Severity.WARNING if identity.result is AuthResult.NEUTRAL else Severity.ERROR,
         meaning,
-        _ALLOW.format(ip=verdict.client_ip),
-        RecordToPublish(identity.domain, "TXT", value),
+        _allow(verdict.client_ip, identity.domain, is_own_host=is_own_host),
+        _record_for_address(identity, verdict.client_ip, domain_verdict) if is_own_host else None,
     )
 
 
-def describe_spf_of_helo(verdict: SpfOfMail) -> Finding | None:
+def _allow(address: IpAddress, domain: str, *, is_own_host: bool) -> str:
+    words = _ALLOW_OWN if is_own_host else _ALLOW
+    return words.format(ip=address, domain=domain, term=_term_for(address))
+
+
+def _record_for_address(
+    identity: SpfOfIdentity, address: IpAddress, domain_verdict: SpfVerdict | None = None
+) -> RecordToPublish:
+    value = propose_for_address(identity, address, domain_verdict)
+    return RecordToPublish(identity.domain, "TXT", value)
+
+
+def describe_spf_of_helo(verdict: SpfOfMail, *, is_own_host: bool = False) -> Finding | None:
     """Say that the domain of the HELO name does not let the client use it; it costs nothing."""
     identity = verdict.helo
     if identity.result not in _HELO_IDS or verdict.is_by_helo:
         return None
     record = None
-    if identity.result is not AuthResult.PERMERROR:
-        value = propose_for_address(identity, verdict.client_ip)
-        record = RecordToPublish(identity.domain, "TXT", value)
+    if is_own_host and identity.result is not AuthResult.PERMERROR:
+        record = _record_for_address(identity, verdict.client_ip)
     return Finding(
         _HELO_IDS[identity.result],
         Severity.NOTE,
@@ -119,7 +139,8 @@ def propose_for_address(
     known = domain_verdict.records if domain_verdict is not None else ()
     texts = known or ((identity.record,) if identity.record is not None else ())
     tree = domain_verdict.tree if domain_verdict is not None else None
-    text = propose_record(texts, tree) if texts else propose_new_record()
+    trees = () if tree is None else (tree,)
+    text = propose_record(texts, trees) if texts else propose_new_record()
     name = identity.mechanism.lstrip("+-~?").lower()
     return _let_in(text, address, is_kept_out=name not in ("", "all"))
 
@@ -129,10 +150,14 @@ def _let_in(text: str, address: IpAddress, *, is_kept_out: bool = False) -> str:
     terms = text.split(" ")[1:]
     ends = [n for n, term in enumerate(terms) if _is_end(term)]
     place = 0 if is_kept_out else min(ends, default=len(terms))
-    added = f"ip{address.version}:{address}"
+    added = _term_for(address)
     if added not in terms:
         terms.insert(place, added)
     return " ".join([VERSION, *terms])
+
+
+def _term_for(address: IpAddress) -> str:
+    return f"ip{address.version}:{address}"
 
 
 def _is_end(term: str) -> bool:
@@ -153,26 +178,30 @@ def _without_name(verdict: SpfOfMail) -> Finding:
     )
 
 
-def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None) -> Finding:
+def _broken(verdict: SpfOfMail, domain_verdict: SpfVerdict | None, *, is_own_host: bool) -> Finding:
     """Say what is wrong with the record: with the fix of the domain's check if it found one.
 
-    A record that is proposed also names the client: mended alone, it might keep the mail out.
+    A record that is proposed also names a client that is known as the domain's own: mended
+    alone, it might keep the mail out.
     """
     identity = verdict.mail_from
     meaning = _MEANINGS[AuthResult.PERMERROR].format(domain=identity.domain)
     found = domain_verdict.findings if domain_verdict is not None else ()
     known = worst(one for one in found if one.severity is Severity.ERROR)
     fix = f"Mend the SPF record of {identity.domain}."
-    record = None
+    record: RecordToPublish | None = None
+    alternatives: tuple[RecordToPublish, ...] = ()
     if known is not None:
-        fix, record = known.fix, known.record
+        fix, record, alternatives = known.fix, known.proposed, known.alternatives
     elif identity.record is not None and is_spf_record(identity.record):
-        mended = propose_record([identity.record], None)
+        mended = propose_record([identity.record], ())
         if mended != identity.record:
             record = RecordToPublish(identity.domain, "TXT", mended)
     meaning = f"{meaning} {identity.explanation}"
-    finding = Finding("spf.result-permerror", Severity.ERROR, meaning, fix, record)
-    return _let_client_in(finding, verdict)
+    finding = Finding(
+        "spf.result-permerror", Severity.ERROR, meaning, fix, record, alternatives=alternatives
+    )
+    return _let_client_in(finding, verdict) if is_own_host else finding
 
 
 def _find_ignored(domain_verdict: SpfVerdict | None) -> Finding | None:
@@ -182,12 +211,15 @@ def _find_ignored(domain_verdict: SpfVerdict | None) -> Finding | None:
 
 
 def _let_client_in(finding: Finding, verdict: SpfOfMail) -> Finding:
-    """Put the client into the record that is proposed, and say so."""
-    record, address = finding.record, verdict.client_ip
-    if record is None or (record.name, record.rdtype) != (verdict.mail_from.domain, "TXT"):
+    """Put the client into the records that are proposed, and say so."""
+    place, address = (verdict.mail_from.domain, "TXT"), verdict.client_ip
+
+    def let_in(record: RecordToPublish) -> RecordToPublish:
+        is_here = (record.name, record.rdtype) == place
+        return replace(record, value=_let_in(record.value, address)) if is_here else record
+
+    changed = tuple(map(let_in, finding.records_to_try))
+    if not changed or changed == finding.records_to_try:
         return finding
-    value = _let_in(record.value, address)
-    if value == record.value:
-        return finding
-    fix = f"{finding.fix} This record also lets {address} send, if that is a host of yours."
-    return replace(finding, fix=fix, record=replace(record, value=value))
+    fix = f"{finding.fix} Let {address} send as well, a host of {place[0]}."
+    return replace(finding, fix=fix, proposed=changed[0], alternatives=changed[1:])

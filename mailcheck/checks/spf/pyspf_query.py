@@ -14,7 +14,6 @@ an object of its own.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from ipaddress import IPv6Address, ip_address
 from typing import Any, NoReturn
@@ -23,10 +22,10 @@ from urllib.parse import quote
 import spf  # type: ignore[import-untyped]
 from dns.rdtypes.IN.A import A
 from dns.rdtypes.IN.AAAA import AAAA
+from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dns_answers import Answers, DnsAnswer
-from mailcheck.checks.dns_records import mx_records, ptr_names, txt_values
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, mx_records, ptr_names, txt_values
 from mailcheck.checks.mail_domains import MAX_LABEL
 from mailcheck.checks.spf.record import (
     VERSION,
@@ -112,8 +111,7 @@ class Fault(Enum):
     MX_HOSTS = f"leads to more than {MAX_MX_HOSTS} mail hosts in one mx term"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFault:
+class RecordFault(Struct, frozen=True):
     """What is wrong with the record of ``domain``; ``problem`` is the term that can't be read."""
 
     fault: Fault

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_address
+
+from msgspec import Struct
 
 # macro-expand and macro-string of RFC 7208 7.1; alternatives begin differently: it is linear.
 _MACRO = r"%[%_-]|%\{[slodiphcrtvSLODIPHCRTV][0-9]*[rR]?[.+,/_=-]*\}"
@@ -78,8 +79,7 @@ class MechanismName(Enum):
         return self not in (MechanismName.ALL, MechanismName.IP4, MechanismName.IP6)
 
 
-@dataclass(frozen=True, slots=True)
-class Mechanism:
+class Mechanism(Struct, frozen=True):
     """One mechanism: ``text`` as written, ``target`` the domain-spec (empty: the domain itself).
 
     ``lengths`` are those of the networks of a and mx, for IPv4 and IPv6.
@@ -98,16 +98,14 @@ class Mechanism:
         return "%" in self.target
 
 
-@dataclass(frozen=True, slots=True)
-class Modifier:
+class Modifier(Struct, frozen=True):
     """One modifier (RFC 7208 6); unknown ones have no meaning."""
 
     name: str
     value: str
 
 
-@dataclass(frozen=True, slots=True)
-class TermProblem:
+class TermProblem(Struct, frozen=True):
     """A term that makes receivers give up (``is_error``) or that they ignore.
 
     ``replacement`` is what was probably meant; empty where the term is best dropped.
@@ -119,8 +117,7 @@ class TermProblem:
     is_error: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SpfRecord:
+class SpfRecord(Struct, frozen=True):
     """A parsed record; ``redirect`` is empty without one, or where ``all`` overrules it."""
 
     text: str

@@ -5,13 +5,20 @@ matches none of them: the most expensive case.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 
-from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dns_records import mx_records, txt_values
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import (
+    Answers,
+    Presence,
+    look_up,
+    look_up_addresses,
+    mx_records,
+    presence_of,
+    txt_values,
+)
 from mailcheck.checks.findings import Finding
-from mailcheck.checks.lookups import Presence, look_up, look_up_addresses, presence_of
 from mailcheck.checks.spf.record import (
     Mechanism,
     MechanismName,
@@ -50,8 +57,7 @@ class NodeProblem(Enum):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SpfNode:
+class SpfNode(Struct, frozen=True):
     """One record of the tree: what led to it, the record, and what it leads to.
 
     ``lookups`` counts the terms of this record that make a receiver ask DNS;
@@ -112,8 +118,7 @@ def _matches_everyone(mechanism: Mechanism, included: dict[str, SpfNode]) -> boo
     return child is not None and bool(permits_everyone(child))
 
 
-@dataclass(frozen=True, slots=True)
-class SpfVerdict:
+class SpfVerdict(Struct, frozen=True):
     """Who may send for ``domain``.
 
     ``records`` are the texts of all its SPF records (more than one is an
@@ -210,9 +215,21 @@ class TreeWalk:
         texts = [text for text in txt_values(answer) if is_spf_record(text)]
         if not texts:
             return SpfNode(domain, term, None, NodeProblem.ABSENT)
-        record = parse_spf_record(texts[0])
+        return self.read_record(domain, min(texts), term, path, is_one_of=len(texts))
+
+    def read_record(
+        self,
+        domain: str,
+        text: str,
+        term: str = "",
+        path: tuple[str, ...] = (),
+        *,
+        is_one_of: int = 1,
+    ) -> SpfNode:
+        """Read a record that stands at ``domain``, with as many beside it, and all below it."""
+        record = parse_spf_record(text)
         problem = None
-        if len(texts) > 1:
+        if is_one_of > 1:
             problem = NodeProblem.SEVERAL
         elif record.is_broken:
             problem = NodeProblem.SYNTAX

@@ -1,8 +1,8 @@
 """Attempts that are limited: to sign in, and to make accounts."""
 
 from mailcheck.core.accounts import RequestLimits
+from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import LimitExceeded
-from mailcheck.core.rate_limits import MINUTE_WINDOW
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import Now
 

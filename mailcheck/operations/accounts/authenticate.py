@@ -1,12 +1,12 @@
 """Who is calling: from the secret of an API key to the account behind it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.accounts import ApiKey, Caller, RequestLimits
+from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
 from mailcheck.core.identifiers import KeyId, digest_secret
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.rate_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge_usage
 from mailcheck.operations.ports import AccountStore, Hit, Now, RateCounters
 
 
@@ -32,7 +32,7 @@ class Authenticator:
         if key.revoked_at is not None:
             raise InvalidCredentials("the API key has been revoked")
         self._uses[key.id] = self._now()
-        return Caller(key.account_id, key.id, self.limits_of(key), position)
+        return Caller(key.account_id, key.id, self.limits_of(key), position, key.fails_every)
 
     def limits_of(self, key: ApiKey) -> RequestLimits:
         """Give the limits of a key: its own, else the configured ones."""
@@ -66,8 +66,7 @@ def key_subject(key_id: KeyId) -> str:
     return f"key {key_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class LimitUse:
+class LimitUse(Struct, frozen=True):
     """Limits, and what is used of them."""
 
     limits: RequestLimits
@@ -82,6 +81,13 @@ class LimitUse:
     def used_today(self) -> int:
         """Count the requests of this UTC day."""
         return self.limits.per_day - self.usage.daily_remaining
+
+
+RAISE_LIMITS = {
+    MINUTE_WINDOW: "--per-minute 6000",
+    DAY_WINDOW: "--per-day 1000000",
+}
+"""What gives a key a limit of its own: enough for a suite of tests run side by side."""
 
 
 class RequestMeter:
@@ -101,16 +107,31 @@ class RequestMeter:
         minute, day = await self._hit(subject, limits, 0)
         return judge_usage(minute, day, limits)
 
-    def refusal(self, usage: Usage, limits: RequestLimits) -> LimitExceeded:
-        """Say which limit is exhausted, what it is, and when it is free again."""
+    def refusal(
+        self,
+        usage: Usage,
+        limits: RequestLimits,
+        *,
+        is_of_key: bool = False,
+        is_of_pages: bool = False,
+    ) -> LimitExceeded:
+        """Say which limit is exhausted, what it is, and when it is free again.
+
+        Of a key also how an operator issues one with more. A page says in its reader's time when
+        the limit is free again.
+        """
         now = self._now()
         window = usage.exhausted or MINUTE_WINDOW
         limit = limits.per_day if window is DAY_WINDOW else limits.per_minute
         reset = format_instant(Instant(window.reset_at(now)))
-        return LimitExceeded(
-            f"the limit of {limit} requests per {window.name} is reached; it resets at {reset}",
-            window.seconds_left(now),
-        )
+        if is_of_pages:
+            said = f"the limit of {limit} checks per {window.name} on the pages is reached"
+            return LimitExceeded(said, window.seconds_left(now))
+        said = f"the limit of {limit} requests per {window.name} is reached; it resets at {reset}"
+        if is_of_key:
+            issue = f"mailcheck key issue NAME {RAISE_LIMITS[window]}"
+            said += f"; `{issue}` issues a key with more"
+        return LimitExceeded(said, window.seconds_left(now))
 
     async def _hit(self, subject: str, limits: RequestLimits, amount: int) -> list[int]:
         now = self._now()

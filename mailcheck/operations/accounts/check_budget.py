@@ -22,7 +22,7 @@ class CheckBudget:
         """
         usage = await self._meter.count(_subject(account_id), self._limits)
         if usage.exhausted is not None:
-            raise self._meter.refusal(usage, self._limits)
+            raise self._meter.refusal(usage, self._limits, is_of_pages=True)
 
     async def look(self, account_id: AccountId) -> LimitUse:
         """Say what is used; looking counts nothing."""

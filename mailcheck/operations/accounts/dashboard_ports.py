@@ -1,25 +1,27 @@
 """What signing in to the dashboard needs of the store; one contract suite for all that fill it."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
-@dataclass(frozen=True, slots=True)
-class KeptPassword:
+
+class KeptPassword(Struct, frozen=True):
     """An account and the hash of its password, if it has one."""
 
     account: Account
     password_hash: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRow:
+class SessionRow(Struct, frozen=True):
     """A session that has not ended, and whose it is."""
 
     account: Account

@@ -1,10 +1,11 @@
 """Accounts and API keys: made, listed, revoked."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.addresses import new_mailbox_name
 from mailcheck.core.errors import AccountNameTaken, AccountNotFound, InvalidParameter, KeyNotFound
+from mailcheck.core.faults import LARGEST_EVERY
 from mailcheck.core.identifiers import (
     API_KEY_PREFIX,
     MIN_PRESET_KEY,
@@ -22,8 +23,7 @@ HINT_LENGTH = len(API_KEY_PREFIX) + 4
 """Characters of a key that lists show: enough to tell it from others, too few to help guess."""
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedKey:
+class IssuedKey(Struct, frozen=True):
     """A new key with its secret, which is shown once and kept nowhere."""
 
     key: ApiKey
@@ -138,6 +138,18 @@ class KeepAccounts:
     async def list_keys(self, account: Account) -> list[ApiKey]:
         """List the keys of an account, oldest first."""
         return await self._store.list_keys(account.id)
+
+    async def set_fault(self, key_id: str, every: int | None) -> None:
+        """Let every so manieth mail that a key hands in get 451, or none.
+
+        :raises InvalidParameter: that is no such number.
+        :raises KeyNotFound: no valid key has this id.
+        """
+        if every is not None and not 1 <= every <= LARGEST_EVERY:
+            problem = f"every is a whole number, 1 to {LARGEST_EVERY}, or nothing; you sent {every}"
+            raise InvalidParameter("every", problem)
+        if not await self._store.set_key_fault(KeyId(key_id), every):
+            raise KeyNotFound(f"no valid key has the id {key_id!r}")
 
     async def revoke_key(self, key_id: str) -> None:
         """Revoke a key for good.

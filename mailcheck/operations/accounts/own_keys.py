@@ -1,7 +1,5 @@
 """The API keys of an account, as its owner sees and changes them."""
 
-from dataclasses import dataclass
-
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.errors import InvalidParameter, KeyNotFound, TooManyKeys
 from mailcheck.core.instants import Instant
@@ -20,8 +18,7 @@ MAX_KEY_NAME = 60
 """Characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyUse(LimitUse):
+class KeyUse(LimitUse, frozen=True):
     """A key, its limits, and what it has used of them in this minute and today."""
 
     key: ApiKey
@@ -56,14 +53,26 @@ class OwnKeys:
             raise TooManyKeys(f"an account has at most {MAX_KEYS} keys: revoke one first")
         return await self._accounts.issue_key(account, name)
 
+    async def set_fault(self, account: Account, key_id: str, every: int | None) -> None:
+        """Let every so manieth mail that a key hands in get 451, or none.
+
+        :raises InvalidParameter: that is no such number.
+        :raises KeyNotFound: the account has no valid key with this id.
+        """
+        await self._require(account, key_id)
+        await self._accounts.set_fault(key_id, every)
+
     async def revoke(self, account: Account, key_id: str) -> None:
         """Revoke a key for good.
 
         :raises KeyNotFound: the account has no valid key with this id.
         """
+        await self._require(account, key_id)
+        await self._accounts.revoke_key(key_id)
+
+    async def _require(self, account: Account, key_id: str) -> None:
         if key_id not in {key.id for key in await self._keys(account)}:
             raise KeyNotFound("you have no such key (any more)")
-        await self._accounts.revoke_key(key_id)
 
     async def _keys(self, account: Account) -> list[ApiKey]:
         return [key for key in await self._accounts.list_keys(account) if key.revoked_at is None]

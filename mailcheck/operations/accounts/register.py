@@ -1,7 +1,9 @@
 """Making an account for oneself: open to all, by invitation, or not at all."""
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import InvalidParameter, RegistrationClosed
@@ -26,8 +28,7 @@ class Registration(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrationRules:
+class RegistrationRules(Struct, frozen=True):
     """Who may make an account, and how many one client address may make in a UTC day."""
 
     mode: Registration

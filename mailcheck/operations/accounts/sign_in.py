@@ -1,21 +1,34 @@
 """Signing in with name and password, and changing the password."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.errors import LimitExceeded, SignInFailed
+from mailcheck.core.identifiers import (
+    RandomBytes,
+    digest_secret,
+    is_device_secret,
+    new_device_secret,
+)
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
-from mailcheck.operations.journals import AccessJournal
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import AccessJournal, Now
 
-PER_ADDRESS = RequestLimits(per_minute=10, per_day=300)
+PER_ADDRESS = RequestLimits(per_minute=20, per_day=300)
 """Attempts to sign in from one client address: an office signs in, a list of passwords does not."""
 
-PER_NAME = RequestLimits(per_minute=10, per_day=5_000)
-"""Attempts for one account, from wherever: nobody is locked out by others for long."""
+PER_NAME_AND_ADDRESS = RequestLimits(per_minute=10, per_day=50)
+"""Attempts of one client address for one account: a person mistypes, a program guesses."""
+
+PER_NAME = RequestLimits(per_minute=30, per_day=5_000)
+"""Attempts for one account by browsers that it does not know: many addresses together guess no
+faster. Strangers can use it up; whoever has signed in with this browser before passes it."""
+
+PER_DEVICE = RequestLimits(per_minute=10, per_day=100)
+"""Attempts of a browser that the account knows, in the place of all others; and of a session to
+change the password."""
 
 MAX_NAME = 64
 """Characters that the name of an account may have."""
@@ -23,12 +36,15 @@ MAX_NAME = 64
 TOO_MANY = "too many attempts to sign in"
 
 
-@dataclass(frozen=True, slots=True)
-class SignedIn:
-    """An account, and the secret of the session that was opened for it."""
+class SignedIn(Struct, frozen=True):
+    """An account, and the secret of the session that was opened for it.
+
+    By ``device`` the browser is known when it signs in again; it opens nothing by itself.
+    """
 
     account: Account
     secret: str
+    device: str
 
 
 class SignIn:
@@ -42,6 +58,7 @@ class SignIn:
         attempts: Attempts,
         now: Now,
         journal: AccessJournal,
+        random_bytes: RandomBytes,
     ) -> None:
         self._store = store
         self._hasher = hasher
@@ -49,18 +66,21 @@ class SignIn:
         self._attempts = attempts
         self._now = now
         self._journal = journal
+        self._random_bytes = random_bytes
 
-    async def sign_in(self, name: str, password: str, client: str) -> SignedIn:
+    async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:
         """Open a session for who knows the password; ``client`` is an address.
 
+        ``device`` is what this browser has got when it signed in before, if it did.
+
         :raises SignInFailed: no account has this name and this password.
-        :raises LimitExceeded: too many attempts from this address, or for this name.
+        :raises LimitExceeded: too many attempts of this browser, or else from this address, or
+            for this name.
         :raises Overloaded: too many people are signing in.
         """
         name = name.strip()
         try:
-            await self._attempts.count(f"sign-in from {client}", PER_ADDRESS, TOO_MANY)
-            await self._attempts.count(_subject(name), PER_NAME, TOO_MANY)
+            await self._count(name, client, device)
             account = await self._prove(name, password)
         except (SignInFailed, LimitExceeded) as failure:
             self._journal.note_failed_access("sign-in", client, str(failure))
@@ -69,7 +89,10 @@ class SignIn:
 
     async def open(self, account: Account) -> SignedIn:
         """Open a session for who has proved who they are."""
-        return SignedIn(account, await self._sessions.open(account.id))
+        kept = await self._store.find_password(account.name)
+        written = kept.password_hash if kept else None
+        device = new_device_secret(written, self._random_bytes) if written else ""
+        return SignedIn(account, await self._sessions.open(account.id), device)
 
     async def change_password(self, account: Account, old: str, new: str) -> SignedIn:
         """Change a password: all sessions end, and a new one is opened.
@@ -78,7 +101,7 @@ class SignIn:
         :raises InvalidParameter: the new one is too easily guessed.
         :raises LimitExceeded: too many attempts.
         """
-        await self._attempts.count(_subject(account.name), PER_NAME, TOO_MANY)
+        await self._attempts.count(f"password of {account.id}", PER_DEVICE, TOO_MANY)
         require_fit(new, account.name)
         kept = await self._store.find_password(account.name)
         if not await self._hasher.matches(old, kept.password_hash if kept else None):
@@ -91,19 +114,13 @@ class SignIn:
 
         :raises InvalidParameter: it is too easily guessed.
         """
-        written = await self.hash_password(new, account.name)
+        require_fit(new, account.name)
+        written = await self._hasher.write(new)
         await self._store.set_password(account.id, written, self._now())
 
-    async def hash_password(self, new: str, name: str) -> str:
-        """Hash a password for the account of that name, which need not exist yet.
-
-        :raises InvalidParameter: it is too easily guessed.
-        """
-        require_fit(new, name)
-        return await self._hasher.write(new)
-
-    async def set_first_hash(self, account: Account, written: str) -> bool:
-        """Set the password that `hash_password` has hashed; false when the account has one."""
+    async def set_first_password(self, account: Account, new: str) -> bool:
+        """Set a password of `new_password`; false when the account has one."""
+        written = await self._hasher.write_random(new)
         return await self._store.set_first_password(account.id, written, self._now())
 
     async def has_password(self, account: Account) -> bool:
@@ -116,6 +133,24 @@ class SignIn:
         kept = await self._store.find_password(account.name)
         return await self._hasher.matches(password, kept.password_hash if kept else None)
 
+    async def _count(self, name: str, client: str, device: str) -> None:
+        if device and await self._is_known(name, device):
+            digest = digest_secret(device).hex()
+            await self._attempts.count(f"sign-in of {digest}", PER_DEVICE, TOO_MANY)
+            return
+        subject = f"sign-in as {name.casefold()[:MAX_NAME]}"
+        for counted, limits in (
+            (f"sign-in from {client}", PER_ADDRESS),
+            (f"{subject} from {client}", PER_NAME_AND_ADDRESS),
+            (subject, PER_NAME),
+        ):
+            await self._attempts.count(counted, limits, TOO_MANY)
+
+    async def _is_known(self, name: str, device: str) -> bool:
+        kept = await self._store.find_password(name)
+        written = kept.password_hash if kept else None
+        return written is not None and is_device_secret(device, written)
+
     async def _prove(self, name: str, password: str) -> Account:
         kept = await self._store.find_password(name) if name else None
         written = kept.password_hash if kept else None
@@ -126,7 +161,3 @@ class SignIn:
             renewed = await self._hasher.write(password)
             await self._store.renew_hash(kept.account.id, written, renewed)
         return kept.account
-
-
-def _subject(name: str) -> str:
-    return f"sign-in as {name.casefold()[:MAX_NAME]}"

@@ -8,7 +8,7 @@ keeps them by delivery.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
@@ -21,19 +21,20 @@ from mailcheck.checks.deliverability.authentication import (
 )
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.origin import Origin
+from mailcheck.checks.deliverability.verdicts import MailVerdicts
 from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
-from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
-from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail, foresee_walks
+from mailcheck.checks.dkim.verify import verify_signatures
+from mailcheck.checks.dmarc.mail import foresee_walks
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.mail_domains import read_mail_domain
-from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
+from mailcheck.checks.proposed_zone import ProposedZone
+from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import SECOND, Instant
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.ask import Inquiry, QuestionBudget
+from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.fan_out import run_all
 from mailcheck.operations.ports import Worker
 from mailcheck.operations.recent import RecentlyUsed
 
@@ -47,6 +48,7 @@ BRIEFLY = 15 * SECOND
 """What could not be found out is believed for so long: a name server that is down keeps the
 first reader waiting, not each who looks at the message meanwhile."""
 
+Given = TypeVarTuple("Given")
 Result = TypeVar("Result")
 
 
@@ -56,7 +58,8 @@ class MailInquiry:
 
     ``budget`` holds for its questions to DNS, ``ends_at`` (in the clock's
     seconds) for work on its bytes. Each evaluation has answers of its own while
-    it asks; what it has learned is known to those that follow.
+    it asks; what it has learned is known to those that follow. Records of a
+    proposed ``zone`` are judged as if they were published.
     """
 
     mail: ReceivedMail
@@ -68,12 +71,22 @@ class MailInquiry:
     budget: QuestionBudget
     ends_at: float
     answers: Answers = field(default_factory=Answers)
+    zone: ProposedZone = field(default_factory=dict)
     was_in_time: bool = True
+    verdicts: MailVerdicts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.verdicts = MailVerdicts(self.origin, self.mail.envelope_sender, self.host_name)
 
     @property
     def sender_domain(self) -> str:
         """Give the envelope sender's domain in A-labels; empty for the null reverse-path."""
         return read_mail_domain(self.mail.envelope_sender.rpartition("@")[2]) or ""
+
+    @property
+    def dns(self) -> Inquiry:
+        """Give the questions to DNS."""
+        return Inquiry(self.resolver, self.clock, self.budget, self.answers, self.zone)
 
     @property
     def is_settled(self) -> bool:
@@ -93,19 +106,12 @@ class MailInquiry:
             return Authentication(self.origin, spf, dkim, dmarc_in_vain())
         # What comes from a host that can't be judged might have passed from another one.
         judged = spf if self.origin.judged_address is not None else None
-        authors = identities.author_domains
-        dmarc = await self.ask(partial(evaluate_dmarc_of_mail, authors, judged, dkim))
+        dmarc = await self.ask(self.verdicts.dmarc, identities, judged, dkim)
         return Authentication(self.origin, spf, dkim, dmarc)
 
-    async def ask(self, evaluate: Callable[[Answers], Result]) -> Result:
+    async def ask(self, evaluate: Callable[[Answers, *Given], Result], *inputs: *Given) -> Result:
         """Ask until an evaluation knows enough, within the budget."""
-        answers = Answers(dict(self.answers.known))
-        try:
-            return await ask_until_known(
-                self.resolver, evaluate, clock=self.clock, budget=self.budget, answers=answers
-            )
-        finally:
-            self.answers.known.update(answers.known)
+        return await self.dns.ask(lambda answers: evaluate(answers, *inputs))
 
     async def work(self, call: Callable[[], Result]) -> Result | None:
         """Have work done away from the reactor; nothing when it takes too long."""
@@ -120,10 +126,7 @@ class MailInquiry:
         address = self.origin.judged_address
         if address is None:
             return spf_without_verdict(self.origin, self.sender_domain)
-        helo_name, sender = self.origin.helo_name, self.mail.envelope_sender
-        return await self.ask(
-            partial(evaluate_spf_of_mail, address, helo_name, sender, self.host_name)
-        )
+        return await self.ask(self.verdicts.spf, address)
 
     async def _judge_signatures(
         self, reading: Awaitable[Identities]
@@ -138,7 +141,7 @@ class MailInquiry:
         headers = identities.signatures
         if not headers:
             return DkimOfMail(())
-        keys = await self.ask(partial(evaluate_keys, headers))
+        keys = await self.ask(self.verdicts.keys, headers)
         raw_message, received_at = self.mail.raw_message, self.mail.received_at
         verify = partial(verify_signatures, raw_message, headers, keys, received_at)
         return await self.work(verify) or dkim_in_vain(headers)
@@ -153,7 +156,7 @@ class MailInquiry:
         domains.append(self.sender_domain or self.origin.helo_name)
 
         def evaluate(answers: Answers) -> None:
-            evaluate_dmarc(author, answers)
+            self.verdicts.policy(answers, author)
             # Foresight is free while something else is open; for its own sake nobody waits.
             if answers.missing:
                 foresee_walks(author, filter(None, domains), answers)

@@ -10,7 +10,7 @@ from mailcheck.checks.dnsbl.listings import (
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.quality.hosts import owner_of
+from mailcheck.checks.mail_domains import owner_of
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.ask_blocklists import AskBlocklists
 
@@ -60,4 +60,4 @@ def names_to_ask(
 def _unasked(blocklist: Blocklist) -> Listing:
     if not blocklist.is_enabled:
         return Listing(blocklist, ListingStatus.DISABLED)
-    return unknown_listing(blocklist, UnknownReason.NO_TARGET)
+    return unknown_listing(blocklist, UnknownReason.NOT_PUBLIC)

@@ -1,6 +1,13 @@
 """Reading deliverability tests of an account."""
 
-from mailcheck.core.deliverability_tests import DeliverabilityResult, ReceivedMail, is_test_id
+from collections.abc import Sequence
+
+from mailcheck.core.deliverability_tests import (
+    DeliverabilityResult,
+    ListedTest,
+    ReceivedMail,
+    is_test_id,
+)
 from mailcheck.core.errors import DeliverabilityTestNotFound, NoMailYet
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
 from mailcheck.operations.deliverability.ports import DeliverabilityStore, ListedTestPage
@@ -34,6 +41,12 @@ class FindTest:
     async def page(self, account_id: AccountId, limit: int, page: int) -> ListedTestPage:
         """List the account's tests, newest first; pages are counted from 1."""
         return await self._store.page(account_id, self._now(), limit, (page - 1) * limit)
+
+    async def of_domain(
+        self, account_id: AccountId, domain: str, limit: int
+    ) -> Sequence[ListedTest]:
+        """List the newest completed tests of mails by authors of a domain, the newest first."""
+        return await self._store.of_domain(account_id, domain.lower(), self._now(), limit)
 
     async def mail(self, account_id: AccountId, test_id: str) -> ReceivedMail:
         """Give the mail of a test as it came in.

@@ -1,7 +1,8 @@
 """All operations on deliverability tests, for those who serve them."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
+from mailcheck.operations.deliverability.delete_test import DeleteTest
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.generate_test import GenerateTest
 from mailcheck.operations.deliverability.recheck_test import RecheckTest
@@ -10,8 +11,7 @@ from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
 
 
-@dataclass(frozen=True, slots=True)
-class DeliverabilityOperations:
+class DeliverabilityOperations(Struct, frozen=True):
     """What an account can do with its tests; each operation is a file."""
 
     generate: GenerateTest
@@ -20,3 +20,4 @@ class DeliverabilityOperations:
     recheck: RecheckTest
     share: ShareTest
     score_message: ScoreMessage
+    delete: DeleteTest

@@ -1,10 +1,11 @@
 """What deliverability tests need of the outside; ``now`` hides tests that are to be forgotten."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from mailcheck.core.deliverability_tests import (
     DeliverabilityResult,
@@ -16,29 +17,30 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import Instant
+from mailcheck.operations.ports import MessageRow
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 Analyse = Callable[[ReceivedMail], Awaitable[StoredReport]]
 """Judges a mail. What could not be determined stands in the report; a failure is one of ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTestPage:
+class ListedTestPage(Struct, frozen=True):
     """A page of tests, newest first; ``total`` counts all there are."""
 
     entries: tuple[ListedTest, ...]
     total: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(Struct, frozen=True):
     """The right to analyse: ``holder`` has it until ``until``, then another one may take over."""
 
     holder: str
     until: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """What a claim has found: ``tests`` are the holder's now, ``given_up`` went into error."""
 
     tests: tuple[DeliverabilityTest, ...] = ()
@@ -86,6 +88,29 @@ class DeliverabilityStore(Protocol):
 
     def read_mail(self, test_id: DeliverabilityTestId) -> Deferred[ReceivedMail | None]:
         """Read the mail of a test; nothing when there is none."""
+
+    def find_message(self, test_id: DeliverabilityTestId) -> Deferred[MessageRow | None]:
+        """Give the mail of a test as a message of no inbox; nothing when there is none.
+
+        Its recipient is the test's address without the domain; it expires when the test is
+        forgotten, and its share token is the test's.
+        """
+
+    def of_domain(
+        self, account_id: AccountId, domain: str, now: Instant, limit: int
+    ) -> Deferred[Sequence[ListedTest]]:
+        """List the account's newest completed tests of mails by an author of a domain.
+
+        :param domain: lower case, as it stands in the mails' From.
+        """
+
+    def delete(
+        self, account_id: AccountId, test_id: DeliverabilityTestId, now: Instant
+    ) -> Deferred[bool]:
+        """Delete a test for good, with its mail where nothing else needs that.
+
+        False when the account has no such test.
+        """
 
     def claim(self, lease: Lease, now: Instant, limit: int) -> Deferred[Claimed]:
         """Look at ``limit`` tests at most that wait to be analysed, the oldest mail first.

@@ -1,8 +1,8 @@
 """Mail to the addresses of deliverability tests: which test is meant, and who hears of its mail."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.addresses import Mailbox
@@ -14,8 +14,7 @@ from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now, WakeUps
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiveForTests:
+class ReceiveForTests(Struct, frozen=True):
     """Finds tests by their addresses.
 
     ``domains`` are ours; ``new_test_at`` is where a sender who is turned away

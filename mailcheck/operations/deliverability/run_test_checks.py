@@ -15,15 +15,15 @@ from twisted.python.failure import Failure
 from mailcheck.core.deliverability_tests import DeliverabilityTest, ReceivedMail, StoredReport
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import DeliverabilityTestId
-from mailcheck.core.instants import SECOND, Instant, instant_of
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.instruments import Tally
+from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.ports import (
     Analyse,
     DeliverabilityStore,
     Lease,
 )
-from mailcheck.operations.mail_traffic import MailTraffic
-from mailcheck.operations.ports import WakeUps
+from mailcheck.operations.ports import Now, WakeUps
 
 AT_ONCE = 8
 """Analyses under way at a time: they wait for DNS mostly, but each holds its mail in memory."""
@@ -33,10 +33,11 @@ PACE = 0.08
 milliseconds of the reactor, and its mails' senders wait for that."""
 
 LEASE = 30 * SECOND
-"""After that another daemon takes over what one has left; renewed three times meanwhile."""
+"""After that another daemon takes over what one has left; renewed six times meanwhile."""
 
-RENEWAL = 10.0
-"""Seconds between renewals, and between looks for what was left by others."""
+RENEWAL = 5.0
+"""Seconds between renewals, and between looks for what was left by others: with the lease it
+is within 40 s that a dead daemon's tests are begun again."""
 
 DEADLINE = 120.0
 """Seconds for one analysis: each check in it has a shorter deadline of its own, so that only
@@ -62,6 +63,7 @@ class RunTestChecks:
         traffic: MailTraffic,
         holder: str,
         clock: IReactorTime,
+        now: Now,
     ) -> None:
         self._store = store
         self._analyse = analyse
@@ -70,6 +72,7 @@ class RunTestChecks:
         self._holder = holder
         self._next_turn = 0.0
         self._clock = clock
+        self._now = now
         self._under_way: dict[DeliverabilityTestId, Deferred[None]] = {}
         self._is_running = False
         self._must_look = False
@@ -182,8 +185,7 @@ class RunTestChecks:
         """Let some time pass since another analysis began, if mail is coming in meanwhile."""
         now = turn = self._clock.seconds()
         if self._traffic.is_flowing:
-            # No turn is further away than this, but by a clock that was set back.
-            turn = min(max(now, self._next_turn), now + AT_ONCE * PACE)
+            turn = max(now, self._next_turn)
         self._next_turn = turn + PACE
         if turn > now:
             await deferLater(self._clock, turn - now)
@@ -214,6 +216,3 @@ class RunTestChecks:
 
     def _lease(self) -> Lease:
         return Lease(self._holder, Instant(self._now() + LEASE))
-
-    def _now(self) -> Instant:
-        return instant_of(self._clock.seconds())

@@ -1,9 +1,11 @@
 """From a received mail to its report: everything that can be asked is asked at once."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
 from twisted.internet.defer import succeed
 from twisted.internet.interfaces import IReactorTime
 
@@ -20,30 +22,38 @@ from mailcheck.checks.deliverability.quality import (
     judge_receivers,
     was_starttls_offered,
 )
-from mailcheck.checks.deliverability.reading import MailReading, read_mail_for_score
 from mailcheck.checks.deliverability.score import DeliverabilityReport, MailScore, score_mail
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.hosts.helo import HeloVerdict, evaluate_helo
+from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
-from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
-from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
+from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
+from mailcheck.checks.mail_domains import is_local_name, owner_of, read_mail_domain
+from mailcheck.checks.proposed_zone import build_zone
 from mailcheck.checks.quality.facts import MailFacts
-from mailcheck.checks.spf.evaluate import evaluate_spf
+from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.domain_names import is_within
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session
 from mailcheck.operations.ask import DEADLINE, MAX_ROUNDS, QuestionBudget
+from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults, MailInquiry
 from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail, names_to_ask
+from mailcheck.operations.deliverability.check_progress import BEGUN, Tell
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
-from mailcheck.operations.deliverability.overriding_resolver import OverridingResolver
+from mailcheck.operations.deliverability.prove_mail import prove_fixes_of_mail
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.in_children import read_mail_for_score
 from mailcheck.operations.ports import Worker
+
+if TYPE_CHECKING:
+    from mailcheck.checks.deliverability.reading import MailReading
+
+Result = TypeVar("Result")
 
 PATIENCE = 100.0
 """Seconds for work on a mail's bytes, behind that on others': less than an analysis may take, so
@@ -61,8 +71,7 @@ _SETTLED = (AuthResult.PASS, AuthResult.TEMPERROR)
 """Results for which there is nothing to mend in the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringSettings:
+class ScoringSettings(Struct, frozen=True):
     """What an analysis depends on besides the mail.
 
     ``host_name`` is ours, as in the greeting. ``offers_tls`` tells whether a
@@ -79,6 +88,7 @@ class ScoreMail:
 
     :param worker: where mails are read and signatures verified.
     :param known: what is known of deliveries, by whoever asked before.
+    :param tell: is told of each part of the work that has ended.
     """
 
     def __init__(
@@ -89,6 +99,7 @@ class ScoreMail:
         worker: Worker,
         known: KnownResults,
         settings: ScoringSettings,
+        tell: Tell,
         clock: IReactorTime,
     ) -> None:
         self._resolver = resolver
@@ -97,6 +108,7 @@ class ScoreMail:
         self._worker = worker
         self._known = known
         self._settings = settings
+        self._tell = tell
         self._clock = clock
 
     async def score(
@@ -107,6 +119,7 @@ class ScoreMail:
         :param records: proposed ones, which for this run take the place of those in DNS.
         """
         inquiry = self._inquire(mail, records)
+        self._tell(mail.delivery_id, BEGUN)
         host, content = await run_all(self._judge_host(inquiry), self._judge_content(inquiry))
         reverse_dns, helo, outcome, of_address = host
         reading, authentication, arc, author_mx, of_names = content
@@ -123,7 +136,9 @@ class ScoreMail:
             content_filter=outcome,
             quality=judge_quality(reading.facts, handover, authentication.dkim),
         )
+        evidence = replace(evidence, is_own_host=_is_own_host(evidence, author_mx))
         score = score_mail(evidence)
+        proving = prove_fixes_of_mail(inquiry, reading.identities, evidence, score)
         return DeliverabilityReport(
             mail=mail,
             facts=reading.facts,
@@ -132,6 +147,7 @@ class ScoreMail:
             checklists=judge_receivers(reading.facts, evidence, handover, author_mx),
             notes=tuple(self._notes(inquiry, reading, score)),
             records=tuple(records),
+            proofs=await self._part(inquiry, "fixes", proving),
         )
 
     def _inquire(self, mail: ReceivedMail, records: Sequence[RecordToPublish]) -> MailInquiry:
@@ -141,12 +157,19 @@ class ScoreMail:
             mail,
             judge_origin(session.client_ip, session.helo_name, allow_private=allow_private),
             settings.host_name,
-            OverridingResolver(self._resolver, records) if records else self._resolver,
+            self._resolver,
             self._worker,
             self._clock,
             QuestionBudget(now + DEADLINE, rounds_left=2 * MAX_ROUNDS),
             now + PATIENCE,
+            zone=build_zone(records),
         )
+
+    async def _part(self, inquiry: MailInquiry, part: str, work: Awaitable[Result]) -> Result:
+        """Await a part of the work, and tell that it has ended."""
+        result = await work
+        self._tell(inquiry.mail.delivery_id, part)
+        return result
 
     async def _judge_host(
         self, inquiry: MailInquiry
@@ -155,7 +178,11 @@ class ScoreMail:
         (reverse_dns, outcome), helo, listings = await run_all(
             self._judge_name_and_content(inquiry),
             _judge_helo(inquiry),
-            self._blocklists.ask_about_address(inquiry.origin.judged_address),
+            self._part(
+                inquiry,
+                "address-lists",
+                self._blocklists.ask_about_address(inquiry.origin.judged_address),
+            ),
         )
         return reverse_dns, helo, outcome, listings
 
@@ -165,27 +192,28 @@ class ScoreMail:
         """Find the host's name, and pass the mail on with it, as a receiver would."""
         found, address = None, inquiry.origin.judged_address
         if address is not None:
-            # To be proposed as the name of the address, where it can be one.
-            host_name = read_mail_domain(inquiry.origin.helo_name) or ""
-            host_name = "" if is_local_name(host_name) else host_name
-            found = await inquiry.ask(partial(evaluate_reverse_dns, address, host_name=host_name))
+            found = await inquiry.ask(inquiry.verdicts.reverse_dns, address)
+        self._tell(inquiry.mail.delivery_id, "host")
         names = found.validated_names if found is not None else ()
         filtered = with_trace_fields(inquiry.mail.raw_message, _trace_facts(inquiry, names))
-        return found, await self._content_filter.judge(filtered)
+        return found, await self._part(inquiry, "filter", self._content_filter.judge(filtered))
 
     async def _judge_content(
         self, inquiry: MailInquiry
-    ) -> tuple[MailReading, Authentication, ArcOfMail, MxVerdict | None, Sequence[Listing]]:
+    ) -> tuple["MailReading", Authentication, ArcOfMail, MxVerdict | None, Sequence[Listing]]:
         """Read the mail, then verify, walk and ask lists at the same time."""
         mail = inquiry.mail
         reading = await self._worker.run(partial(read_mail_for_score, mail.raw_message))
+        self._tell(mail.delivery_id, "mail")
         facts = reading.facts
         names = names_to_ask(facts.author_domains, inquiry.sender_domain, facts.link_hosts)
         authentication, arc, author_mx, listings = await run_all(
-            inquiry.authenticate(succeed(reading.identities)),
+            self._part(
+                inquiry, "authentication", inquiry.authenticate(succeed(reading.identities))
+            ),
             _verify_chain(inquiry, reading),
             self._ask_about_author(inquiry, facts),
-            self._blocklists.ask_about_names(names),
+            self._part(inquiry, "name-lists", self._blocklists.ask_about_names(names)),
         )
         return reading, authentication, arc, author_mx, listings
 
@@ -211,11 +239,11 @@ class ScoreMail:
             mail, self._settings.offers_tls(mail.session) if offered is None else offered
         )
 
-    def _notes(self, inquiry: MailInquiry, reading: MailReading, score: MailScore) -> list[str]:
+    def _notes(self, inquiry: MailInquiry, reading: "MailReading", score: MailScore) -> list[str]:
         opening = inquiry.origin.opening
         notes = [opening, _BY_YOUR_SERVER] if opening else []
         if score.undetermined:
-            names = ", ".join(check.area.value for check in score.undetermined)
+            names = ", ".join(topic_of(one.area.value).title for one in score.undetermined)
             notes.append(f"could not be determined, and nothing was deducted for it: {names}")
         if self._settings.host_name.lower() in reading.claimed_by:
             notes.append(
@@ -225,11 +253,23 @@ class ScoreMail:
         return notes
 
 
+def _is_own_host(evidence: MailEvidence, author_mx: MxVerdict | None) -> bool:
+    """Tell whether the sender's domain vouches for the client: by a name of its own, or its MX."""
+    found = evidence.authentication
+    address, sender = found.origin.judged_address, found.spf.mail_from.domain
+    names = list(evidence.reverse_dns.validated_names) if evidence.reverse_dns is not None else []
+    if evidence.helo is not None and evidence.helo.leads_to_client:
+        names.append(read_mail_domain(evidence.helo.helo_name) or "")
+    hosts = author_mx.hosts if author_mx is not None and author_mx.domain == sender else ()
+    is_named = any(name and is_within(name, owner_of(sender)) for name in names)
+    return is_named or any(address in host.addresses for host in hosts)
+
+
 async def _judge_helo(inquiry: MailInquiry) -> HeloVerdict | None:
     address = inquiry.origin.judged_address
     if address is None:
         return None
-    return await inquiry.ask(partial(evaluate_helo, inquiry.origin.helo_name, address))
+    return await inquiry.ask(inquiry.verdicts.helo, address)
 
 
 async def _look_at_record(inquiry: MailInquiry, spf: SpfOfMail) -> SpfVerdict | None:
@@ -238,10 +278,10 @@ async def _look_at_record(inquiry: MailInquiry, spf: SpfOfMail) -> SpfVerdict | 
     name = read_mail_domain(domain) or ""
     if spf.mail_from.result in _SETTLED or is_local_name(name):
         return None
-    return await inquiry.ask(partial(evaluate_spf, domain))
+    return await inquiry.ask(inquiry.verdicts.spf_record, domain)
 
 
-async def _verify_chain(inquiry: MailInquiry, reading: MailReading) -> ArcOfMail:
+async def _verify_chain(inquiry: MailInquiry, reading: "MailReading") -> ArcOfMail:
     """Verify the seals of those who passed the mail on."""
     chain, mail = reading.chain, inquiry.mail
     if not chain.sets:

@@ -11,18 +11,25 @@ from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds, Watcher
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.ports import Now
 
 
 class WaitForTest:
     """The operation behind the long poll of REST and the wait tool of MCP."""
 
     def __init__(
-        self, find: FindTest, feeds: DeliverabilityFeeds, slots: WaitSlots, clock: IReactorTime
+        self,
+        find: FindTest,
+        feeds: DeliverabilityFeeds,
+        slots: WaitSlots,
+        clock: IReactorTime,
+        now: Now,
     ) -> None:
         self._find = find
         self._feeds = feeds
         self._slots = slots
         self._clock = clock
+        self._now = now
 
     async def wait(
         self, caller: Caller, test_id: str, timeout: float, seen: State | None = None
@@ -60,7 +67,7 @@ class WaitForTest:
             self._feeds.require_open()
             if state is State.PENDING:
                 # Nobody tells when the address expires: it is looked up then.
-                expiry = found.test.expires_at / SECOND - self._clock.seconds()
+                expiry = (found.test.expires_at - self._now()) / SECOND
                 left = min(left, max(1 / SECOND, expiry))
             try:
                 await watcher.when_moved.addTimeout(left, self._clock)

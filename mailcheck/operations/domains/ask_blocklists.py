@@ -1,23 +1,21 @@
 """Asking blocklists: within their budgets, only those that are well, each with its time."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
-from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.dnsbl.evaluate import Target, evaluate_listing, query_name
 from mailcheck.checks.dnsbl.listings import Listing, UnknownReason, unknown_listing
 from mailcheck.core.instruments import Tally
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.domains.list_budgets import ListBudgets
-from mailcheck.operations.domains.zone_health import ZoneHealthCheck
-from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 
 Hear = Callable[[Listing], None]
 """Told what a list says, once for each list, as soon as nothing can change it any more."""
@@ -58,7 +56,6 @@ class AskBlocklists:
 
         :param hear: is told each row before all of them are given, in the order of answers.
         """
-        await self._health.when_known()
         affordable = await self._affordable(blocklists, targets)
         ends_at = self._clock.seconds() + self.deadline
 
@@ -76,15 +73,16 @@ class AskBlocklists:
     async def _ask_one(
         self, blocklist: Blocklist, targets: Sequence[Target], ends_at: float
     ) -> Listing:
-        sick_kinds = self._health.sick_kinds(blocklist)
-        lookups = _TimedLookups(self._resolver, self._clock)
-        listing = await ask_until_known(
-            lookups,
-            partial(evaluate_listing, blocklist, targets, sick_kinds=sick_kinds),
-            clock=self._clock,
-            budget=QuestionBudget(ends_at),
-        )
-        return replace(listing, seconds=lookups.slowest)
+        def judge(known: Answers) -> Listing:
+            sick_kinds = self._health.sick_kinds(blocklist)
+            return evaluate_listing(blocklist, targets, known, sick_kinds=sick_kinds)
+
+        lookups, answers = _TimedLookups(self._resolver, self._clock), Answers()
+        budget = QuestionBudget(ends_at)
+        await ask_until_known(lookups, judge, clock=self._clock, budget=budget, answers=answers)
+        # Asked beside the daemon's first self-test, judged behind it.
+        await self._health.when_known()
+        return replace(judge(answers), seconds=lookups.slowest)
 
     async def _affordable(
         self, blocklists: Sequence[Blocklist], targets: Sequence[Target]

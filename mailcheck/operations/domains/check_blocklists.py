@@ -1,9 +1,10 @@
 """Is an address or a domain on a blocklist (SPEC.md 2.2): 32 lists, asked all at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import Answers
@@ -13,6 +14,7 @@ from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
+    has_usable_answer,
     unknown_listing,
 )
 from mailcheck.core.network_addresses import IpAddress
@@ -25,12 +27,8 @@ from mailcheck.operations.domains.ask_blocklists import (
 )
 from mailcheck.operations.domains.mail_hosts import MailHosts, evaluate_mail_hosts
 
-_NOT_ASKED = (ListingStatus.UNSUPPORTED, ListingStatus.DISABLED)
-_SILENCE = (UnknownReason.NO_ANSWER, UnknownReason.NO_TARGET)
 
-
-@dataclass(frozen=True, slots=True)
-class BlocklistCheck:
+class BlocklistCheck(Struct, frozen=True):
     """What all lists of a profile say, in the order of the catalogue.
 
     ``addresses`` are those that stood in for a domain.
@@ -43,9 +41,8 @@ class BlocklistCheck:
 
     @property
     def has_no_answer(self) -> bool:
-        """Tell whether not one list answered, so that nothing is known."""
-        asked = [row for row in self.listings if row.status not in _NOT_ASKED]
-        return bool(asked) and all(row.unknown_reason in _SILENCE for row in asked)
+        """Tell whether not one list gave a usable answer, so that nothing is known."""
+        return not has_usable_answer(self.listings)
 
 
 class CheckBlocklists:

@@ -1,29 +1,32 @@
 """Where mail for a domain goes, and what it says about who may send for it (SPEC.md 2.1)."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct, field
+from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dmarc.stricter import without_stricter
+from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.proofs import Outcome, Proofs
+from mailcheck.checks.scoring.outcome import outcome_of_records
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instruments import Tally, outcome_of
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.prove_fixes import prove_fixes
 
 
-@dataclass(frozen=True, slots=True)
-class MxCheck:
-    """The three verdicts about one domain."""
+class MxCheck(Struct, frozen=True):
+    """The three verdicts about one domain, and the advice that is proven."""
 
     domain: str
     mx: MxVerdict
     spf: SpfVerdict
     dmarc: DmarcVerdict
+    proofs: Proofs = field(default_factory=dict)
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -40,8 +43,20 @@ class MxCheck:
         return tuple(name for name, is_unknown in unknown.items() if is_unknown)
 
     @property
+    def outcome(self) -> Outcome:
+        """Give what advice is judged by."""
+        return outcome_of_records(self.mx, self.spf, self.dmarc)
+
+    @property
+    def exists(self) -> bool:
+        """Tell whether there may be such a name; false only where DNS denies it."""
+        return self.mx.exists
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """Give all that was found, mechanism by mechanism."""
+        if not self.mx.exists:
+            return self.mx.findings
         return (*self.mx.findings, *self.spf.findings, *self.dmarc.findings)
 
 
@@ -58,18 +73,19 @@ class CheckMx:
         """Check a domain, given in A-labels."""
 
         def evaluate(answers: Answers) -> MxCheck:
+            spf = evaluate_spf(domain, answers)
             return MxCheck(
                 domain,
                 evaluate_mx(domain, answers, allow_private=self._allow_private),
-                evaluate_spf(domain, answers),
-                evaluate_dmarc(domain, answers),
+                spf,
+                without_stricter(evaluate_dmarc(domain, answers), spf, None),
             )
 
-        found = await ask_until_known(
-            self._resolver,
-            evaluate,
-            clock=self._clock,
-            budget=QuestionBudget.starting_now(self._clock),
-        )
+        def judge(answers: Answers) -> Outcome:
+            return evaluate(answers).outcome
+
+        inquiry = Inquiry.starting_now(self._resolver, self._clock)
+        found = await inquiry.ask(evaluate)
         self.outcomes.add(outcome_of(is_determined=not found.undetermined))
-        return found
+        proofs = await prove_fixes(found.outcome, judge, inquiry)
+        return replace(found, proofs=proofs)

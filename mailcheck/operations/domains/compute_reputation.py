@@ -1,55 +1,59 @@
 """A domain's reputation: every check that bears on whether its mail is believed, as one score."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from functools import partial
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
+from mailcheck.checks.dkim.evaluate import DkimVerdict, choose_selectors, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
+from mailcheck.checks.dmarc.stricter import without_stricter
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.mail_addresses import choose_sending_host
-from mailcheck.checks.hosts.mx import evaluate_mx
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.hosts.starttls import StarttlsVerdict
+from mailcheck.checks.proofs import Kept, Outcome, Proofs
 from mailcheck.checks.scoring.evidence import Evidence
-from mailcheck.checks.scoring.score import Score, compute_score
+from mailcheck.checks.scoring.outcome import outcome_of_evidence
+from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.ask import DEADLINE, QuestionBudget, Verdict, ask_until_known
+from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
+from mailcheck.operations.concurrency import SharedCalls, run_all
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.domains.mail_hosts import MailHosts
 from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
-from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.ports import Now
-from mailcheck.operations.recent import RecentlyUsed
-from mailcheck.operations.sharing_calls import SharedCalls
+from mailcheck.operations.prove_fixes import prove_fixes
 
 REMEMBERED = HOUR
 REMEMBERED_UNDETERMINED = MINUTE
 """A result of which something could not be determined is soon tried again."""
 
-MAX_REMEMBERED = 2_000
-"""Results, each some ten kilobytes."""
 
-
-@dataclass(frozen=True, slots=True)
-class ReputationQuery:
+class ReputationQuery(Struct, frozen=True):
     """What is asked: a domain in A-labels, and what the caller knows of it."""
 
     domain: str
     selectors: tuple[str, ...] = ()
     addresses: tuple[IpAddress, ...] = ()
 
+    def __str__(self) -> str:
+        """Give a text that no other query has."""
+        return " ".join([self.domain, *self.selectors, "|", *map(str, self.addresses)])
 
-@dataclass(frozen=True, slots=True)
-class Reputation:
+
+class Reputation(Struct, frozen=True):
     """A score, and everything it was made from."""
 
     domain: str
@@ -59,10 +63,10 @@ class Reputation:
     score: Score
     checked_at: Instant
     is_cached: bool = False
+    proofs: Proofs = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ReputationSources:
+class ReputationSources(Struct, frozen=True):
     """Whom the check asks."""
 
     resolver: Resolver
@@ -76,41 +80,39 @@ class ComputeReputation:
     """Computes reputations, remembers them for a while, and runs the same check once at a time."""
 
     def __init__(
-        self, sources: ReputationSources, clock: IReactorTime, now: Now, *, allow_private: bool
+        self,
+        sources: ReputationSources,
+        kept: KeptValues[Reputation],
+        clock: IReactorTime,
+        now: Now,
+        *,
+        allow_private: bool,
     ) -> None:
         self._sources = sources
         self._clock = clock
         self._now = now
         self._allow_private = allow_private
-        self._remembered: RecentlyUsed[ReputationQuery, Reputation] = RecentlyUsed(MAX_REMEMBERED)
+        self._kept = kept
         self._running = SharedCalls(self._compute)
         self.outcomes = Tally()
 
     async def compute(self, query: ReputationQuery, *, is_refresh: bool = False) -> Reputation:
         """Give the reputation; one that is remembered unless the caller wants a new one."""
-        remembered = None if is_refresh else self._recall(query)
+        remembered = None if is_refresh else await self._kept.recall(str(query))
         if remembered is not None:
             return replace(remembered, is_cached=True)
         return await self._running.call(query)
 
-    def _recall(self, query: ReputationQuery) -> Reputation | None:
-        found = self._remembered.get(query)
-        if found is None:
-            return None
-        lifetime = REMEMBERED_UNDETERMINED if found.score.undetermined else REMEMBERED
-        if not 0 <= self._now() - found.checked_at < lifetime:
-            self._remembered.drop(query)
-            return None
-        return found
-
     async def _compute(self, query: ReputationQuery) -> Reputation:
         sources = self._sources
+        known = (*query.selectors, *await sources.known_selectors(query.domain))
+        inquiry = Inquiry.starting_now(sources.resolver, self._clock)
         authentication, by_hosts, registration = await run_all(
-            self._authentication(query),
-            self._by_hosts(query),
+            inquiry.ask(self._authentication(query.domain, known)),
+            self._by_hosts(query, inquiry.answers),
             _find_registration(sources.registrations, query.domain),
         )
-        spf, dkim, dmarc = authentication
+        spf, dkim, dmarc, _ = authentication
         hosts, blocklists, starttls, reverse_dns = by_hosts
         evidence = Evidence(
             spf=spf,
@@ -126,25 +128,55 @@ class ComputeReputation:
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable:
-            self._remembered.put(query, found)
+            found = replace(found, proofs=await self._prove(known, query, found, inquiry))
+            lifetime = REMEMBERED_UNDETERMINED if score.undetermined else REMEMBERED
+            await self._kept.keep(str(query), found, lifetime)
         return found
 
-    async def _authentication(
-        self, query: ReputationQuery
-    ) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict]:
-        known = (*query.selectors, *self._sources.known_selectors(query.domain))
+    async def _prove(
+        self, known: Sequence[str], query: ReputationQuery, found: Reputation, inquiry: Inquiry
+    ) -> Proofs:
+        """Prove the advice; what lists, hosts and registry say stays as it is."""
+        evidence = found.evidence
+        authentication = self._authentication(query.domain, known)
+        host = choose_sending_host(query.addresses, evidence.mx, found.hosts.own)
+        rest = judge_rest(evidence)
+        judge_name = (
+            None
+            if host is None
+            else Kept(partial(evaluate_reverse_dns, host.address, host_name=host.host_name))
+        )
 
-        def evaluate(answers: Answers) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict]:
-            mx = evaluate_mx(query.domain, answers, allow_private=self._allow_private)
-            spf = evaluate_spf(query.domain, answers)
+        def judge(answers: Answers) -> Outcome:
+            spf, dkim, dmarc, mx = authentication(answers)
+            changed = replace(evidence, spf=spf, dkim=dkim, dmarc=dmarc, mx=mx)
+            if judge_name is not None:
+                changed = replace(changed, reverse_dns=judge_name(answers))
+            return outcome_of_evidence(changed, rest)
+
+        before = await inquiry.ask(judge)
+        return await prove_fixes(before, judge, inquiry)
+
+    def _authentication(
+        self, domain: str, known: Sequence[str]
+    ) -> Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]]:
+        judge_mx = Kept(partial(evaluate_mx, domain, allow_private=self._allow_private))
+        judge_spf = Kept(partial(evaluate_spf, domain))
+        judge_dmarc = Kept(partial(evaluate_dmarc, domain))
+        judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
+
+        def evaluate(
+            answers: Answers,
+        ) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
+            mx, spf = judge_mx(answers), judge_spf(answers)
             hints = (*(host.exchange for host in mx.hosts), *spf.hosts)
-            dkim = evaluate_dkim(query.domain, answers, known=known, hosts=hints)
-            return spf, dkim, evaluate_dmarc(query.domain, answers)
+            keys = judge_keys(answers, choose_selectors(known, hints))
+            return spf, keys, without_stricter(judge_dmarc(answers), spf, keys), mx
 
-        return await self._ask(evaluate)
+        return evaluate
 
     async def _by_hosts(
-        self, query: ReputationQuery
+        self, query: ReputationQuery, answers: Answers
     ) -> tuple[MailHosts, BlocklistCheck, StarttlsVerdict, ReverseDnsVerdict | None]:
         ends_at = self._clock.seconds() + DEADLINE
         hosts = await self._sources.blocklists.find_hosts(query.domain)
@@ -152,29 +184,20 @@ class ComputeReputation:
         blocklists, starttls, reverse_dns = await run_all(
             self._sources.blocklists.check_domain(query.domain, hosts, query.addresses),
             probe_hosts(hosts.mx, self._sources.prober, self._clock, left),
-            self._reverse_dns(query, hosts, left),
+            self._reverse_dns(query, hosts, left, answers),
         )
         return hosts, blocklists, starttls, reverse_dns
 
     async def _reverse_dns(
-        self, query: ReputationQuery, hosts: MailHosts, seconds: float
+        self, query: ReputationQuery, hosts: MailHosts, seconds: float, answers: Answers
     ) -> ReverseDnsVerdict | None:
         host = choose_sending_host(query.addresses, hosts.mx, hosts.own)
         if host is None:
             return None
-        return await self._ask(
-            lambda answers: evaluate_reverse_dns(host.address, answers, host_name=host.host_name),
-            seconds,
-        )
-
-    async def _ask(
-        self, evaluate: Callable[[Answers], Verdict], seconds: float = DEADLINE
-    ) -> Verdict:
-        return await ask_until_known(
-            self._sources.resolver,
-            evaluate,
-            clock=self._clock,
-            budget=QuestionBudget.starting_now(self._clock, seconds),
+        budget = QuestionBudget.starting_now(self._clock, seconds)
+        inquiry = Inquiry(self._sources.resolver, self._clock, budget, answers)
+        return await inquiry.ask(
+            partial(evaluate_reverse_dns, host.address, host_name=host.host_name)
         )
 
 

@@ -1,13 +1,16 @@
 """Everything that can be known of a domain's mail set-up, mechanism by mechanism."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
+from mailcheck.checks.dkim.evaluate import DkimVerdict, choose_selectors, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dmarc.stricter import without_stricter
+from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.dane import DaneVerdict, DnssecVerdict, evaluate_dane, evaluate_dnssec
 from mailcheck.checks.hosts.mta_sts import (
@@ -18,21 +21,23 @@ from mailcheck.checks.hosts.mta_sts import (
 )
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.proofs import Kept, Outcome, Proofs
+from mailcheck.checks.scoring.evidence import is_parked
+from mailcheck.checks.scoring.outcome import outcome_of_records
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Tally, outcome_of
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.ask import Inquiry
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.known_selectors import KnownSelectors
 from mailcheck.operations.domains.probe_hosts import PolicyFetcher
 from mailcheck.operations.ports import Now
-from mailcheck.operations.sharing_calls import SharedCalls
+from mailcheck.operations.prove_fixes import prove_fixes
 
 
-@dataclass(frozen=True, slots=True)
-class DomainRecords:
+class DomainRecords(Struct, frozen=True):
     """What DNS says of a domain."""
 
     mx: MxVerdict
@@ -44,24 +49,43 @@ class DomainRecords:
     dane: DaneVerdict
     dnssec: DnssecVerdict
 
+    @property
+    def is_parked(self) -> bool:
+        """Tell whether the domain says that it has nothing to do with mail: it needs no keys."""
+        return is_parked(self.spf, self.mx, self.dmarc)
 
-@dataclass(frozen=True, slots=True)
-class DomainReport:
-    """What DNS says, and the MTA-STS policy behind it."""
+
+_ASIDE = ("mtaSts", "tlsRpt", "dane", "dnssec")
+"""Topics that no score counts."""
+
+
+class DomainReport(Struct, frozen=True):
+    """What DNS says, the MTA-STS policy behind it, and the advice that is proven."""
 
     domain: str
     records: DomainRecords
     mta_sts: MtaStsVerdict
     checked_at: Instant
+    proofs: Proofs = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Give what advice is judged by."""
+        records = self.records
+        more = [one for topic in _ASIDE for one in self.findings[topic]]
+        return outcome_of_records(records.mx, records.spf, records.dmarc, records.dkim, more)
 
     @property
     def findings(self) -> Mapping[str, tuple[Finding, ...]]:
-        """Give the findings of each mechanism."""
+        """Give the findings of each mechanism; of a name that does not exist that alone."""
         records = self.records
+        if not records.mx.exists:
+            nothing = dict.fromkeys(("spf", "dkim", "dmarc", *_ASIDE), ())
+            return {"mx": records.mx.findings, **nothing}
         return {
             "mx": records.mx.findings,
             "spf": records.spf.findings,
-            "dkim": records.dkim.findings,
+            "dkim": () if records.is_parked else records.dkim.findings,
             "dmarc": records.dmarc.findings,
             "mtaSts": self.mta_sts.findings,
             "tlsRpt": records.tls_rpt.findings,
@@ -103,35 +127,54 @@ class DescribeDomain:
 
     async def _describe(self, asked: tuple[str, tuple[str, ...]]) -> DomainReport:
         domain, selectors = asked
-        known = (*selectors, *self._known_selectors(domain))
-        records = await ask_until_known(
-            self._resolver,
-            self._evaluate(domain, known),
-            clock=self._clock,
-            budget=QuestionBudget.starting_now(self._clock),
-        )
+        known = (*selectors, *await self._known_selectors(domain))
+        evaluate = self._evaluate(domain, known)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock)
+        records = await inquiry.ask(evaluate)
         fetch = None
         if records.mta_sts_record.presence is Presence.FOUND:
             fetch = await self._fetcher.fetch_policy(domain)
-        mta_sts = judge_mta_sts(records.mta_sts_record, fetch, records.mx)
+        now = self._now()
+
+        def report_on(records: DomainRecords) -> DomainReport:
+            mta_sts = judge_mta_sts(records.mta_sts_record, fetch, records.mx)
+            return DomainReport(domain, records, mta_sts, now)
+
+        def judge(answers: Answers) -> Outcome:
+            return report_on(evaluate(answers)).outcome
+
+        report = report_on(records)
         presences = (records.mx.presence, records.spf.presence, records.dmarc.presence)
         self.outcomes.add(outcome_of(is_determined=Presence.UNDETERMINED not in presences))
-        return DomainReport(domain, records, mta_sts, self._now())
+        proofs = await prove_fixes(report.outcome, judge, inquiry)
+        return replace(report, proofs=proofs)
 
     def _evaluate(self, domain: str, known: tuple[str, ...]) -> Callable[[Answers], DomainRecords]:
+        judge_mx = Kept(partial(evaluate_mx, domain, allow_private=self._allow_private))
+        judge_spf = Kept(partial(evaluate_spf, domain))
+        judge_dmarc = Kept(partial(evaluate_dmarc, domain))
+        judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
+        judge_mta_sts = Kept(partial(evaluate_mta_sts_record, domain))
+        judge_tls_rpt = Kept(partial(evaluate_tls_rpt, domain))
+        is_validating = self._is_validating
+        judge_dane = Kept(
+            lambda answers, mx: evaluate_dane(mx, answers, is_validating=is_validating)
+        )
+        judge_dnssec = Kept(partial(evaluate_dnssec, domain, is_validating=is_validating))
+
         def evaluate(answers: Answers) -> DomainRecords:
-            mx = evaluate_mx(domain, answers, allow_private=self._allow_private)
-            spf = evaluate_spf(domain, answers)
+            mx, spf = judge_mx(answers), judge_spf(answers)
             hints = (*(host.exchange for host in mx.hosts), *spf.hosts)
+            dkim = judge_keys(answers, choose_selectors(known, hints))
             return DomainRecords(
                 mx=mx,
                 spf=spf,
-                dmarc=evaluate_dmarc(domain, answers),
-                dkim=evaluate_dkim(domain, answers, known=known, hosts=hints),
-                mta_sts_record=evaluate_mta_sts_record(domain, answers),
-                tls_rpt=evaluate_tls_rpt(domain, answers),
-                dane=evaluate_dane(mx, answers, is_validating=self._is_validating),
-                dnssec=evaluate_dnssec(domain, answers, is_validating=self._is_validating),
+                dmarc=without_stricter(judge_dmarc(answers), spf, dkim),
+                dkim=dkim,
+                mta_sts_record=judge_mta_sts(answers),
+                tls_rpt=judge_tls_rpt(answers),
+                dane=judge_dane(answers, mx),
+                dnssec=judge_dnssec(answers),
             )
 
         return evaluate

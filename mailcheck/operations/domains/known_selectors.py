@@ -3,35 +3,51 @@
 A selector can't be found out from DNS, but every signed mail names one.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import parse_domain, parse_selector
-from mailcheck.core.errors import InvalidParameter
-from mailcheck.operations.recent import RecentlyUsed
+from mailcheck.core.errors import InvalidParameter, StoreUnavailable
+from mailcheck.core.instants import HOUR
+from mailcheck.operations.ports import Now, SelectorStore
+from mailcheck.operations.recent import Recent, RecentlyUsed
 
 MAX_DOMAINS = 10_000
 MAX_SELECTORS = 8  # of a domain; the newest, as keys are changed
 MAX_SIGNATURES = 20  # of a mail that are read
 MAX_SIGNATURE = 4_096  # characters of a signature that are read
 
-KnownSelectors = Callable[[str], tuple[str, ...]]
+NOTED = HOUR
+"""For so long a selector is not noted again, however many mails name it."""
+
+SAVE_INTERVAL = 5.0
+"""Seconds between writes of what was learned."""
+
+KnownSelectors = Callable[[str], Awaitable[tuple[str, ...]]]
 """Gives the selectors that are known of a domain, the newest first."""
 
 
 class LearnedSelectors:
-    """Remembers which selectors domains sign with, as long as the process lives.
+    """Knows which selectors domains sign with, from the mails of this daemon and of others.
 
     Anybody can send a mail that claims a selector of any domain: it is asked
     for like a guess, and counts only when a key is found there.
     """
 
-    def __init__(self) -> None:
-        self._learned: RecentlyUsed[str, RecentlyUsed[str, None]] = RecentlyUsed(MAX_DOMAINS)
+    def __init__(self, store: SelectorStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+        self._noted: Recent[tuple[str, str], bool] = Recent(2 * MAX_DOMAINS, NOTED)
+        self._unsaved: RecentlyUsed[tuple[str, str], None] = RecentlyUsed(MAX_DOMAINS)
 
-    def of(self, domain: str) -> tuple[str, ...]:
+    async def of(self, domain: str) -> tuple[str, ...]:
         """Give the selectors of a domain, the newest first."""
-        return tuple(self._learned.get(domain) or ())
+        unsaved = [selector for name, selector in self._unsaved if name == domain]
+        try:
+            known = await self._store.selectors_of(domain)
+        except StoreUnavailable:
+            known = ()
+        return tuple(dict.fromkeys((*unsaved, *known)))[:MAX_SELECTORS]
 
     def learn(self, header_list: tuple[tuple[str, str], ...]) -> None:
         """Read the signatures in the header of a mail."""
@@ -43,11 +59,17 @@ class LearnedSelectors:
                 selector = parse_selector(tags.get("s") or "")
             except InvalidParameter:
                 continue
-            self._note(domain, selector)
+            self._note((domain, selector))
 
-    def _note(self, domain: str, selector: str) -> None:
-        selectors = self._learned.get(domain)
-        if selectors is None:
-            selectors = RecentlyUsed(MAX_SELECTORS)
-            self._learned.put(domain, selectors)
-        selectors.put(selector, None)
+    async def save(self) -> None:
+        """Keep what was learned since; to be done again every `SAVE_INTERVAL` seconds."""
+        pairs = tuple(self._unsaved)[::-1]
+        if pairs and await self._store.note_selectors(pairs):
+            for pair in pairs:
+                self._unsaved.drop(pair)
+
+    def _note(self, pair: tuple[str, str]) -> None:
+        now = self._now()
+        if not self._noted.get(pair, now):
+            self._noted.put(pair, True, now)
+            self._unsaved.put(pair, None)

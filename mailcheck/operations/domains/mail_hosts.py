@@ -1,29 +1,27 @@
 """Where a domain receives mail, and which addresses stand for it: what other checks begin with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from mailcheck.checks.dmarc.tree_walk import walk_tree
-from mailcheck.checks.dns_answers import Answers
+from msgspec import Struct
+
+from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_up_addresses
 from mailcheck.checks.dnsbl.evaluate import Target
 from mailcheck.checks.dnsbl.mail_addresses import choose_listed_addresses
 from mailcheck.checks.hosts.mx import HostProblem, MxVerdict, evaluate_mx
-from mailcheck.checks.lookups import HostAddresses, Presence, look_up_addresses
+from mailcheck.checks.mail_domains import owner_of
 from mailcheck.core.network_addresses import IpAddress
 
 
-@dataclass(frozen=True, slots=True)
-class MailHosts:
-    """A domain's mail hosts, its own addresses, and the domain of its organization."""
+class MailHosts(Struct, frozen=True):
+    """A domain's mail hosts and its own addresses."""
 
     mx: MxVerdict
     own: HostAddresses
-    organizational_domain: str | None
 
     @property
     def organization(self) -> str:
-        """Give the organization's domain; the domain itself while that is not known."""
-        return self.organizational_domain or self.mx.domain
+        """Give the domain that was registered, by the Public Suffix List: a guess for lists."""
+        return owner_of(self.mx.domain)
 
     @property
     def first_address(self) -> IpAddress | None:
@@ -59,5 +57,4 @@ def evaluate_mail_hosts(domain: str, answers: Answers, *, allow_private: bool) -
     return MailHosts(
         evaluate_mx(domain, answers, allow_private=allow_private),
         look_up_addresses(answers, domain),
-        walk_tree(domain, answers).organizational_domain,
     )

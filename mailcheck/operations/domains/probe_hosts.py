@@ -20,7 +20,7 @@ from mailcheck.checks.hosts.starttls import (
     StarttlsVerdict,
     judge_starttls,
 )
-from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.concurrency import run_all
 
 MAX_PROBED_HOSTS = 4
 """Mail hosts of one domain that are probed, best first (DECISIONS.md section 2)."""

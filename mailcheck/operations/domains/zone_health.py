@@ -1,8 +1,13 @@
-"""Testing the blocklists themselves: a list that lists everything, or nothing, isn't believed."""
+"""Which blocklists may be asked now: those that are well, within their budgets.
 
-from collections.abc import Sequence
+A list that lists everything, or nothing, isn't believed. Operators allow so many free
+questions a day.
+"""
+
+from collections.abc import Mapping, Sequence
 from functools import partial
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
@@ -10,23 +15,81 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
+from mailcheck.core.client_limits import DAY_WINDOW
+from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.domains.list_budgets import ListBudgets
-from mailcheck.operations.ports import Now
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Hit, Now, RateCounters, WakeUps
 
-INTERVAL = 30 * 60.0  # seconds between self-tests, DECISIONS.md section 2
+UNLIMITED = 1 << 53
+"""More than a day has time for."""
+
+
+class ListBudgets:
+    """Counts the questions to each zone, of all daemons, from midnight to midnight UTC.
+
+    :param overrides: budgets by zone in place of those of the catalogue; 0 is no limit.
+    """
+
+    def __init__(self, overrides: Mapping[str, int], counters: RateCounters, now: Now) -> None:
+        self._overrides = overrides
+        self._counters = counters
+        self._now = now
+
+    async def take(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[bool]:
+        """Count questions that are about to be asked; false for a list with too many for today."""
+        counts = await self._hit(wanted)
+        return [count <= self._limit(one) for count, (one, _) in zip(counts, wanted, strict=True)]
+
+    def limit_of(self, blocklist: Blocklist) -> int | None:
+        """Give the questions a day that a zone may get; nothing where there is no limit."""
+        budget = self._overrides.get(blocklist.zone, blocklist.daily_budget)
+        return budget or None
+
+    async def asked_today(self, blocklists: Sequence[Blocklist]) -> dict[str, int]:
+        """Give the questions that were counted since midnight, by zone."""
+        counts = await self._hit([(one, 0) for one in blocklists])
+        return {one.zone: count for count, one in zip(counts, blocklists, strict=True)}
+
+    def _limit(self, blocklist: Blocklist) -> int:
+        return self.limit_of(blocklist) or UNLIMITED
+
+    async def _hit(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[int]:
+        today = DAY_WINDOW.index(self._now())
+        hits = [
+            Hit(f"list {one.zone}", ((DAY_WINDOW, today, self._limit(one)),), questions)
+            for one, questions in wanted
+        ]
+        return [count for (count,) in await self._counters.hit(*hits)]
+
+
+INTERVAL = 30 * MINUTE  # between self-tests, DECISIONS.md section 2
+LOOK_INTERVAL = 60.0  # seconds between looks whether one is due
+KEPT = DAY  # what was found out before a longer stop says nothing any more
+TESTING = 30_000  # milliseconds for which one daemon tests; a test ends after ten seconds
+ALL = "lists"  # the name of the work, and of what is found
 NONCE_OCTETS = 3
-FIRST_TEST_PATIENCE = 2.0  # seconds that checks wait for what the daemon's first self-test says
+FIRST_TEST_PATIENCE = 2.0
+"""Seconds of the daemon's first self-test in which checks wait for what it says."""
+
 QUESTIONS_PER_KIND = 3  # two test points and a random target
 
 
+class HealthOfLists(Struct, frozen=True):
+    """What the last self-test of each list found, by zone, and when the last one ended."""
+
+    tested_at: Instant
+    found: Mapping[str, tuple[ZoneHealth, ...]]
+
+
 class ZoneHealthCheck:
-    """Remembers what the last self-test of each list found.
+    """Knows what the last self-test of each list found; one of all daemons tests.
 
     :param resolver: one that remembers nothing: an old answer says nothing about now.
+    :param tested: tells all daemons that there is something new in ``kept``.
     """
 
     def __init__(
@@ -37,6 +100,8 @@ class ZoneHealthCheck:
         clock: IReactorTime,
         now: Now,
         random_bytes: RandomBytes,
+        kept: KeptValues[HealthOfLists],
+        tested: WakeUps[str],
     ) -> None:
         self._blocklists = blocklists
         self._resolver = resolver
@@ -46,36 +111,85 @@ class ZoneHealthCheck:
         self._random_bytes = random_bytes
         self._found: dict[str, tuple[ZoneHealth, ...]] = {}
         self.tested_at: Instant | None = None
-        self._is_first_test = False
+        self._known_at: float | None = None
+        self._is_known = False
         self._waiting: list[Deferred[None]] = []
+        self._kept = kept
+        self._tested = tested
+        tested.listen(self._hear)
+
+    async def look(self) -> None:
+        """Learn what was found out, and test where that is too long ago, unless another does.
+
+        To be done again every `LOOK_INTERVAL` seconds.
+        """
+        self._begin_waiting()
+        await self._take_over()
+        if not self._is_due() or not await self._kept.claim(ALL, TESTING):
+            return
+        try:
+            await self._take_over()  # it may have been done since
+            if self._is_due():
+                await self.test_all()
+        finally:
+            await self._kept.give_up(ALL)
 
     async def test_all(self) -> None:
         """Test all lists that are switched on, within the budget of their day."""
-        self._is_first_test = self.tested_at is None
+        self._begin_waiting()
         try:
             await self._test_all()
         finally:
-            self._is_first_test = False
-            waiting, self._waiting = self._waiting, []
-            for waiter in waiting:
-                waiter.callback(None)
+            self._end_waiting()
+        assert self.tested_at is not None
+        await self._kept.keep(ALL, HealthOfLists(self.tested_at, self._found), KEPT)
+        self._tested.publish(ALL)
 
     async def when_known(self) -> None:
         """Wait a moment if the first test is under way: a sick list would be believed.
 
         The same mail would be judged in another way before and after a restart.
         """
-        if not self._is_first_test:
+        if self._is_known or self._known_at is None:
+            return
+        left = self._known_at - self._clock.seconds()
+        if left <= 0:
             return
         waiter: Deferred[None] = Deferred()
         self._waiting.append(waiter)
         try:
-            await waiter.addTimeout(FIRST_TEST_PATIENCE, self._clock)
+            await waiter.addTimeout(left, self._clock)
         except DeferredTimeout:
             pass
         finally:
             if waiter in self._waiting:
                 self._waiting.remove(waiter)
+
+    def _hear(self, _: str) -> None:
+        taking = Deferred.fromCoroutine(self._take_over())
+        # In a minute it is looked for anyway.
+        taking.addErrback(lambda failure: failure.trap(StoreUnavailable))
+
+    async def _take_over(self) -> None:
+        known = await self._kept.recall(ALL)
+        if known is not None and (self.tested_at is None or known.tested_at > self.tested_at):
+            self._found.update(known.found)
+            self.tested_at = known.tested_at
+            self._end_waiting()
+
+    def _is_due(self) -> bool:
+        # A clock that was set back must not keep what was found for ever.
+        return self.tested_at is None or not 0 <= self._now() - self.tested_at < INTERVAL
+
+    def _begin_waiting(self) -> None:
+        if self._known_at is None:
+            self._known_at = self._clock.seconds() + FIRST_TEST_PATIENCE
+
+    def _end_waiting(self) -> None:
+        self._is_known = True  # as far as it will be: the next test keeps nobody waiting
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            waiter.callback(None)
 
     async def _test_all(self) -> None:
         enabled = [one for one in self._blocklists if one.is_enabled]

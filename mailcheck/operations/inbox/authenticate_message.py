@@ -24,6 +24,7 @@ from mailcheck.core.identifiers import AccountId, DeliveryId
 from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.ask import QuestionBudget
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.deliverability.authenticate_mail import (
     LEAST_TIME,
     KnownResults,
@@ -33,7 +34,6 @@ from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import ContentStore, Worker
-from mailcheck.operations.sharing_calls import SharedCalls
 
 DEADLINE = 2.0
 """Seconds: somebody waits for the message, and these results are beside the point for him."""

@@ -4,21 +4,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakValueDictionary
 
 from twisted.internet.defer import CancelledError
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.checks.content.derive import derive_content
 from mailcheck.core.content import MessageContent
 from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
+from mailcheck.operations.concurrency import SharedCalls
+from mailcheck.operations.in_children import derive_content
 from mailcheck.operations.inbox.mail_bytes import LARGE, MailBytes
-from mailcheck.operations.ports import ContentStore, MessageRow, MessageStore, Now, Worker
+from mailcheck.operations.ports import ContentStore, MessageRow, MessageStore, Now
 from mailcheck.operations.recent import RecentlyUsed
-from mailcheck.operations.sharing_calls import SharedCalls
 
 RECENT_CONTENTS = 64
 """Contents kept in memory: those who wait for a mail come right after it."""
@@ -59,6 +60,7 @@ class _Wanted:
     size: int = field(default=0, compare=False)
     account_id: AccountId = field(default=AccountId(""), compare=False)
     raw_message: bytes | None = field(default=None, compare=False)
+    found: MessageContent | bytes | None = field(default=None, compare=False)
 
 
 class Contents:
@@ -73,25 +75,28 @@ class Contents:
         self,
         store: ContentStore,
         mail_bytes: MailBytes,
-        worker: Worker,
         learn: Callable[[MessageContent], None],
         clock: IReactorTime,
     ) -> None:
         self._store = store
         self._mail_bytes = mail_bytes
-        self._worker = worker
         self._learn = learn
         self._clock = clock
         self._recent: RecentlyUsed[DeliveryId, MessageContent] = RecentlyUsed(RECENT_CONTENTS)
         self._loading: SharedCalls[_Wanted, MessageContent] = SharedCalls(self._load)
 
-    async def of_message(self, message: MessageSummary) -> MessageContent:
+    async def of_message(
+        self, message: MessageSummary, found: MessageContent | bytes | None = None
+    ) -> MessageContent:
         """Give what a message contains; a large one waits for its turn among those of all readers.
 
+        :param found: its content or its bytes, where they were read already.
         :raises MessageNotFound: it has gone meanwhile.
         :raises Overloaded: its turn did not come.
         """
-        return await self._of(_Wanted(message.delivery_id, message.size, message.account_id))
+        return await self._of(
+            _Wanted(message.delivery_id, message.size, message.account_id, found=found)
+        )
 
     async def of(self, delivery_id: DeliveryId) -> MessageContent:
         """Give what a delivery contains, for who asks for one after the other: no turn is needed.
@@ -130,7 +135,12 @@ class Contents:
 
     async def _find_or_derive(self, wanted: _Wanted) -> MessageContent:
         delivery_id = wanted.delivery_id
-        found = await self._store.find_content(delivery_id, or_bytes=LARGE)
+        if wanted.size >= LARGE:
+            async with self._mail_bytes.turn(wanted, PATIENCE):
+                return await self._find_or_derive_large(delivery_id)
+        found = wanted.found
+        if found is None:
+            found = await self._store.find_content(delivery_id, or_bytes=LARGE)
         if isinstance(found, MessageContent):
             return found
         if found is not None:
@@ -138,6 +148,17 @@ class Contents:
         else:
             async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
                 content = await self._derive(delivery_id, raw_message)
+        self._save(delivery_id, content)
+        return content
+
+    async def _find_or_derive_large(self, delivery_id: DeliveryId) -> MessageContent:
+        unpack = await self._store.packed_content(delivery_id)
+        if unpack is not None:
+            return await self._mail_bytes.work(unpack, LARGE)
+        raw_message = await self._store.raw_message(delivery_id)
+        if raw_message is None:
+            raise MessageNotFound
+        content = await self._derive(delivery_id, raw_message)
         self._save(delivery_id, content)
         return content
 
@@ -162,10 +183,11 @@ class Contents:
         self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
 
     async def _take_apart(self, raw_message: bytes) -> MessageContent:
+        derive, size = partial(derive_content, raw_message), len(raw_message)
         for _ in range(ATTEMPTS - 1):
             with suppress(WorkerDied):
-                return await self._worker.run(partial(derive_content, raw_message))
-        return await self._worker.run(partial(derive_content, raw_message))
+                return await self._mail_bytes.work(derive, size)
+        return await self._mail_bytes.work(derive, size)
 
     def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
         if len(content.text) + len(content.html) <= RECENT_SIZE:
@@ -187,6 +209,7 @@ class MessageLoader:
             self._load
         )
         self._completing: SharedCalls[MessageRow, StoredMessage] = SharedCalls(self._complete)
+        self._alive: WeakValueDictionary[MessageRow, StoredMessage] = WeakValueDictionary()
         self._last: tuple[MessageRow, StoredMessage] | None = None
 
     async def load(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:
@@ -199,18 +222,23 @@ class MessageLoader:
     async def complete(self, row: MessageRow) -> StoredMessage:
         """Add the content to a message that was read already.
 
-        All who were offered the same row get the same message, also one after the other.
+        All who were offered the same row get the same message, also one after the other, and as
+        long as anybody has it.
 
         :raises MessageNotFound: it has been deleted meanwhile.
         """
         if self._last is not None and self._last[0] is row:
-            return self._last[1]
+            return self._last[1]  # thousands may wait for the same mail
+        message = self._alive.get(row)
+        if message is not None:
+            return message
         return await self._completing.call(row)
 
     async def _complete(self, row: MessageRow) -> StoredMessage:
-        content = await self._contents.of_message(row.summary)
+        content = await self._contents.of_message(row.summary, row.content)
         message = StoredMessage(row.summary, row.envelope_sender, row.session, content)
         self._last = row, message
+        self._alive[row] = message
         return message
 
     async def _load(self, key: tuple[AccountId, MessageId]) -> StoredMessage:

@@ -1,6 +1,8 @@
 """Deleting mail for good."""
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
 
 from mailcheck.core.cursors import START, require_reached
 from mailcheck.core.errors import MessageNotFound
@@ -13,11 +15,15 @@ BATCH = 500
 
 
 class DeleteMessages:
-    """The deleting operations of one daemon."""
+    """The deleting operations of one daemon.
 
-    def __init__(self, store: MessageStore, now: Now) -> None:
+    :param tell: is told of each inbox that messages were deleted from.
+    """
+
+    def __init__(self, store: MessageStore, now: Now, tell: Callable[[AccountId], None]) -> None:
         self._store = store
         self._now = now
+        self._tell = tell
 
     async def one(self, account_id: AccountId, message_id: MessageId) -> None:
         """Delete a message.
@@ -26,6 +32,13 @@ class DeleteMessages:
         """
         if not await self._store.delete_message(account_id, message_id, self._now()):
             raise MessageNotFound
+        self._tell(account_id)
+
+    async def some(self, account_id: AccountId, message_ids: Iterable[MessageId]) -> None:
+        """Delete messages; those that are gone already are as they should be."""
+        for message_id in message_ids:
+            await self._store.delete_message(account_id, message_id, self._now())
+        self._tell(account_id)
 
     async def matching(self, account_id: AccountId, wanted: MessageFilter) -> int:
         """Delete all messages that match and are there now; gives how many.
@@ -36,11 +49,13 @@ class DeleteMessages:
         newest = START if inbox is None else inbox.last_position
         require_reached(wanted.start, newest)
         # What comes in while a large inbox is emptied is not meant.
-        wanted = replace(wanted, up_to=newest)
+        up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
+        wanted = replace(wanted, up_to=up_to)
         now = self._now()
         deleted = 0
         while True:
             count = await self._store.delete_matches(account_id, wanted, now, BATCH)
             deleted += count
             if count < BATCH:
+                self._tell(account_id)
                 return deleted

@@ -3,20 +3,28 @@
 A wake-up is a hint. On a hint the feed of the inbox reads the store once and
 offers what is new to its waiters; those that wait for a tag are found by it,
 so a mail costs the same however many wait for other tags. A mail that this
-daemon has just stored is offered without a look, where it is the next one.
+daemon has just stored is offered without a look, where it is the next one: it was derived
+while it was written.
 """
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
+from mailcheck.checks.content.header import summarize_header
 from mailcheck.core.addresses import fold_tag
-from mailcheck.core.cursors import Position
+from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import ExpectedFailure, ShuttingDown
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId
-from mailcheck.operations.ports import MessageRow, MessageStore, Now
+from mailcheck.core.identifiers import AccountId, DeliveryId
+from mailcheck.core.instants import BEGINNING
+from mailcheck.core.messages import Delivery, MessageSummary, Refusal
+from mailcheck.operations.inbox.contents import Contents
+from mailcheck.operations.inbox.mail_bytes import LARGE
+from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong, Soon
 
 LOOK_SIZE = 200
 """Messages read at a time; more are read in a next look."""
@@ -24,11 +32,24 @@ LOOK_SIZE = 200
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """One parked wait; ``when_matched`` fires with the oldest match that comes in."""
+    """One parked wait: what comes in for it is kept in order until it is taken.
+
+    ``hears_refusals``: it is also told of wanted mail that was refused; ``hears_removals``: and
+    that some was deleted, which ``must_tell_removal`` says until it was told. No more than
+    ``most_held`` messages are kept, where that is given: ``has_missed`` says that there were more.
+    """
 
     account_id: AccountId
     wanted: MessageFilter
-    when_matched: "Deferred[MessageRow]" = field(default_factory=Deferred)
+    hears_refusals: bool = False
+    most_held: int | None = None
+    has_missed: bool = False
+    hears_removals: bool = False
+    must_tell_removal: bool = False
+    _messages: list[MessageRow] = field(default_factory=list)
+    _refusals: list[Refusal] = field(default_factory=list)
+    _bell: "Deferred[None] | None" = None
+    _failure: Failure | ExpectedFailure | None = None
 
     @property
     def tag_key(self) -> str | None:
@@ -36,18 +57,69 @@ class Waiter:
         return None if self.wanted.tag is None else fold_tag(self.wanted.tag)
 
     def offer(self, message: MessageRow) -> None:
-        """Take the message when it matches and none was taken before."""
-        if not self.when_matched.called and self.wanted.matches(message.summary):
-            self.when_matched.callback(message)
+        """Keep the message when it matches."""
+        if self.wanted.matches(message.summary):
+            self.has_missed = self.has_missed or len(self._messages) == self.most_held
+            if not self.has_missed:
+                self._messages.append(message)
+            self._ring()
 
-    def rearm(self) -> None:
-        """Wait for the next match: the one it got has been deleted."""
-        self.when_matched = Deferred()
+    def offer_refusal(self, refusal: Refusal) -> None:
+        """Keep the refusal when it may have been of a mail that matches."""
+        if self.hears_refusals and self.wanted.is_addressed(refusal.tag, refusal.recipient):
+            self.has_missed = self.has_missed or len(self._refusals) == self.most_held
+            if not self.has_missed:
+                self._refusals.append(refusal)
+            self._ring()
+
+    def note_removal(self) -> None:
+        """Remember that messages of the inbox were deleted."""
+        if self.hears_removals and not self.must_tell_removal:
+            self.must_tell_removal = True
+            self._ring()
+
+    def when_offered(self) -> Deferred[None]:
+        """Fire as soon as there is something to be taken; to be cancelled by who gives up."""
+        if self._messages or self._refusals or self.must_tell_removal:
+            return succeed(None)
+        if self._failure is not None:
+            return fail(self._failure)
+        self._bell = Deferred()
+        return self._bell
+
+    def take(
+        self, after: Position, refused_after: Position | None = None
+    ) -> tuple[list[MessageRow], list[Refusal]]:
+        """Give what was offered behind a position, in order; nothing of it is left.
+
+        Refusals may be offered behind messages that came after them: ``refused_after`` is
+        where these begin, if not there.
+        """
+        messages = [one for one in self._messages if one.summary.position > after]
+        start = after if refused_after is None else refused_after
+        refusals = [one for one in self._refusals if one.position > start]
+        self._messages, self._refusals = [], []
+        return messages, refusals
+
+    @property
+    def has_all(self) -> bool:
+        """Tell whether it has taken all that it was offered, and missed nothing."""
+        return not (self._messages or self._refusals or self.has_missed)
 
     def fail(self, failure: Failure | ExpectedFailure) -> None:
-        """End the wait without a message."""
-        if not self.when_matched.called:
-            self.when_matched.errback(failure)
+        """End the wait without a message; what was offered before is not taken away."""
+        if self._failure is None:
+            self._failure = failure
+            self._ring()
+
+    def _ring(self) -> None:
+        bell, self._bell = self._bell, None
+        if bell is None or bell.called:
+            return
+        if self._failure is None:
+            bell.callback(None)
+        else:
+            bell.errback(self._failure)
 
 
 class _Feed:
@@ -62,6 +134,7 @@ class _Feed:
         self._is_looking = False
         self._must_look = False
         self._by_tag: dict[str | None, dict[Waiter, None]] = {}
+        self._along = ReadAlong(lambda message: self.expects(message.tag), LARGE)
 
     def add(self, waiter: Waiter) -> None:
         self._by_tag.setdefault(waiter.tag_key, {})[waiter] = None
@@ -89,6 +162,11 @@ class _Feed:
                 self.look()
         return position >= self._start
 
+    @property
+    def position(self) -> Position:
+        """Give the position up to which its waiters were offered everything."""
+        return START if self._position is None else self._position
+
     def is_behind(self, position: Position) -> bool:
         """Tell whether there may be something that its waiters were not offered."""
         return self._position is None or self._position < position
@@ -96,6 +174,10 @@ class _Feed:
     def expects(self, tag: str) -> bool:
         """Tell whether somebody may wait for mail with this tag."""
         return None in self._by_tag or fold_tag(tag) in self._by_tag
+
+    def hears_refusals(self) -> bool:
+        """Tell whether somebody wants to know of mail that was refused."""
+        return any(waiter.hears_refusals for waiter in self.waiters())
 
     def take(self, message: MessageRow) -> None:
         """Offer a message that is on disk; only the next one, so that none is left out."""
@@ -113,17 +195,33 @@ class _Feed:
         self._must_look = False
         self._is_looking = True
         wanted = MessageFilter(after=self._position)
-        found = self._store.oldest_matches(self._account_id, wanted, self._now(), LOOK_SIZE)
+        found = self._store.oldest_matches(
+            self._account_id, wanted, self._now(), LOOK_SIZE, self._along
+        )
         found.addCallbacks(self._offer, self._fail).addCallback(self._look_again)
 
-    def _offer(self, found: tuple[tuple[MessageRow, ...], Position]) -> None:
+    def _offer(self, found: tuple[tuple[MessageRow, ...], Position]) -> Deferred[None] | None:
         messages, last_position = found
         if len(messages) == LOOK_SIZE:
             last_position = messages[-1].summary.position
             self._must_look = True
-        self._position = last_position
+        before, self._position = self._position or START, last_position
         for message in messages:
             self._offer_one(message)
+        # A position that no message has is a refusal's, or that of a mail which is gone.
+        if last_position - before > len(messages) and self.hears_refusals():
+            return self._look_for_refusals(before, last_position)
+        return None
+
+    def _look_for_refusals(self, after: Position, up_to: Position) -> Deferred[None]:
+        between = MessageFilter(after=after, up_to=up_to)
+        found = self._store.recent_refusals(self._account_id, BEGINNING, LOOK_SIZE, between)
+        return found.addCallbacks(self._offer_refusals, self._fail)
+
+    def _offer_refusals(self, refusals: list[Refusal]) -> None:
+        for refusal in reversed(refusals):
+            for waiter in self.waiters():
+                waiter.offer_refusal(refusal)
 
     def _offer_one(self, message: MessageRow) -> None:
         for tag_key in (fold_tag(message.summary.tag), None):
@@ -150,7 +248,14 @@ class InboxFeeds:
         self._is_closed = False
         self._is_looking = False
 
-    def join(self, account_id: AccountId, wanted: MessageFilter) -> Waiter:
+    def join(
+        self,
+        account_id: AccountId,
+        wanted: MessageFilter,
+        *,
+        hears_refusals: bool = False,
+        most_held: int | None = None,
+    ) -> Waiter:
         """Register a wait; the caller must `leave` whatever happens.
 
         :raises ShuttingDown: no more waits are taken.
@@ -160,7 +265,7 @@ class InboxFeeds:
         feed = self._feeds.get(account_id)
         if feed is None:
             feed = self._feeds[account_id] = _Feed(account_id, self._store, self._now)
-        waiter = Waiter(account_id, wanted)
+        waiter = Waiter(account_id, wanted, hears_refusals, most_held)
         feed.add(waiter)
         return waiter
 
@@ -168,10 +273,12 @@ class InboxFeeds:
         """Say up to where a waiter has looked by itself; false when it must look once more."""
         return self._feeds[waiter.account_id].start_from(position)
 
+    def read_up_to(self, waiter: Waiter) -> Position:
+        """Say up to where nothing is left to be told to a waiter; the start where that is open."""
+        return self._feeds[waiter.account_id].position if waiter.has_all else START
+
     def leave(self, waiter: Waiter) -> None:
         """Forget a wait."""
-        # One that found its message by itself does not hear that waiting has failed.
-        waiter.when_matched.addErrback(lambda _: None)
         feed = self._feeds.get(waiter.account_id)
         if feed is not None and feed.remove(waiter):
             del self._feeds[waiter.account_id]
@@ -192,6 +299,13 @@ class InboxFeeds:
         feed = self._feeds.get(account_id)
         if feed is not None:
             feed.look()
+
+    def hear_removal(self, account_id: AccountId) -> None:
+        """Take the hint that mail of an inbox was deleted."""
+        feed = self._feeds.get(account_id)
+        if feed is not None:
+            for waiter in feed.waiters():
+                waiter.note_removal()
 
     def look_everywhere(self) -> None:
         """Look into every inbox waited for, by one read of them all: hints may have been lost."""
@@ -225,3 +339,69 @@ class InboxFeeds:
         self._is_closed = True
         for waiter in self.waiters():
             waiter.fail(ShuttingDown("the service is restarting"))
+
+
+class HandOver:
+    """Stands between those who take mail in and those who wait for it.
+
+    :param when_stored: told of each delivery that is on disk, to be derived when there is time.
+    :param soon: the mail is on its way to the disk by then: nothing is to hold that up.
+    """
+
+    def __init__(
+        self,
+        feeds: InboxFeeds,
+        contents: Contents,
+        when_stored: Callable[[DeliveryId], None],
+        soon: Soon,
+    ) -> None:
+        self._feeds = feeds
+        self._contents = contents
+        self._when_stored = when_stored
+        self._soon = soon
+
+    def expect(self, delivery: Delivery) -> None:
+        """Take note of a mail that is being written.
+
+        Where that fails its content is lost with its id, which nobody has seen.
+        """
+        if any(True for _ in self._expected(delivery)):
+            self._soon(partial(self._contents.prepare, delivery))
+
+    def stored(self, delivery: Delivery, positions: Sequence[Position]) -> None:
+        """Offer a mail that is on disk, at these positions, to those who wait for it.
+
+        Who does not get it here finds it by the hint that follows.
+        """
+        self._when_stored(delivery.id)
+        # A repeated mail has no position where it was before: which one is left to the store.
+        if len(positions) != len(delivery.envelope.recipients):
+            return
+        for number in self._expected(delivery):
+            self._feeds.take(_message_of(delivery, number, positions[number]))
+
+    def _expected(self, delivery: Delivery) -> Iterator[int]:
+        for number, one in enumerate(delivery.envelope.recipients):
+            if one.test_id is None and self._feeds.expects(one.account_id, one.tag):
+                yield number
+
+
+def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:
+    """Give the message of one recipient, as the store gives it."""
+    recipient = delivery.envelope.recipients[number]
+    summary = MessageSummary(
+        id=delivery.message_ids[number],
+        account_id=recipient.account_id,
+        delivery_id=delivery.id,
+        position=position,
+        recipient=recipient.address,
+        tag=recipient.tag,
+        header=summarize_header(delivery.raw_message),
+        size=len(delivery.raw_message),
+        received_at=delivery.received_at,
+        expires_at=delivery.expires_at,
+        share_token=delivery.share_tokens[number],
+    )
+    # Which account has sent it is no fact of the connection that is kept.
+    session = delivery.session._replace(account_id=None)
+    return MessageRow(summary, delivery.envelope.envelope_sender, session)

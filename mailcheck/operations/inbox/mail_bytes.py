@@ -1,10 +1,11 @@
 """The bytes of stored mails, for those who want them: only so many large ones in hand at a time."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.content.bodies import Attachment, find_attachment
@@ -30,6 +31,9 @@ PATIENCE = 20.0
 """Seconds that they wait; programs give up after thirty."""
 
 
+Result = TypeVar("Result")
+
+
 class Mail(Protocol):
     """What a turn depends on; a `MessageSummary` is one."""
 
@@ -47,11 +51,18 @@ class Mail(Protocol):
 
 
 class MailBytes:
-    """Reads mails, and parts of them."""
+    """Reads mails, and parts of them.
 
-    def __init__(self, store: ContentStore, worker: Worker, clock: IReactorTime) -> None:
+    :param worker: what mails are worked on in; large ones in one of their own, so that no small
+        one waits behind them.
+    """
+
+    def __init__(
+        self, store: ContentStore, worker: Worker, large_worker: Worker, clock: IReactorTime
+    ) -> None:
         self._store = store
         self._worker = worker
+        self._large_worker = large_worker
         self._places: Places[AccountId] = Places(
             clock, at_once=AT_ONCE, of_one=OF_ACCOUNT, waiting=WAITING
         )
@@ -65,16 +76,30 @@ class MailBytes:
         :raises MessageNotFound: the message has been deleted meanwhile.
         :raises Overloaded: too many large mails are asked for.
         """
+        async with self.turn(mail, patience):
+            raw = await self._store.raw_message(mail.delivery_id)
+            if raw is None:
+                raise MessageNotFound
+            yield raw
+
+    @asynccontextmanager
+    async def turn(self, mail: Mail, patience: float = PATIENCE) -> AsyncIterator[None]:
+        """Have a turn for what is worked on, where that is large.
+
+        :raises Overloaded: too many large mails are asked for.
+        """
         is_large = mail.size >= LARGE
         place = self._places.held(mail.account_id, patience) if is_large else nullcontext()
         try:
             async with place:
-                raw = await self._store.raw_message(mail.delivery_id)
-                if raw is None:
-                    raise MessageNotFound
-                yield raw
+                yield
         except NoPlace:
             raise Overloaded("too many large mails are being read: try again in a moment") from None
+
+    def work(self, call: Callable[[], Result], size: int) -> Deferred[Result]:
+        """Run a call about a mail of so many bytes in the worker for such mails."""
+        worker = self._large_worker if size >= LARGE else self._worker
+        return worker.run(call)
 
     async def whole(self, summary: MessageSummary) -> bytes:
         """Give the exact bytes that came after DATA; raises as `in_hand`."""
@@ -87,7 +112,8 @@ class MailBytes:
         :raises AttachmentNotFound: the message has no such attachment.
         """
         async with self.in_hand(summary) as raw:
-            attachment = await self._worker.run(partial(find_attachment, raw, attachment_id))
+            find = partial(find_attachment, raw, attachment_id)
+            attachment = await self.work(find, len(raw))
         if attachment is None:
             raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
         return attachment

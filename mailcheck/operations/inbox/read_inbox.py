@@ -1,7 +1,6 @@
 """Reading an inbox: overview, address, lists, single messages, raw bytes, attachments."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from twisted.logger import Logger
 
 from mailcheck.checks.content.bodies import Attachment
@@ -19,14 +18,17 @@ OVERVIEW_TAGS = 200
 """Tags that an overview names, the newest: each test may make one, and people read a screen."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageList:
-    """A page of messages, newest first. ``next_page`` is ``None`` on the last one."""
+class MessageList(Struct, frozen=True):
+    """A page of messages, newest first. ``next_page`` is ``None`` on the last one.
+
+    ``not_searched`` counts messages that may match as well: what is in them is not known yet.
+    """
 
     messages: tuple[ListedMessage, ...]
     next_page: int | None
     total: int
     cursor: Position
+    not_searched: int = 0
 
 
 class ReadInbox:
@@ -79,7 +81,11 @@ class ReadInbox:
             messages.append(ListedMessage(summary, extracted))
         has_more = offset + len(found.entries) < found.total and bool(found.entries)
         return MessageList(
-            tuple(messages), page + 1 if has_more else None, found.total, found.last_position
+            tuple(messages),
+            page + 1 if has_more else None,
+            found.total,
+            found.last_position,
+            found.not_searched,
         )
 
     async def message(self, account_id: AccountId, message_id: MessageId) -> StoredMessage:

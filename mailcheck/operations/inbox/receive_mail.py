@@ -5,23 +5,25 @@ time; the storing transaction has the last word about inbox and quota.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.accounts import InboxState
+from mailcheck.core.accounts import Caller, InboxState
 from mailcheck.core.addresses import INBOX_PREFIX, Mailbox, split_subaddress
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
     ExpectedFailure,
+    FaultMet,
     InboxFull,
     OperatorMissing,
     OutOfSpace,
     RecipientUnknown,
 )
+from mailcheck.core.faults import Fault
 from mailcheck.core.identifiers import (
     AccountId,
     DeliveryId,
@@ -33,9 +35,10 @@ from mailcheck.core.identifiers import (
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
 from mailcheck.operations.accounts.authenticate import Authenticator
+from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
-from mailcheck.operations.inbox.hand_over import HandOver
-from mailcheck.operations.mail_traffic import MailTraffic
+from mailcheck.operations.inbox.feeds import HandOver
+from mailcheck.operations.inbox.requested_faults import RequestedFaults
 from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
 from mailcheck.operations.recent import Recent
 
@@ -55,8 +58,7 @@ _Found = InboxState | Deferred[InboxState | None]
 """An inbox that is remembered, or what a look into the store will give."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReceiveSettings:
+class ReceiveSettings(Struct, frozen=True):
     """``domains`` are ours, in lower case; ``min_free`` bytes of disk stay free."""
 
     domains: frozenset[str]
@@ -77,6 +79,7 @@ class ReceiveMail:
         traffic: MailTraffic,
         hand_over: HandOver,
         tests: ReceiveForTests,
+        faults: RequestedFaults,
         settings: ReceiveSettings,
         now: Now,
         random_bytes: RandomBytes,
@@ -87,6 +90,7 @@ class ReceiveMail:
         self._traffic = traffic
         self._hand_over = hand_over
         self._tests = tests
+        self._faults = faults
         self._settings = settings
         self._now = now
         self._random_bytes = random_bytes
@@ -98,17 +102,30 @@ class ReceiveMail:
     ) -> Deferred[Recipient]:
         """Find the inbox, or test, of a recipient; see the port for what it may raise."""
         try:
-            self._require_space()
             of_test = self._tests.find_recipient(mailbox)
             if of_test is not None:
-                return of_test
+                return of_test.addCallback(self._require_space_for)
             tag = split_subaddress(mailbox.local_part)[1]
             found = self._find_inbox(session, mailbox)
             if isinstance(found, InboxState):
-                return succeed(self._require_room(found, session, envelope_sender, mailbox, tag))
+                room = self._require_room(found, session, envelope_sender, mailbox, tag)
+                accepted = succeed(room)
+            else:
+                accepted = found.addCallback(
+                    self._require_room, session, envelope_sender, mailbox, tag
+                )
         except ExpectedFailure as failure:
             return fail(failure)
-        return found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
+        fault = self._faults.at_recipient(tag)
+        if fault is None:
+            return accepted
+        return accepted.addCallback(self._meet, fault, session, envelope_sender)
+
+    def find_fault(
+        self, sender: Caller | None, recipients: tuple[Recipient, ...]
+    ) -> Deferred[Fault | None] | None:
+        """Find the fault that a whole mail is to meet."""
+        return self._faults.of_mail(sender, recipients)
 
     def deliver(
         self, session: Session, envelope: Envelope, raw_message: bytes
@@ -156,14 +173,15 @@ class ReceiveMail:
                     client_ip=session.client_ip,
                     reason=reason,
                     refused_at=self._now(),
+                    tag=recipient.tag,
                 )
             )
+            noted.addCallback(self._announce_refusal, recipient.account_id)
             noted.addErrback(self._log_lost_refusal)
 
-    def authenticate(self, secret: str) -> Deferred[AccountId]:
-        """Find the account of an API key given as an SMTP AUTH password."""
-        caller = Deferred.fromCoroutine(self._authenticator.identify(secret))
-        return caller.addCallback(lambda caller: caller.account_id)
+    def authenticate(self, secret: str) -> Deferred[Caller]:
+        """Find the holder of an API key given as an SMTP AUTH password."""
+        return Deferred.fromCoroutine(self._authenticator.identify(secret))
 
     def _find_inbox(self, session: Session, mailbox: Mailbox) -> _Found:
         if session.account_id is not None:
@@ -204,10 +222,26 @@ class ReceiveMail:
         recipient = Recipient(
             str(mailbox) if mailbox.domain else mailbox.local_part, inbox.account_id, tag
         )
-        if not inbox.has_room:
-            failure = InboxFull("the inbox is full; mail older than its retention makes room")
+        try:
+            if not inbox.has_room:
+                raise InboxFull("the inbox is full; mail older than its retention makes room")
+            return self._require_space_for(recipient)
+        except (InboxFull, OutOfSpace) as failure:
             self.record_refusal(session, envelope_sender, (recipient,), str(failure))
-            raise failure
+            raise
+
+    def _meet(
+        self, recipient: Recipient, fault: Fault, session: Session, envelope_sender: str
+    ) -> Deferred[Recipient]:
+        def note(failure: Failure) -> Failure:
+            failure.trap(FaultMet)
+            self.record_refusal(session, envelope_sender, (recipient,), str(failure.value))
+            return failure
+
+        return self._faults.meet(recipient, fault, envelope_sender).addErrback(note)
+
+    def _require_space_for(self, recipient: Recipient) -> Recipient:
+        self._require_space()
         return recipient
 
     def _require_space(self) -> None:
@@ -216,7 +250,7 @@ class ReceiveMail:
         if free is None:
             free = self._store.free_bytes()
             self._space.put(None, free, now)
-        if free is not None and free < self._settings.min_free:
+        if free is not None and free < max(self._settings.min_free, 1):
             raise OutOfSpace("the server is short of disk space; try again later")
 
     def _announce(self, positions: tuple[Position, ...], delivery: Delivery) -> DeliveryId:
@@ -231,11 +265,16 @@ class ReceiveMail:
         return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:
-        """Forget what is remembered of inboxes: the store knows better."""
+        """Forget what is remembered of inboxes and of the disk: the store knows better."""
         self._inboxes.clear()
+        self._space.clear()
         if isinstance(failure.value, AddressUsed):
             raise self._tests.explain(failure.value)
         return failure
+
+    def _announce_refusal(self, _: None, account_id: AccountId) -> None:
+        """Tell those who wait that no such mail comes."""
+        self._wake_ups.publish(account_id)
 
     def _log_lost_refusal(self, failure: Failure) -> None:
         self._log.warn("a refusal could not be noted: {reason}", reason=failure.getErrorMessage())

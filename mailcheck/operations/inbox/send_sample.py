@@ -1,9 +1,5 @@
 """A sample mail to oneself, received as any other: something to look at before there is any."""
 
-from email.message import EmailMessage
-from email.policy import SMTP
-from email.utils import formatdate
-
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import Mailbox, join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
@@ -84,6 +80,11 @@ class SendSample:
             "link": f"https://example.com/confirm?token={token}",
             "address": address,
         }
+        # Here: few daemons ever write a mail.
+        from email.message import EmailMessage
+        from email.policy import SMTP
+        from email.utils import formatdate
+
         mail = EmailMessage(SMTP)
         mail["From"] = f"mailcheck <{sender}>"
         mail["To"] = address

@@ -1,7 +1,12 @@
-"""Waiting for a mail: register, look, only then wait; and say what did arrive if it did not."""
+"""Waiting for mail, for several or for none: register, look, only then wait."""
 
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
+from msgspec import Struct
+from msgspec.structs import replace
+from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
@@ -15,66 +20,83 @@ from mailcheck.core.errors import (
     WaitInterrupted,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.instants import MINUTE, SECOND, Instant, instant_of
+from mailcheck.core.instants import BEGINNING, SECOND
 from mailcheck.core.instruments import SECONDS, Distribution, Tally
-from mailcheck.core.messages import MessageSummary, Refusal, StoredMessage
-from mailcheck.operations.inbox.contents import MessageLoader
+from mailcheck.core.messages import ListedMessage, Refusal, StoredMessage
+from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
+from mailcheck.operations.inbox.explain_wait import Asked, ExplainWait, TimedOut
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
+from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import MessageRow, MessageStore
+from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong
 
-LOOK_BACK = 10 * MINUTE
-"""A mail that came this long before the wait may be the one meant: people send first."""
+ANY_CONTENT = ReadAlong(lambda _: True, LARGE)
 
-SEEN_LIMIT = 20
-"""Messages, and refusals, that a wait in vain is told about."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A message that did arrive, and why it is not the one that was waited for."""
-
-    message: MessageSummary
-    reasons: tuple[str, ...]
+GRACE = 2.0
+"""Seconds beyond its end that a wait gives to a mail which must be taken apart to be judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut:
-    """Nothing that matches came in time.
+class Gathered(Struct, frozen=True):
+    """All the messages that were waited for, oldest first; ``cursor`` is the last one's."""
 
-    ``gave_since``: the caller chose ``since``, so that repeating it would miss
-    again. ``waited`` is in seconds. ``missed`` is a message that would have matched
-    had the wait begun earlier; ``missed_by`` milliseconds before the request.
+    messages: tuple[ListedMessage, ...]
+    cursor: Position
+
+
+class Quiet(Struct, frozen=True):
+    """No message that matches came; ``waited`` is in seconds, ``cursor`` up to where."""
+
+    cursor: Position
+    waited: float
+
+
+class Disturbed(Struct, frozen=True):
+    """A message came where none should have, or one was refused that may have matched.
+
+    Exactly one of both is there; ``cursor`` is its position.
     """
 
     cursor: Position
-    gave_since: bool
     waited: float
-    seen: tuple[Seen, ...]
-    rejected: tuple[Refusal, ...]
-    missed: MessageSummary | None
-    missed_by: int
+    message: StoredMessage | None
+    refusal: Refusal | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A wait as it was asked for; seconds of the clock, and seconds.
+@dataclass(slots=True, eq=False)
+class _Watch:
+    """One wait under way.
 
-    ``is_open``: it gave neither ``since`` nor ``after``.
+    ``count`` messages are waited for. Everything up to ``position`` was judged, the
+    refusals up to ``refused_up_to``, where those count. Who is interrupted goes on from
+    ``resume_at``; where there is no such cursor yet, the same is to be asked once more.
+    ``is_unsettled``: what is in the next message was not known by the end.
     """
 
-    began: float
-    timeout: float
-    gave_since: bool
-    is_open: bool
+    waiter: Waiter
+    asked: Asked
+    count: int
+    position: Position
+    refused_up_to: Position
+    resume_at: Position | None
+    found: list[StoredMessage] = field(default_factory=list)
+    refusal: Refusal | None = None
+    is_unsettled: bool = False
 
     @property
-    def ends_at(self) -> float:
-        return self.began + self.timeout
+    def is_over(self) -> bool:
+        return len(self.found) >= self.count or self.refusal is not None
+
+
+async def position_of(caller: Caller, store: MessageStore) -> Position:
+    """Give the position after which mail is new to a caller: that of before the request."""
+    if caller.position is not None:
+        return caller.position
+    inbox = await store.find_account_inbox(caller.account_id)
+    return START if inbox is None else inbox.last_position
 
 
 class WaitForMessage:
-    """The operation behind the long poll of REST and the wait tool of MCP."""
+    """The operation behind the long polls of REST and the wait tool of MCP."""
 
     def __init__(
         self,
@@ -83,12 +105,17 @@ class WaitForMessage:
         loader: MessageLoader,
         slots: WaitSlots,
         clock: IReactorTime,
+        now: Now,
+        expiry_now: Now,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
         self._clock = clock
+        self._now = now
+        self._expiry_now = expiry_now
+        self._explain = ExplainWait(store, loader, clock, expiry_now)
         self.outcomes = Tally()
         self.wake_up_seconds = Distribution(SECONDS)
 
@@ -101,6 +128,9 @@ class WaitForMessage:
         the request on counts (SPEC.md section 4): after the position that was the inbox's
         newest when the caller was identified. No clock decides that: daemons differ.
 
+        Where ``wanted`` asks for what is in a mail, each that may match is taken apart for
+        it, in the order of positions: none is passed over because nobody has read it yet.
+
         ``timeout`` is in seconds. A broadcast: every wait that matches gets
         the message, nothing is consumed. Cancelling it leaves no trace.
 
@@ -109,116 +139,223 @@ class WaitForMessage:
         :raises TooManyWaits: the key holds as many waits as it may.
         :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
         """
+        async with self._begun(caller, wanted, timeout) as watch:
+            await self._run(watch)
+            if watch.found:
+                self._count_arrival(watch)
+                return watch.found[0]
+            return await self._in_vain(watch, watch.position)
+
+    async def wait_for_many(
+        self, caller: Caller, wanted: MessageFilter, timeout: float, count: int
+    ) -> Gathered | TimedOut:
+        """Give the oldest ``count`` messages that match, as soon as all of them are there.
+
+        Where they are not in time, the cursor to go on from is the one that it began with.
+        Counts, waits and raises as `wait`.
+        """
+        async with self._begun(caller, wanted, timeout, count) as watch:
+            await self._run(watch)
+            if not watch.is_over:
+                return await self._in_vain(watch, watch.waiter.wanted.start)
+            self._count_arrival(watch)
+            listed = tuple(
+                ListedMessage(message.summary, message.content.extracted) for message in watch.found
+            )
+            return Gathered(listed, watch.position)
+
+    async def wait_for_none(
+        self, caller: Caller, wanted: MessageFilter, seconds: float
+    ) -> Quiet | Disturbed:
+        """Say that no message matches for so many seconds, or give the one that does.
+
+        A refused mail that may have matched is one that came: what it said is not known,
+        so it is judged by whom it was for. What counts, and what it raises, is as with
+        `wait`; where it was interrupted nothing is said.
+        """
+        async with self._begun(caller, wanted, seconds, hears_refusals=True) as watch:
+            await self._run(watch)
+            waited = self._waited(watch)
+            if watch.is_unsettled:
+                raise _interrupted(_NotJudged(), watch.resume_at)
+            if not watch.is_over:
+                self.outcomes.add("timed out")
+                return Quiet(watch.position, waited)
+            self._count_arrival(watch)
+            message = next(iter(watch.found), None)
+            refusal = watch.refusal
+            if message is None and refusal is not None:
+                return Disturbed(refusal.position, waited, None, refusal)
+            return Disturbed(watch.position, waited, message, None)
+
+    @asynccontextmanager
+    async def _begun(
+        self,
+        caller: Caller,
+        wanted: MessageFilter,
+        timeout: float,
+        count: int = 1,
+        *,
+        hears_refusals: bool = False,
+    ) -> AsyncIterator[_Watch]:
+        """Register a wait; it is forgotten when the block ends."""
         if wanted.search is not None:
             raise InvalidParameter(
                 "q", "q searches stored mail and is not for waits: send from, subject, tag or to"
             )
-        is_open = wanted.since is None and wanted.after is None
-        request = _Request(self._clock.seconds(), timeout, wanted.since is not None, is_open)
-        if is_open:
+        asked = Asked(wanted, self._now(), self._clock.seconds(), timeout, count)
+        if asked.is_open:
             wanted = replace(wanted, after=await self._start(caller))
         async with self._slots.taken_by(caller):
-            waiter = self._join(caller, wanted)
+            waiter = self._join(caller, wanted, hears_refusals=hears_refusals)
             try:
-                found = await self._find_or_wait(waiter, request)
+                start = wanted.start
+                yield _Watch(waiter, asked, count, start, start, wanted.after)
             finally:
                 self._feeds.leave(waiter)
-        self._count(found, instant_of(request.began))
-        return found
-
-    def _count(self, found: StoredMessage | TimedOut, began: Instant) -> None:
-        if isinstance(found, TimedOut):
-            self.outcomes.add("timed out")
-        elif found.summary.received_at < began:
-            self.outcomes.add("found")
-        else:
-            self.outcomes.add("woken")
-            self.wake_up_seconds.observe((self._now() - found.summary.received_at) / SECOND)
 
     async def _start(self, caller: Caller) -> Position:
         """Give the position that a wait without a cursor begins after."""
-        if caller.position is not None:
-            return caller.position
         try:
-            inbox = await self._store.find_account_inbox(caller.account_id)
+            return await position_of(caller, self._store)
         except StoreUnavailable as failure:
             raise _interrupted(failure, None) from failure
-        return START if inbox is None else inbox.last_position
 
-    def _join(self, caller: Caller, wanted: MessageFilter) -> Waiter:
+    def _join(self, caller: Caller, wanted: MessageFilter, *, hears_refusals: bool) -> Waiter:
         try:
-            return self._feeds.join(caller.account_id, wanted)
+            return self._feeds.join(caller.account_id, wanted, hears_refusals=hears_refusals)
         except ShuttingDown as failure:
-            raise _interrupted(failure, wanted.after or None) from failure
+            raise _interrupted(failure, wanted.after) from failure
 
-    async def _find_or_wait(self, waiter: Waiter, request: _Request) -> StoredMessage | TimedOut:
-        position: Position | None = waiter.wanted.after or None
+    async def _run(self, watch: _Watch) -> None:
+        """Watch until all is found or time is over; the last look is one snapshot.
+
+        Who goes on from the position that it ends with misses nothing.
+        """
+        waiter = watch.waiter
         try:
             while True:
-                matches, last_position = await self._look(waiter)
-                require_reached(waiter.wanted.start, last_position)
-                position = position or last_position
-                if not matches:
-                    if not self._feeds.has_looked(waiter, last_position):
-                        continue
-                    message = await self._next_match(waiter, request.ends_at)
-                    # The last look and the cursor it ends with are one snapshot:
-                    # who goes on from the cursor misses nothing.
-                    matches, last_position = (
-                        ((message,), last_position) if message else await self._look(waiter)
-                    )
-                if not matches:
-                    return await self._explain(waiter, request, last_position)
-                try:
-                    return await self._loader.complete(matches[0])
-                except MessageNotFound:
-                    waiter.rearm()
+                await self._look(watch)
+                if watch.is_over:
+                    return
+                if self._feeds.has_looked(waiter, watch.position):
+                    break
+            while await self._is_offered(watch):
+                messages, refusals = waiter.take(watch.position)
+                await self._judge(watch, messages)
+                self._judge_refusals(watch, refusals)
+                if watch.is_over:
+                    return
+            await self._look(watch)
+        except _NotJudged:
+            watch.is_unsettled = True
         except (ShuttingDown, StoreUnavailable) as failure:
-            raise _interrupted(failure, position) from failure
+            raise _interrupted(failure, watch.resume_at) from failure
 
-    async def _look(self, waiter: Waiter) -> tuple[tuple[MessageRow, ...], Position]:
-        return await self._store.oldest_matches(waiter.account_id, waiter.wanted, self._now(), 1)
+    async def _look(self, watch: _Watch) -> None:
+        waiter = watch.waiter
+        while not watch.is_over:
+            wanted = replace(waiter.wanted, after=watch.position)
+            limit = watch.count - len(watch.found)
+            rows, last_position = await self._store.oldest_matches(
+                waiter.account_id, wanted, self._expiry_now(), limit, ANY_CONTENT
+            )
+            require_reached(waiter.wanted.start, last_position)
+            await self._judge(watch, rows)
+            if len(rows) < limit:
+                watch.position = last_position
+                if watch.resume_at is None and not watch.found:
+                    watch.resume_at = last_position
+                break
+        if waiter.hears_refusals and not watch.is_over:
+            between = replace(waiter.wanted, after=watch.refused_up_to, up_to=watch.position)
+            refusals = await self._store.recent_refusals(waiter.account_id, BEGINNING, 1, between)
+            self._judge_refusals(watch, refusals)
+            watch.refused_up_to = watch.position
 
-    async def _next_match(self, waiter: Waiter, deadline: float) -> MessageRow | None:
-        left = max(0.0, deadline - self._clock.seconds())
+    async def _is_offered(self, watch: _Watch) -> bool:
+        left = max(0.0, watch.asked.ends_at - self._clock.seconds())
         try:
-            return await waiter.when_matched.addTimeout(left, self._clock)
+            await watch.waiter.when_offered().addTimeout(left, self._clock)
         except DeferredTimeout:
-            return None
+            return False
+        return True
 
-    async def _explain(self, waiter: Waiter, request: _Request, cursor: Position) -> TimedOut:
-        wanted = waiter.wanted
-        began = instant_of(request.began)
-        since = Instant(began - LOOK_BACK)
-        newest = await self._store.newest(waiter.account_id, since, self._now(), SEEN_LIMIT)
-        # What came in after the last look is for those who go on from the cursor.
-        messages = [message for message in newest if message.position <= cursor]
-        rejected = await self._store.recent_refusals(waiter.account_id, since, SEEN_LIMIT)
-        any_time = replace(wanted, since=None, after=None)
-        # People know when they asked, not at which position.
-        judged = replace(wanted, since=began, after=None) if request.is_open else wanted
-        missed = next((message for message in messages if any_time.matches(message)), None)
-        return TimedOut(
-            cursor=cursor,
-            gave_since=request.gave_since,
-            waited=round(self._clock.seconds() - request.began, 3),
-            seen=tuple(Seen(message, _reasons(judged, message)) for message in messages),
-            rejected=tuple(rejected),
-            missed=missed,
-            missed_by=began - missed.received_at if missed else 0,
-        )
+    async def _judge(self, watch: _Watch, rows: Sequence[MessageRow]) -> None:
+        for row in rows:
+            try:
+                message = await self._complete(watch, row)
+            except MessageNotFound:
+                pass  # deleted since it was read
+            else:
+                if _has_content(watch, message):
+                    watch.found.append(message)
+            watch.position = row.summary.position
+            if watch.is_over:
+                return
 
-    def _now(self) -> Instant:
-        return instant_of(self._clock.seconds())
+    async def _complete(self, watch: _Watch, row: MessageRow) -> StoredMessage:
+        if not watch.waiter.wanted.asks_content:
+            return await self._loader.complete(row)
+        # Whether it is the one depends on it: a large mail must not hold the wait up for long.
+        left = max(0.0, watch.asked.ends_at + GRACE - self._clock.seconds())
+        completed = Deferred.fromCoroutine(self._loader.complete(row))
+        try:
+            return await completed.addTimeout(left, self._clock)
+        except DeferredTimeout:
+            raise _NotJudged from None
+
+    def _judge_refusals(self, watch: _Watch, refusals: Sequence[Refusal]) -> None:
+        wanted = watch.waiter.wanted
+        for refusal in refusals:
+            is_late_enough = wanted.since is None or refusal.refused_at >= wanted.since
+            if is_late_enough and wanted.is_addressed(refusal.tag, refusal.recipient):
+                watch.refusal = refusal
+
+    async def _in_vain(self, watch: _Watch, cursor: Position) -> TimedOut:
+        self.outcomes.add("timed out")
+        matched = {message.summary.position for message in watch.found}
+        try:
+            return await self._explain.explain(
+                watch.waiter.account_id, watch.asked, watch.position, matched, cursor
+            )
+        except StoreUnavailable as failure:
+            raise _interrupted(failure, watch.resume_at) from failure
+
+    def _waited(self, watch: _Watch) -> float:
+        return round(self._clock.seconds() - watch.asked.began, 3)
+
+    def _count_arrival(self, watch: _Watch) -> None:
+        if not watch.found:
+            self.outcomes.add("refused")
+            return
+        received_at = watch.found[-1].summary.received_at
+        if received_at < watch.asked.asked_at:
+            self.outcomes.add("found")
+        else:
+            self.outcomes.add("woken")
+            self.wake_up_seconds.observe((self._now() - received_at) / SECOND)
+
+
+class _NotJudged(Exception):
+    """A message that may match could not be taken apart in time."""
+
+    def __str__(self) -> str:
+        return "a message that may match could not be taken apart in time"
+
+
+def _has_content(watch: _Watch, message: StoredMessage) -> bool:
+    wanted = watch.waiter.wanted
+    if not wanted.asks_content:
+        return True
+    if message.content is UNREADABLE:
+        # Nothing is known of it: that it does not match is not said.
+        return watch.waiter.hears_refusals
+    return not wanted.content_mismatches(message.content)
 
 
 def _interrupted(
-    failure: ShuttingDown | StoreUnavailable, position: Position | None
+    failure: ShuttingDown | StoreUnavailable | _NotJudged, position: Position | None
 ) -> WaitInterrupted:
     cursor = None if position is None else format_cursor(position)
     return WaitInterrupted(f"the wait was cut short: {failure}", cursor)
-
-
-def _reasons(judged: MessageFilter, message: MessageSummary) -> tuple[str, ...]:
-    # By another daemon's clock it may have come after the request.
-    return tuple(judged.mismatches(message) or ["it had arrived before this request"])

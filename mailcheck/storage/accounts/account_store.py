@@ -1,9 +1,9 @@
 """Accounts and API keys."""
 
-from collections.abc import Sequence
-from typing import Any
+from __future__ import annotations
 
-from twisted.internet.defer import Deferred
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from mailcheck.core.accounts import Account, ApiKey
 from mailcheck.core.cursors import Position
@@ -11,6 +11,9 @@ from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 from mailcheck.storage.engine import Engine, Transaction, for_each
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 ACCOUNT_COLUMNS = """
     account.id, account.name, inbox.mailbox_name, account.is_operator,
@@ -60,7 +63,8 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
 _ACCOUNT = f"SELECT {ACCOUNT_COLUMNS} FROM {ACCOUNT_TABLES}"
 
 _KEY_COLUMNS = """
-    id, account_id, name, hint, created_at, last_used_at, revoked_at, per_minute, per_day
+    id, account_id, name, hint, created_at, last_used_at, revoked_at, per_minute, per_day,
+    fails_every
 """
 
 
@@ -141,6 +145,17 @@ class SqlAccountStore:
         """Revoke a key for good; false when there is none (left) to revoke."""
         return self._engine.write(_revoke_key, (now, key_id))
 
+    def revoked_of(self, key_ids: Sequence[KeyId]) -> Deferred[list[KeyId]]:
+        """Give those of these keys that have been revoked."""
+        query = "SELECT id FROM api_key WHERE revoked_at IS NOT NULL AND id IN ({rows})"
+        return self._engine.read(
+            lambda t: [KeyId(row[0]) for row in t.rows_over(query, [(one,) for one in key_ids])]
+        )
+
+    def set_key_fault(self, key_id: KeyId, every: int | None) -> Deferred[bool]:
+        """Let every so manieth mail of a valid key fail, or none; false where there is no such."""
+        return self._engine.write(_set_key_fault, (every, key_id))
+
     def note_key_use(self, uses: Sequence[tuple[KeyId, Instant]]) -> Deferred[None]:
         """Remember when keys were last used."""
         return self._engine.write(_note_key_use, uses)
@@ -155,7 +170,8 @@ def _add_account(transaction: Transaction, account: Account) -> AccountNameTaken
 def _add_key(transaction: Transaction, item: tuple[ApiKey, bytes]) -> None:
     key, digest = item
     transaction.execute(
-        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"INSERT INTO api_key ({_KEY_COLUMNS}, digest) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (digest) DO NOTHING",
         (
             key.id,
@@ -167,6 +183,7 @@ def _add_key(transaction: Transaction, item: tuple[ApiKey, bytes]) -> None:
             key.revoked_at,
             key.per_minute,
             key.per_day,
+            key.fails_every,
             digest,
         ),
     )
@@ -177,6 +194,15 @@ def _revoke_key(transaction: Transaction, item: tuple[Instant, KeyId]) -> bool:
     return bool(
         transaction.execute(
             "UPDATE api_key SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", item
+        )
+    )
+
+
+@for_each
+def _set_key_fault(transaction: Transaction, item: tuple[int | None, KeyId]) -> bool:
+    return bool(
+        transaction.execute(
+            "UPDATE api_key SET fails_every = ? WHERE id = ? AND revoked_at IS NULL", item
         )
     )
 

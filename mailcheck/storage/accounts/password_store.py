@@ -1,6 +1,8 @@
 """Passwords, registrations and invitations."""
 
-from twisted.internet.defer import Deferred
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import AccountNameTaken, InvitationInvalid
@@ -15,6 +17,9 @@ from mailcheck.storage.accounts.account_store import (
     insert_account,
 )
 from mailcheck.storage.engine import Engine, Transaction, for_each
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 _INTO_PASSWORD = "INSERT INTO account_password (account_id, hash, changed_at) VALUES (?, ?, ?)"  # noqa: S105
 

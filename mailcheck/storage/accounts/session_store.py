@@ -1,12 +1,17 @@
 """Sessions of the dashboard."""
 
-from twisted.internet.defer import Deferred
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.accounts.dashboard_ports import SessionRow
 from mailcheck.storage.accounts.account_store import ACCOUNT_COLUMNS, ACCOUNT_TABLES, account_of
 from mailcheck.storage.engine import Engine, Transaction, for_each
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
 
 
 class SqlSessionStore:

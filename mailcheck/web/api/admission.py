@@ -1,32 +1,28 @@
 """Who may pass: the key of a request, and what is left of its limits (SPEC.md 5 and 8)."""
 
-from dataclasses import dataclass
-
+from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Caller, RequestLimits
+from mailcheck.core.client_limits import Usage
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.core.rate_limits import Usage
 from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter, key_subject
-from mailcheck.operations.journals import AccessJournal
-from mailcheck.web.site.client_addresses import ClientAddresses
-from mailcheck.web.site.request_headers import header_values
+from mailcheck.operations.ports import AccessJournal
+from mailcheck.web.site.requests import ClientAddresses, header_values
 
 ANONYMOUS_PER_MINUTE = 60
 """Requests without a valid key that an address may make: keys can't be guessed fast."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """Nobody we serve, too much of it, or nobody can tell; the headers still say what is left."""
 
     usage: Usage
     failure: InvalidCredentials | LimitExceeded | StoreUnavailable
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(Struct, frozen=True):
     """A caller within its limits."""
 
     usage: Usage
@@ -74,7 +70,7 @@ class Gate:
         """Count a request of a known caller against its limits."""
         usage = await self._meter.count(key_subject(caller.key_id), caller.limits)
         if usage.exhausted is not None:
-            return Refused(usage, self._meter.refusal(usage, caller.limits))
+            return Refused(usage, self._meter.refusal(usage, caller.limits, is_of_key=True))
         return Admitted(usage, caller)
 
     async def look(self, caller: Caller) -> Admitted:

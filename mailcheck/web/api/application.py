@@ -16,13 +16,11 @@ from mailcheck.operations.ports import Now
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
-from mailcheck.web.site.answering import MoreHeaders, answer, reply_to_wrong_path
+from mailcheck.web.site.answering import MoreHeaders, Path, answer, reply_to_wrong_path, route_to
 from mailcheck.web.site.errors import TOO_LARGE
+from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
-from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
-from mailcheck.web.site.request_headers import header_values
-from mailcheck.web.site.request_urls import RequestUrls
-from mailcheck.web.site.routing import Path, route_to
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, RequestUrls, header_values
 from mailcheck.wire.parameters import parse_query
 from mailcheck.wire.urls import API_PATH
 
@@ -60,13 +58,16 @@ class Api:
         # Before the gate takes its time: ages are counted from the request on.
         asked_at = self._now()
 
-        async def handle(caller: Caller) -> Reply:
+        async def handle(caller: Caller) -> Reply | Stream:
+            route = self._routes[asked]
             query = parse_query(request.uri.partition(b"?")[2])
+            query.refuse_unknown(route.operation.query_names)
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()
-            call = Call(caller, asked_at, query, values, accept, urls, body)
-            return await self._routes[asked].handle(call)
+            last_event_id = "".join(header_values(request, b"Last-Event-ID"))
+            call = Call(caller, asked_at, query, values, accept, urls, body, last_event_id)
+            return await route.handle(call)
 
         return self._serve(request, handle)
 
@@ -92,9 +93,9 @@ class Api:
         return self._serve(asked, handle)
 
     def _serve(
-        self, request: Request, handle: Callable[[Caller], Awaitable[Reply]]
+        self, request: Request, handle: Callable[[Caller], Awaitable[Reply | Stream]]
     ) -> Deferred[bytes]:
-        async def admit(headers: MoreHeaders) -> Reply:
+        async def admit(headers: MoreHeaders) -> Reply | Stream:
             admission = await self._gate.admit(request)
             headers.update(usage_headers(admission.usage))
             if isinstance(admission, Refused):

@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.instants import Instant
+from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.openapi.operations import Described, Operation
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One admitted request: who calls, with what, and when it came in.
 
     ``urls`` are the addresses under which this client reaches us.
@@ -27,6 +28,7 @@ class Call:
     accept: str
     urls: PublicUrls
     body: bytes = b""
+    last_event_id: str = ""
 
     @property
     def message_id(self) -> MessageId:
@@ -38,20 +40,29 @@ class Call:
         """Give the deliverability test that the path names, whether there is such a one or not."""
         return self.path["test_id"]
 
+    @property
+    def webhook_id(self) -> str:
+        """Give the webhook that the path names, whether there is such a one or not."""
+        return self.path["webhook_id"]
 
-PATH_NAMES = {"message_id": "id", "test_id": "testId", "attachment_id": "attachmentId"}
+
+PATH_NAMES = {
+    "message_id": "id",
+    "test_id": "testId",
+    "attachment_id": "attachmentId",
+    "webhook_id": "webhookId",
+}
 """What the variables of paths are called where clients read of them (SPEC.md section 4)."""
 
 _VARIABLE = re.compile(r"<(\w+)>")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """A method and a path below the base URL, what answers it, and how that is described."""
 
     method: str
     path: str
-    handle: Callable[[Call], Awaitable[Reply]]
+    handle: Callable[[Call], Awaitable[Reply | Stream]]
     operation: Operation
 
     @property

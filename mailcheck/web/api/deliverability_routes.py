@@ -1,6 +1,7 @@
 """The routes of deliverability tests (SPEC.md section 4, DECISIONS.md section 3)."""
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.ranges import (
@@ -15,9 +16,10 @@ from mailcheck.web.api import described_tests as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.errors import WAIT_OVER
-from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.web.site.replies import Reply, json_reply, large_json_reply
 from mailcheck.wire.deliverability.preflight_bodies import parse_preflight
 from mailcheck.wire.deliverability.tests import (
+    DeletedTest,
     render_new_address,
     render_preflight,
     render_raw_mail,
@@ -33,11 +35,16 @@ class DeliverabilityRoutes:
     """Parameters in, operation, shape out; no rule of its own."""
 
     def __init__(
-        self, operations: DeliverabilityOperations, preflight: Preflight, domain: str
+        self,
+        operations: DeliverabilityOperations,
+        preflight: Preflight,
+        domain: str,
+        turns: Turns,
     ) -> None:
         self._operations = operations
         self._preflight = preflight
         self._domain = domain
+        self._turns = turns
 
     def routes(self) -> list[Route]:
         """List the routes."""
@@ -46,6 +53,7 @@ class DeliverabilityRoutes:
             Route("POST", "/test/generate", self.generate, described.GENERATE),
             Route("GET", "/test", self.tests, described.TESTS_LIST),
             Route("GET", test, self.one, described.TEST),
+            Route("DELETE", test, self.delete, described.TEST_DELETE),
             Route("GET", f"{test}/wait", self.wait, described.TEST_WAIT),
             Route("GET", f"{test}/raw", self.raw_mail, described.TEST_RAW),
             Route("POST", f"{test}/recheck", self.recheck, described.TEST_RECHECK),
@@ -76,6 +84,11 @@ class DeliverabilityRoutes:
         found = await self._operations.find.one(call.caller.account_id, call.test_id)
         return json_reply(render_tested(found, self._domain, call.urls))
 
+    async def delete(self, call: Call) -> Reply:
+        """DELETE /test/{testId}."""
+        await self._operations.delete.delete(call.caller.account_id, call.test_id)
+        return json_reply(DeletedTest(success=True, test_id=call.test_id))
+
     async def wait(self, call: Call) -> Reply:
         """GET /test/{testId}/wait."""
         timeout = call.query.seconds("timeout", SHORTEST_WAIT, LONGEST_WAIT, DEFAULT_WAIT)
@@ -89,7 +102,7 @@ class DeliverabilityRoutes:
         mail = await self._operations.find.mail(call.caller.account_id, call.test_id)
         if "message/rfc822" in call.accept.lower():
             return download_reply(mail.raw_message, "message/rfc822", f"{call.test_id}.eml")
-        return json_reply(render_raw_mail(call.test_id, mail.raw_message))
+        return await large_json_reply(render_raw_mail(call.test_id, mail.raw_message), self._turns)
 
     async def recheck(self, call: Call) -> Reply:
         """POST /test/{testId}/recheck."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from mailcheck.web.site.errors import TRY_AGAIN
-from mailcheck.web.site.request_bodies import MAX_BODY
+from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.wire.errors import Crash, Error
 from mailcheck.wire.openapi.operations import Answer, json_body
 from mailcheck.wire.schemas import Schema, text, whole_number
@@ -11,6 +11,7 @@ from mailcheck.wire.schemas import Schema, text, whole_number
 TAGS: Mapping[str, str] = {
     "Inbox": "Mail that your software sent: take an address, wait for what comes, read it. "
     "Messages are kept for 24 hours unless the operator says otherwise.",
+    "Webhooks": "Be told of mail at an address of yours, in order and signed.",
     "Domain tools": "Whether mail to and from a domain will arrive. What could not be found out "
     "is never shown as no.",
     "Deliverability tests": "Take an address, send one mail to it from the server under test, "
@@ -38,7 +39,7 @@ _BEARER: Mapping[str, Schema] = {
 
 REFUSALS: Mapping[int, Answer] = {
     400: Answer(
-        "A parameter is missing or can't be read; `error` says what to send.",
+        "A parameter is missing, not known here or can't be read; `error` says what to send.",
         [json_body("badParameter", Error)],
     ),
     401: Answer(

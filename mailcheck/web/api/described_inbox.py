@@ -3,6 +3,7 @@
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import DOWNLOAD, REFUSALS, missing
 from mailcheck.wire.errors import Interrupted
+from mailcheck.wire.inbox.checks import CheckedLinks, LinksToCheck, MessageChecks
 from mailcheck.wire.inbox.messages import Message
 from mailcheck.wire.inbox.overview import (
     Deleted,
@@ -12,7 +13,13 @@ from mailcheck.wire.inbox.overview import (
     Messages,
     RawMessage,
     Share,
+)
+from mailcheck.wire.inbox.waits import (
+    GatheredMessages,
+    ManyTimedOut,
+    NoMessage,
     TimedOut,
+    UnwantedMessage,
 )
 from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation, json_body
 
@@ -20,17 +27,32 @@ _TAG = "Inbox"
 
 _FILTERS = (
     parameters.TAG,
+    parameters.TAG_PREFIX,
     parameters.TO,
     parameters.FROM,
     parameters.SUBJECT,
 )
 
+_CONTENT_FILTERS = (parameters.HEADER, parameters.TEXT, parameters.HAS_ATTACHMENT)
+
+WAIT_FILTERS = (*_FILTERS, *_CONTENT_FILTERS, parameters.AFTER, parameters.WAIT_SINCE)
+
+_CUT_SHORT = Answer(
+    "The wait was cut short: ask again with `after` set to `cursor`.",
+    [json_body("interrupted", Interrupted)],
+    REFUSALS[503].headers,
+)
+
+_THIS = {"id": "$response.body#/id"}
+_FIRST = {"id": "$response.body#/messages/0/id"}
+
 _MESSAGE_LINKS = {
-    "message": Link("getMessage", {"id": "$response.body#/id"}, "the message with everything"),
-    "raw": Link("getRawMessage", {"id": "$response.body#/id"}, "the mail as it was sent"),
-    "delete": Link("deleteMessage", {"id": "$response.body#/id"}, "delete it"),
+    "message": Link("getMessage", _THIS, "the message with everything"),
+    "raw": Link("getRawMessage", _THIS, "the mail as it was sent"),
+    "delete": Link("deleteMessage", _THIS, "delete it"),
     "next": Link("waitForMessage", {"after": "$response.body#/cursor"}, "wait for the next one"),
-    "test": Link("scoreMessage", {"id": "$response.body#/id"}, "have it judged"),
+    "test": Link("scoreMessage", _THIS, "have it judged"),
+    "checks": Link("getMessageChecks", _THIS, "check its HTML and links"),
 }
 
 INBOX_OVERVIEW = Operation(
@@ -77,13 +99,50 @@ WAIT = Operation(
             "in `seen`.",
             [json_body("timedOut", TimedOut)],
         ),
-        503: Answer(
-            "The wait was cut short: ask again with `after` set to `cursor`.",
-            [json_body("interrupted", Interrupted)],
-            REFUSALS[503].headers,
-        ),
+        503: _CUT_SHORT,
     },
-    (*_FILTERS, parameters.AFTER, parameters.WAIT_SINCE, parameters.TIMEOUT),
+    (*WAIT_FILTERS, parameters.TIMEOUT),
+)
+
+WAIT_MANY = Operation(
+    "waitForMessages",
+    _TAG,
+    "Wait for several messages",
+    "Holds the request until `count` messages match, and gives the oldest that do, all at once. "
+    "Where fewer came in time, ask again with `after` set to `cursor`: those that came count "
+    "again.",
+    {
+        200: Answer(
+            "The messages.",
+            [json_body("gathered", GatheredMessages)],
+            links={
+                "first": Link("getMessage", _FIRST, "the oldest message"),
+                "next": Link(
+                    "waitForMessages", {"after": "$response.body#/cursor"}, "wait for more"
+                ),
+            },
+        ),
+        408: Answer(
+            "Not all came in time; `matched` did.", [json_body("manyTimedOut", ManyTimedOut)]
+        ),
+        503: _CUT_SHORT,
+    },
+    (*WAIT_FILTERS, parameters.COUNT, parameters.TIMEOUT),
+)
+
+WAIT_NONE = Operation(
+    "expectNoMessage",
+    _TAG,
+    "Expect that no message comes",
+    "Holds the request for so many seconds and then says that no message matches: none since "
+    "`after` or `since`, else since the request. Answers as soon as one does, or as a mail to "
+    "where none was expected is refused.",
+    {
+        200: Answer("None came.", [json_body("none", NoMessage)]),
+        409: Answer("One came, or was refused.", [json_body("unwanted", UnwantedMessage)]),
+        503: _CUT_SHORT,
+    },
+    (*WAIT_FILTERS, parameters.SILENCE),
 )
 
 MESSAGES_LIST = Operation(
@@ -96,28 +155,17 @@ MESSAGES_LIST = Operation(
             "A page of messages.",
             [json_body("messages", Messages)],
             links={
-                "first": Link(
-                    "getMessage", {"id": "$response.body#/messages/0/id"}, "the newest message"
-                ),
-                "firstRaw": Link(
-                    "getRawMessage", {"id": "$response.body#/messages/0/id"}, "the newest mail"
-                ),
-                "firstHtml": Link(
-                    "getMessageHtml", {"id": "$response.body#/messages/0/id"}, "its HTML"
-                ),
-                "deleteFirst": Link(
-                    "deleteMessage", {"id": "$response.body#/messages/0/id"}, "delete it"
-                ),
-                "shareFirst": Link(
-                    "renewMessageShare",
-                    {"id": "$response.body#/messages/0/id"},
-                    "give it a new share link",
-                ),
+                "first": Link("getMessage", _FIRST, "the newest message"),
+                "firstRaw": Link("getRawMessage", _FIRST, "the newest mail"),
+                "firstHtml": Link("getMessageHtml", _FIRST, "its HTML"),
+                "deleteFirst": Link("deleteMessage", _FIRST, "delete it"),
+                "shareFirst": Link("renewMessageShare", _FIRST, "give it a new share link"),
             },
         )
     },
     (
         *_FILTERS,
+        *_CONTENT_FILTERS,
         parameters.SEARCH,
         parameters.AFTER,
         parameters.SINCE,
@@ -149,10 +197,7 @@ MESSAGE_SHOW = Operation(
                 **_MESSAGE_LINKS,
                 "attachment": Link(
                     "getAttachment",
-                    {
-                        "id": "$response.body#/id",
-                        "attachmentId": "$response.body#/attachments/0/id",
-                    },
+                    {**_THIS, "attachmentId": "$response.body#/attachments/0/id"},
                     "its first attachment",
                 ),
             },
@@ -212,6 +257,39 @@ ATTACHMENT = Operation(
         404: missing("attachment"),
     },
     (parameters.MESSAGE, parameters.ATTACHMENT),
+)
+
+MESSAGE_CHECKS = Operation(
+    "getMessageChecks",
+    _TAG,
+    "Check the HTML of a message",
+    "What of its HTML and CSS which mail clients don't support, each with its lines; what keeps "
+    "people from reading it; and its links. Nothing is fetched for it, and no score changes by it.",
+    {
+        200: Answer(
+            "The checks.",
+            [json_body("checks", MessageChecks)],
+            links={"links": Link("checkMessageLinks", _THIS, "ask whether its links work")},
+        ),
+        404: missing("message"),
+    },
+    (parameters.MESSAGE,),
+)
+
+LINK_CHECKS = Operation(
+    "checkMessageLinks",
+    _TAG,
+    "Ask whether the links of a message work",
+    "Sends a request for each link, HEAD unless GET is asked for, and follows its redirects. "
+    "Without `urls` all links are asked for but the best one and those that leave a list, which a "
+    "request may use up. Hosts on private addresses are not asked. An account may ask for 200 "
+    "links in a minute and 5,000 in a day; what is beyond is `not-checked`.",
+    {
+        200: Answer("What came of it.", [json_body("checked links", CheckedLinks)]),
+        404: missing("message"),
+    },
+    (parameters.MESSAGE,),
+    json_body("links to check", LinksToCheck),
 )
 
 MESSAGE_SHARE = Operation(

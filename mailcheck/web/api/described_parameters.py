@@ -6,17 +6,19 @@ from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.search import EXAMPLES
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
+    DEFAULT_SILENCE,
     DEFAULT_WAIT,
     LARGEST_PAGE,
     LAST_PAGE,
     LONGEST_WAIT,
     MAX_SELECTORS,
+    MOST_WAITED_FOR,
     SHORTEST_WAIT,
 )
 from mailcheck.wire.deliverability.tests import NameOfTest
 from mailcheck.wire.inbox.overview import MessageName
 from mailcheck.wire.openapi.operations import Parameter
-from mailcheck.wire.parameters import MAX_TEXT
+from mailcheck.wire.parameters import FIELD_NAME_PATTERN, MAX_HEADERS, MAX_TEXT
 from mailcheck.wire.schemas import Schema, array_of, boolean, like, number, text, whole_number
 
 EXAMPLE_MESSAGE = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
@@ -40,6 +42,14 @@ TAG = _query(
     "signup",
 )
 
+TAG_PREFIX = _query(
+    "tagPrefix",
+    "Only mail to addresses whose +tag begins with this, compared without case; empty: any. One "
+    "run of a suite gives all its tags one beginning.",
+    {**text(), "maxLength": MAX_TAG, "pattern": rf"^(?:{DOT_ATOM_PATTERN}\.?)?$"},
+    "run-7-",
+)
+
 ADDRESS_TAG = _query("tag", "The +tag of the address; none without it.", TAG.schema, "signup")
 
 UNIQUE = _query(
@@ -61,6 +71,28 @@ FROM = _query(
 )
 
 SUBJECT = _query("subject", "Only mail whose subject contains this, without case.", _TEXT)
+
+HEADER = _query(
+    "header",
+    "Only mail with this header field: its name, a colon and a part of its value, without case; "
+    "repeat it for more, all of which must be there. Known as soon as a mail was taken apart: a "
+    "wait sees to that, a list shows what is known.",
+    array_of({**_TEXT, "pattern": rf"^{FIELD_NAME_PATTERN}:[^\x00]*$"}, maxItems=MAX_HEADERS),
+)
+
+TEXT = _query(
+    "text",
+    "Only mail whose text contains this, without case; of a mail that has HTML alone, what is "
+    "seen of it. Known as `header` is.",
+    _TEXT,
+)
+
+HAS_ATTACHMENT = _query(
+    "hasAttachment",
+    "true: only mail with an attachment; false: without. Pictures that the HTML shows in its text "
+    "do not count. Known as `header` is.",
+    boolean(),
+)
 
 SEARCH = _query(
     "q",
@@ -100,6 +132,20 @@ TIMEOUT = _query(
     "Seconds to wait.",
     number(minimum=SHORTEST_WAIT, maximum=LONGEST_WAIT, default=DEFAULT_WAIT),
     "20",
+)
+
+COUNT = _query(
+    "count",
+    "Messages to wait for.",
+    whole_number(minimum=1, maximum=MOST_WAITED_FOR, default=1),
+    "3",
+)
+
+SILENCE = _query(
+    "seconds",
+    "Seconds from the request on in which none is to come.",
+    number(minimum=SHORTEST_WAIT, maximum=LONGEST_WAIT, default=DEFAULT_SILENCE),
+    "5",
 )
 
 LIMIT = _query(

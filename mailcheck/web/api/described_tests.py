@@ -4,6 +4,7 @@ from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import missing
 from mailcheck.wire.deliverability.tests import (
     WHOLE_TEST,
+    DeletedTest,
     NewTest,
     PageOfTests,
     Preflight,
@@ -17,11 +18,14 @@ from mailcheck.wire.openapi.operations import Answer, Body, Link, Operation, jso
 
 _TAG = "Deliverability tests"
 
+_THIS = {"testId": "$response.body#/testId"}
+_FIRST = {"testId": "$response.body#/tests/0/testId"}
+
 _TEST_LINKS = {
-    "test": Link("getTest", {"testId": "$response.body#/testId"}, "how it stands"),
-    "wait": Link("waitForTest", {"testId": "$response.body#/testId"}, "wait for the report"),
-    "recheck": Link("recheckTest", {"testId": "$response.body#/testId"}, "run all checks again"),
-    "share": Link("renewTestShare", {"testId": "$response.body#/testId"}, "a new share link"),
+    "test": Link("getTest", _THIS, "how it stands"),
+    "wait": Link("waitForTest", _THIS, "wait for the report"),
+    "recheck": Link("recheckTest", _THIS, "run all checks again"),
+    "share": Link("renewTestShare", _THIS, "a new share link"),
 }
 
 GENERATE = Operation(
@@ -42,16 +46,10 @@ TESTS_LIST = Operation(
             "A page of tests.",
             [json_body("tests", PageOfTests)],
             links={
-                "first": Link(
-                    "getTest", {"testId": "$response.body#/tests/0/testId"}, "the newest test"
-                ),
-                "firstRaw": Link(
-                    "getRawTestMail", {"testId": "$response.body#/tests/0/testId"}, "its mail"
-                ),
+                "first": Link("getTest", _FIRST, "the newest test"),
+                "firstRaw": Link("getRawTestMail", _FIRST, "its mail"),
                 "preflight": Link(
-                    "preflightTest",
-                    {"testId": "$response.body#/tests/0/testId"},
-                    "judge it against records that are not published yet",
+                    "preflightTest", _FIRST, "judge it against records that are not published yet"
                 ),
             },
         )
@@ -66,6 +64,16 @@ TEST = Operation(
     "Its status, and the report when the status is `completed`. Poll it until the status is "
     "`completed`, `expired` or `error`, or wait for it.",
     {200: Answer("The test.", [json_body("test", WHOLE_TEST)]), 404: missing("test")},
+    (parameters.TEST,),
+)
+
+TEST_DELETE = Operation(
+    "deleteTest",
+    _TAG,
+    "Delete a test",
+    "Its address, report and share link are gone for good, and its mail unless that lies in an "
+    "inbox too.",
+    {200: Answer("It is gone.", [json_body("deleted test", DeletedTest)]), 404: missing("test")},
     (parameters.TEST,),
 )
 

@@ -3,20 +3,24 @@
 import gzip
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 
+from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
 from mailcheck.web.site.compression import VARY, accepts_gzip
 from mailcheck.web.site.replies import Reply
-from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.requests import header_values
 from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.openapi.document import DocumentWriter, Frame, OpenApiDocument
-from mailcheck.wire.openapi.examples import load_examples
+from mailcheck.wire.openapi.document import (
+    DocumentWriter,
+    Frame,
+    OpenApiDocument,
+    load_examples,
+)
 from mailcheck.wire.openapi.operations import Answer, Described, Operation, json_body
 from mailcheck.wire.schemas import Schema, text
 from mailcheck.wire.urls import PublicUrls
@@ -31,14 +35,16 @@ mailcheck tells whether mail will arrive, and hands developers the mail their so
 
 * **Key.** Every request needs an API key, as `Authorization: Bearer <key>` or `X-API-Key: <key>`. \
 Keys are made on the dashboard; they are secret and must not be used in code that runs in a browser.
+* **Parameters.** A query parameter that a route does not know is 400, and the nearest known one \
+is named: a filter with a misprint must not match everything.
 * **Limits.** A key has, unless its operator says otherwise, 60 requests a minute and 1,000 a day. \
 Every answer says in `X-RateLimit-Remaining` and `X-RateLimit-Daily-Remaining` what is left. \
 Beyond: 429, with `Retry-After`.
 * **Errors** are `{"error": "<one readable sentence>"}`. A path that leads nowhere is 404, a \
 method that a path does not take 405 with `Allow`.
 * **Timestamps** are ISO 8601, UTC, with milliseconds. **Cursors** are opaque: pass them back.
-* **Compatibility.** Fields, parameters and routes are added without notice, and parameters that \
-are not known are ignored; types and meanings do not change within v1.
+* **Compatibility.** Fields, parameters and routes are added without notice; types and \
+meanings do not change within v1.
 """
 
 _ETAG: dict[str, Schema] = {
@@ -64,8 +70,7 @@ DESCRIPTION = Operation(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     document: JsonObject
     body: bytes
     compressed: bytes

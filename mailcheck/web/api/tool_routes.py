@@ -1,6 +1,8 @@
 """The routes of the domain tools (SPEC.md section 4, DECISIONS.md section 2)."""
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
 
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
 from mailcheck.core.domain_names import (
@@ -11,10 +13,10 @@ from mailcheck.core.domain_names import (
 )
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
+from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DescribeDomain
-from mailcheck.operations.domains.list_budgets import ListBudgets
-from mailcheck.operations.domains.zone_health import ZoneHealthCheck
+from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.web.api import described_tools as described
 from mailcheck.web.api.calls import Call, Route
@@ -30,8 +32,7 @@ from mailcheck.wire.domains.report import render_domain_report
 from mailcheck.wire.domains.reputation import render_reputation, render_ungradable
 
 
-@dataclass(frozen=True, slots=True)
-class DomainTools:
+class DomainTools(Struct, frozen=True):
     """The operations that the routes offer."""
 
     mx: CheckMx
@@ -42,28 +43,53 @@ class DomainTools:
     budgets: ListBudgets
 
 
+Handle = Callable[[Call], Awaitable[Reply]]
+
+
 class ToolRoutes:
     """Parameters in, operation, shape out; no rule of its own."""
 
-    def __init__(self, tools: DomainTools, *, allow_special_use: bool, allow_private: bool) -> None:
+    def __init__(
+        self,
+        tools: DomainTools,
+        turns: CheckTurns,
+        *,
+        allow_special_use: bool,
+        allow_private: bool,
+    ) -> None:
         self._tools = tools
+        self._turns = turns
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 
     def routes(self) -> list[Route]:
         """List the routes."""
         return [
-            Route("GET", "/tools/mx-check", self.mx_check, described.MX_CHECK_OPERATION),
+            Route(
+                "GET", "/tools/mx-check", self._in_turn(self.mx_check), described.MX_CHECK_OPERATION
+            ),
             Route(
                 "GET",
                 "/tools/blacklist-check",
-                self.blacklist_check,
+                self._in_turn(self.blacklist_check),
                 described.BLACKLIST_CHECK_OPERATION,
             ),
             Route("GET", "/tools/blacklists", self.blacklists, described.BLACKLISTS_OPERATION),
-            Route("GET", "/tools/reputation", self.reputation, described.REPUTATION_OPERATION),
-            Route("GET", "/tools/domain", self.domain, described.DOMAIN_OPERATION),
+            Route(
+                "GET",
+                "/tools/reputation",
+                self._in_turn(self.reputation),
+                described.REPUTATION_OPERATION,
+            ),
+            Route("GET", "/tools/domain", self._in_turn(self.domain), described.DOMAIN_OPERATION),
         ]
+
+    def _in_turn(self, handle: Handle) -> Handle:
+        async def handle_in_turn(call: Call) -> Reply:
+            async with self._turns.held(call.caller.account_id):
+                return await handle(call)
+
+        return handle_in_turn
 
     async def mx_check(self, call: Call) -> Reply:
         """GET /tools/mx-check."""

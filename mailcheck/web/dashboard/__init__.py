@@ -24,4 +24,22 @@ To add pages:
 
 There is no inline script and no inline style: the policy forbids both. Files in
 ``static/`` are served under an address that changes with their content.
+
+The scripts use no library. Three were tried on the list of the inbox, in the same
+browser, with rows as the templates write them; what each adds to a page is compressed:
+
+=====================  ========  ==========  ============  ==============================
+The list kept by       adds      50 rows     1,000 rows    beside
+=====================  ========  ==========  ============  ==============================
+``reconcile``, ours    0.4 kB    12 ms       163 ms        22 lines
+htmx 4.0, its morph    13.3 kB   12 ms       246 ms        2.6 kB more for live events
+Preact 11.2 and htm    5.7 kB    6 ms        218 ms        rows once more, in JavaScript
+lit-html 3.3           4.1 kB    5 ms        124 ms        rows once more, in JavaScript
+=====================  ========  ==========  ============  ==============================
+
+All of them keep focus and selection where they are. The time is that of one new row on top.
+A list has 50 rows, 500 where it is asked for so many: no library is felt there, and one
+that renders by itself would need the row as a second template beside the one that works
+without a script. So the server writes rows, in pages and in live events alike, and a
+script puts them in their places.
 """

@@ -1,8 +1,8 @@
 """Who visits a page, and whether a form is one of ours."""
 
-from dataclasses import replace
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.core.errors import FormExpired
@@ -14,9 +14,7 @@ from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.site.client_addresses import ClientAddresses
-from mailcheck.web.site.request_headers import header_values
-from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.requests import ClientAddresses, RequestUrls, header_values
 from mailcheck.wire.parameters import Query, parse_query
 
 OWN_SITES = frozenset({"same-origin", "none"})

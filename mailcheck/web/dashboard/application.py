@@ -2,33 +2,34 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import cast
 
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, LimitExceeded
+from mailcheck.core.instants import SECOND, Instant
 from mailcheck.web.dashboard.admission import Admission, read_parameters
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
-from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.visits import Page, Stream, Visit, own_path
-from mailcheck.web.site.answering import reply_to_crash, reply_to_wrong_path
+from mailcheck.web.dashboard.rendering import Renderer, redirect, write_span
+from mailcheck.web.dashboard.visits import Page, Visit, own_path
+from mailcheck.web.site.answering import Path, reply_to_crash, reply_to_wrong_path, route_to
 from mailcheck.web.site.compression import compress
-from mailcheck.web.site.errors import SESSION_ENDED, TOO_LARGE, is_error
+from mailcheck.web.site.errors import SESSION_ENDED, STATUSES, TOO_LARGE, is_error
+from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
-    COMMON_HEADERS,
     Reply,
     error_reply,
     reply_to_failure,
     write_reply,
 )
-from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
-from mailcheck.web.site.request_headers import header_values
-from mailcheck.web.site.routing import Path, route_to
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
 
 TITLES: Mapping[int, str] = {
     400: "That can't be read",
@@ -37,10 +38,12 @@ TITLES: Mapping[int, str] = {
     405: "That can't be done here",
     409: "That can't be done",
     413: "That is too large",
-    429: "Too many requests",
+    429: "Too much at once",
     500: "Something broke",
     503: "Not now",
 }
+
+TOO_MANY = STATUSES[LimitExceeded]
 
 KEPT_HEADERS = ("Allow", "Retry-After")
 """Of an error that becomes a page."""
@@ -84,11 +87,12 @@ class Dashboard:
         except Exception:
             reply = reply_to_crash(request)
         if isinstance(reply, Stream):
-            return await _send_stream(request, reply)
+            return await send_stream(request, reply, {}, partial(reply_to_crash, request))
         if is_error(reply.status) and prefers_html(request):
             reply = self._as_page(visit, reply)
-        headers = _visitor_cookie(visit) if "Set-Cookie" not in reply.headers else {}
-        return write_reply(request, compress(request, reply), headers)
+        if not reply.cookies:
+            reply = replace(reply, cookies=_visitor_cookie(visit))
+        return write_reply(request, compress(request, reply), {})
 
     async def _handle(self, visit: Visit, page: Page) -> Reply | Stream:
         request = visit.request
@@ -105,6 +109,7 @@ class Dashboard:
             return reply
         error = json.loads(reply.body)
         kept = {name: value for name, value in reply.headers.items() if name in KEPT_HEADERS}
+        seconds = int(kept.get("Retry-After", 0)) if reply.status == TOO_MANY else 0
         return self._renderer.page(
             visit,
             "error.html",
@@ -113,6 +118,8 @@ class Dashboard:
             title=TITLES.get(reply.status) or HTTPStatus(reply.status).phrase,
             problem=error["error"],
             reference=error.get("reference"),
+            again_in=write_span(seconds) if seconds else "",
+            again_at=Instant(visit.asked_at + seconds * SECOND),
         )
 
 
@@ -131,23 +138,8 @@ def _send_to_sign_in(visit: Visit) -> Reply:
     return redirect(visit, "/sign-in", next=wanted)
 
 
-def _visitor_cookie(visit: Visit) -> dict[str, str]:
+def _visitor_cookie(visit: Visit) -> list[str]:
     secret = visit.form_secret
     if not secret.is_new:
-        return {}
-    return {"Set-Cookie": write_cookie(VISITOR, secret.secret, is_secure=visit.is_secure)}
-
-
-async def _send_stream(request: Request, stream: Stream) -> bytes:
-    request.setResponseCode(200)
-    for name, value in COMMON_HEADERS.items():
-        request.responseHeaders.setRawHeaders(name, [value])
-    request.responseHeaders.setRawHeaders("Content-Type", [stream.content_type])
-    request.responseHeaders.setRawHeaders("X-Accel-Buffering", ["no"])
-    try:
-        await stream.run(request)
-    except CancelledError:
-        pass  # the client has gone
-    except Exception:
-        reply_to_crash(request)  # for the log: the response has begun
-    return b""
+        return []
+    return [write_cookie(VISITOR, secret.secret, is_secure=visit.is_secure)]

@@ -1,43 +1,53 @@
-"""The two cookies of the dashboard: whose session it is, and what form tokens derive from."""
+"""The cookies of the dashboard: whose session it is, what form tokens derive from, who knows us,
+and in which colours somebody reads.
+"""
 
 import re
 
 from twisted.web.server import Request
 
-from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.requests import header_values
 
-SESSION, VISITOR = "mailcheck-session", "mailcheck-visitor"
+SESSION, VISITOR, DEVICE = "mailcheck-session", "mailcheck-visitor", "mailcheck-device"
+THEME = "mailcheck-theme"
 
 SESSION_AGE = 30 * 24 * 3600
 """Seconds that a browser keeps the session; the store ends it sooner when it is not used."""
 
+DEVICE_AGE = 365 * 24 * 3600
+"""Seconds that a browser is known that has signed in; it is no session, and opens nothing."""
+
+THEME_AGE = DEVICE_AGE
+
 _SECRET = re.compile(r"[a-z2-7]{16,64}")
+_WORD = re.compile(r"[a-z]{1,16}")
 
 
 def read_cookie(request: Request, name: str, *, is_secure: bool) -> str:
     """Give what a cookie holds; nothing when it is missing, doubled or none of ours."""
     wanted = _full_name(name, is_secure=is_secure)
+    kind = _WORD if name == THEME else _SECRET
     found = {
         value
         for line in header_values(request, b"Cookie")
         for pair in line.split(";")
         for given, _, value in [pair.strip().partition("=")]
-        if given == wanted and _SECRET.fullmatch(value)
+        if given == wanted and kind.fullmatch(value)
     }
     return found.pop() if len(found) == 1 else ""
 
 
-def write_cookie(name: str, secret: str, *, is_secure: bool, max_age: int | None = None) -> str:
-    """Write a Set-Cookie field; without a secret the cookie is taken away.
+def write_cookie(name: str, value: str, *, is_secure: bool, max_age: int | None = None) -> str:
+    """Write a Set-Cookie field; without a value the cookie is taken away.
 
     Over HTTPS the name begins with ``__Host-``: no other host or path can set it.
     """
-    parts = [f"{_full_name(name, is_secure=is_secure)}={secret}", "Path=/", "HttpOnly"]
+    parts = [f"{_full_name(name, is_secure=is_secure)}={value}", "Path=/", "HttpOnly"]
     parts.append("SameSite=Lax")
     if is_secure:
         parts.append("Secure")
-    if max_age is not None or not secret:
-        parts.append(f"Max-Age={max_age if secret else 0}")
+    if max_age is not None or not value:
+        parts.append(f"Max-Age={max_age if value else 0}")
     return "; ".join(parts)
 
 

@@ -1,19 +1,25 @@
 """Pages from templates: escaped, complete, and with the policy that keeps a browser from more."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from mailcheck.checks.quality.topics import topic_of, topic_of_finding
+from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.web.dashboard.navigation import MENU, is_current
 from mailcheck.web.dashboard.notices import NOTICES
 from mailcheck.web.dashboard.static_files import StaticFiles
+from mailcheck.web.dashboard.themes import THEMES, theme_of
 from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.site.errors import NOWHERE
 from mailcheck.web.site.replies import Reply
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -33,8 +39,10 @@ FORM_TOKEN = "form-token"  # noqa: S105
 
 
 @cache
-def _templates() -> Environment:
+def _templates() -> "Environment":
     """Make what compiles the templates: each when it is first filled in, once in a process."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     templates = Environment(
         loader=PackageLoader("mailcheck.web.dashboard", "templates"),
         autoescape=True,
@@ -44,20 +52,29 @@ def _templates() -> Environment:
         auto_reload=False,
     )
     templates.filters["moment"] = write_moment
+    templates.filters["topic"] = topic_of
+    templates.globals["topic_of_finding"] = topic_of_finding
     templates.filters["thousands"] = "{:,}".format
+    templates.filters["octets"] = write_octets
+    templates.filters["short_of"] = shorten_recipient
     return templates
+
+
+def _template(name: str) -> "Template":
+    return _templates().get_template(name)
 
 
 class Renderer:
     """Fills templates in."""
 
-    def __init__(self, static: StaticFiles) -> None:
+    def __init__(self, static: StaticFiles, refuses_mail: Callable[[], bool]) -> None:
+        """``refuses_mail`` tells whether the server takes no mail now, for want of disk space."""
         self._static = static
-        self._templates = _templates()
+        self._refuses_mail = refuses_mail
 
     def part(self, template: str, **values: Any) -> Markup:
-        """Render a part of a page that is the same for every visitor."""
-        return Markup(self._templates.get_template(template).render(**values))  # noqa: S704
+        """Render a part of a page from nothing but values."""
+        return Markup(_template(template).render(**values))  # noqa: S704
 
     def page(
         self,
@@ -72,14 +89,22 @@ class Renderer:
         path = "/" + "/".join(
             part.decode("utf-8", "replace") for part in visit.request.prepath or ()
         )
-        text = self._templates.get_template(template).render(
+        text = _template(template).render(
             visit=visit,
             owner=visit.owner,
             link=visit.link,
             static=lambda name: visit.link(self._static.path(name)),
+            static_text=self._static.text,
             form_token=lambda: _field(visit.form_secret.token()),
             bare_form_token=visit.form_secret.token,
-            menu=[(title, entry, is_current(entry, path)) for title, entry in MENU],
+            menu=[
+                (title, entry, is_current(entry, path) and status != NOWHERE)
+                for title, entry in MENU
+            ],
+            refuses_mail=self._refuses_mail(),
+            here_uri=visit.request.uri.decode("ascii", "replace"),
+            theme=theme_of(visit),
+            themes=THEMES,
             notice=NOTICES.get(visit.query.text("done") or ""),
             **values,
         )
@@ -87,12 +112,10 @@ class Renderer:
         return Reply(status, body, "text/html; charset=utf-8", {**PAGE_HEADERS, **(headers or {})})
 
 
-def redirect(
-    visit: Visit, path: str, *, headers: Mapping[str, str] | None = None, **query: str
-) -> Reply:
+def redirect(visit: Visit, path: str, *, cookies: Sequence[str] = (), **query: str) -> Reply:
     """Send a browser to a page of the dashboard by GET (RFC 9110 15.4.4)."""
     address = visit.link(path) + (f"?{urlencode(query)}" if query else "")
-    return Reply(303, b"", "text/plain; charset=utf-8", {"Location": address, **(headers or {})})
+    return Reply(303, b"", "text/plain; charset=utf-8", {"Location": address}, cookies)
 
 
 def write_moment(instant: Instant) -> Markup:
@@ -100,6 +123,34 @@ def write_moment(instant: Instant) -> Markup:
     iso = format_instant(instant)
     text = f"{iso[:10]} {iso[11:16]} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso, text)
+
+
+def write_span(seconds: int) -> str:
+    """Write for people how long something takes: ``5 minutes``."""
+    for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds > length:
+            count = -(-seconds // length)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def write_octets(count: int) -> str:
+    """Write a size for people: ``41 kB``."""
+    size = float(count)
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 10 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+def shorten_recipient(recipient: str, mailbox: str) -> str:
+    """Write an address of somebody's own inbox as its tag; any other is written whole."""
+    local_part = recipient.rpartition("@")[0]
+    name, tag = split_subaddress(local_part)
+    if name != mailbox:
+        return recipient
+    return f"{SEPARATOR}{tag}" if tag else local_part
 
 
 def _field(token: str) -> Markup:

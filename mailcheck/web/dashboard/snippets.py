@@ -2,13 +2,13 @@
 
 import json
 import shlex
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.wire.urls import PublicUrls
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
+class Snippet(Struct, frozen=True):
     """A piece of text to copy; ``name`` tells it apart on a page."""
 
     name: str
@@ -16,12 +16,26 @@ class Snippet:
     text: str
 
 
-def write_snippets(urls: PublicUrls, secret: str) -> list[Snippet]:
-    """Write what works as it stands for whoever holds the key."""
+KEY_VARIABLE = "MAILCHECK_API_KEY"
+"""Where the clients look for the key, beside ``MAILCHECK_URL``."""
+
+KEY_PLACEHOLDER = "YOUR_API_KEY"
+"""Stands for a key where none was made just now: a key is shown once."""
+
+
+def write_snippets(urls: PublicUrls, secret: str, submission: str) -> list[Snippet]:
+    """Write what works as it stands for whoever holds the key.
+
+    :param secret: the key; empty where programs find it in the environment, as in docs/.
+    :param submission: host:port at which a key is a password for sending; empty where none is.
+    """
     return [
         Snippet("curl", "curl", _curl(urls, secret)),
         Snippet("python", "Python", _python(urls, secret)),
+        Snippet("pytest", "pytest", _pytest(urls, secret)),
         Snippet("javascript", "JavaScript", _javascript(urls, secret)),
+        Snippet("playwright", "Playwright's test runner", _playwright(urls, secret)),
+        *(write_mailers(submission, secret) if submission else ()),
         Snippet("claude", "MCP: Claude Code", _claude_code(urls, secret)),
         Snippet("mcp", "MCP: other clients", _mcp_json(urls, secret)),
     ]
@@ -37,9 +51,103 @@ printf '{body}' |
 """
 
 
-def _curl(urls: PublicUrls, secret: str) -> str:
+def write_mailers(submission: str, secret: str) -> list[Snippet]:
+    """Write the mail settings of frameworks: what they send to anybody is caught here.
+
+    Without ``secret`` they read the key where the clients do, in ``MAILCHECK_API_KEY``.
+    """
+    host, _, port = submission.rpartition(":")
+    return [
+        Snippet("django", "Django: settings.py", _django(host, port, secret)),
+        Snippet("rails", "Rails: config/environments/test.rb", _rails(host, port, secret)),
+        Snippet("laravel", "Laravel: .env", _laravel(host, port, secret)),
+        Snippet("nodemailer", "nodemailer", _nodemailer(host, port, secret)),
+    ]
+
+
+def _django(host: str, port: str, secret: str) -> str:
+    password = json.dumps(secret) if secret else f'os.environ["{KEY_VARIABLE}"]'
+    settings = f"""\
+EMAIL_HOST, EMAIL_PORT = {json.dumps(host)}, {port}
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = "shop", {password}
+"""
+    return settings if secret else f"import os\n\n{settings}"
+
+
+def _rails(host: str, port: str, secret: str) -> str:
+    password = json.dumps(secret) if secret else f'ENV.fetch("{KEY_VARIABLE}")'
     return f"""\
-KEY={shlex.quote(secret)}; API={shlex.quote(urls.base_url)}
+config.action_mailer.delivery_method = :smtp
+config.action_mailer.smtp_settings = {{
+  address: {json.dumps(host)}, port: {port},
+  user_name: "shop", password: {password}, authentication: :plain
+}}
+"""
+
+
+def _laravel(host: str, port: str, secret: str) -> str:
+    return f"""\
+MAIL_MAILER=smtp
+MAIL_HOST={host}
+MAIL_PORT={port}
+MAIL_USERNAME=shop
+MAIL_PASSWORD={secret or f'"${{{KEY_VARIABLE}}}"'}
+"""
+
+
+def _nodemailer(host: str, port: str, secret: str) -> str:
+    password = json.dumps(secret) if secret else f"process.env.{KEY_VARIABLE}"
+    return f"""\
+import nodemailer from "nodemailer";
+
+export const transport = nodemailer.createTransport({{
+  host: {json.dumps(host)},
+  port: {port},
+  auth: {{ user: "shop", pass: {password} }},
+}});
+"""
+
+
+def _environment(urls: PublicUrls, secret: str) -> str:
+    """Write what stands before a command for the clients to find the inbox, and a blank."""
+    if not secret:
+        return ""
+    return f"MAILCHECK_URL={shlex.quote(urls.public_url)} {KEY_VARIABLE}={shlex.quote(secret)} "
+
+
+def _pytest(urls: PublicUrls, secret: str) -> str:
+    return f"""\
+# curl -sO {urls.public_url}/clients/mailcheck_client.py
+# {_environment(urls, secret)}pytest -p mailcheck_client
+def test_sign_up(mail_address):  # an address of this test's own
+    sign_up(email=mail_address.email)
+    mail = mail_address.wait(timeout=20)
+    assert mail.code
+"""
+
+
+def _playwright(urls: PublicUrls, secret: str) -> str:
+    return f"""\
+// curl -sO {urls.public_url}/clients/mailcheck.mjs
+// {_environment(urls, secret)}npx playwright test
+import {{ test, expect }} from "@playwright/test";
+
+test("sign up", async ({{ page }}) => {{
+  const {{ Mailcheck }} = await import("./mailcheck.mjs");
+  const address = await new Mailcheck().newAddress("signup");
+  await page.goto("http://127.0.0.1:5000/");
+  await page.getByLabel("Email").fill(address.email);
+  await page.getByRole("button", {{ name: "Sign up" }}).click();
+  const mail = await address.wait({{ timeoutMs: 20_000 }});
+  await page.goto(mail.bestLink);
+}});
+"""
+
+
+def _curl(urls: PublicUrls, secret: str) -> str:
+    key = shlex.quote(secret) if secret else f"${KEY_VARIABLE}"
+    return f"""\
+KEY={key}; API={shlex.quote(urls.base_url)}
 
 # an address for this test, and the cursor to wait from
 ANSWER=$(curl -s -H "X-API-Key: $KEY" "$API/inbox/address?tag=signup"); echo "$ANSWER"
@@ -51,11 +159,12 @@ curl -s -H "X-API-Key: $KEY" "$API/inbox/wait?tag=signup&after=$CURSOR&timeout=6
 
 
 def _python(urls: PublicUrls, secret: str) -> str:
+    where = f"{json.dumps(urls.public_url)}, {json.dumps(secret)}" if secret else ""
     return f"""\
 # curl -sO {urls.public_url}/clients/mailcheck_client.py
 from mailcheck_client import Mailcheck
 
-mailcheck = Mailcheck({json.dumps(urls.public_url)}, {json.dumps(secret)})
+mailcheck = Mailcheck({where})
 address = mailcheck.new_address("signup")
 print("send the mail to", address.email)
 mail = address.wait(timeout=60)
@@ -64,14 +173,13 @@ print(mail["subject"], mail["codes"], mail["links"])
 
 
 def _javascript(urls: PublicUrls, secret: str) -> str:
+    url, key = json.dumps(urls.public_url), json.dumps(secret)
+    where = f"{{\n  url: {url},\n  key: {key},\n}}" if secret else ""
     return f"""\
 // curl -sO {urls.public_url}/clients/mailcheck.mjs
 import {{ Mailcheck }} from "./mailcheck.mjs";
 
-const mailcheck = new Mailcheck({{
-  url: {json.dumps(urls.public_url)},
-  key: {json.dumps(secret)},
-}});
+const mailcheck = new Mailcheck({where});
 const address = await mailcheck.newAddress("signup");
 console.log("send the mail to", address.email);
 const mail = await address.wait({{ timeout: 60 }});
@@ -80,7 +188,8 @@ console.log(mail.subject, mail.codes, mail.links);
 
 
 def _claude_code(urls: PublicUrls, secret: str) -> str:
-    header = shlex.quote(f"Authorization: Bearer {secret}")
+    bearer = "Authorization: Bearer"
+    header = shlex.quote(f"{bearer} {secret}") if secret else f'"{bearer} ${KEY_VARIABLE}"'
     return f"""\
 claude mcp add --transport http mailcheck {shlex.quote(urls.mcp_url)} \\
   --header {header}
@@ -88,6 +197,6 @@ claude mcp add --transport http mailcheck {shlex.quote(urls.mcp_url)} \\
 
 
 def _mcp_json(urls: PublicUrls, secret: str) -> str:
-    headers = {"Authorization": f"Bearer {secret}"}
+    headers = {"Authorization": f"Bearer {secret or f'${{{KEY_VARIABLE}}}'}"}
     server = {"type": "http", "url": urls.mcp_url, "headers": headers}
     return json.dumps({"mcpServers": {"mailcheck": server}}, indent=2) + "\n"

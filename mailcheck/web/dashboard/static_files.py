@@ -2,9 +2,10 @@
 
 import gzip
 import hashlib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from msgspec import Struct
 
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.compression import VARY, accepts_gzip
@@ -20,8 +21,7 @@ MEDIA_TYPES = {
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(Struct, frozen=True):
     digest: str
     media_type: str
     body: bytes
@@ -37,6 +37,10 @@ class StaticFiles:
     def path(self, name: str) -> str:
         """Give the path of a file; it changes with the content."""
         return f"/static/{self._files[name].digest}/{name}"
+
+    def text(self, name: str) -> str:
+        """Give what a file holds, for pages that carry all they need."""
+        return self._files[name].body.decode("utf-8")
 
     def pages(self) -> list[Page]:
         """List the one route."""

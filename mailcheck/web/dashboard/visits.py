@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.instants import Instant
 from mailcheck.web.dashboard.form_tokens import FormSecret
+from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
@@ -18,8 +19,7 @@ _OWN_PATH = re.compile(r"/(?![/\\])[\x21-\x5b\x5d-\x7e]{0,400}")
 """A path of this site: a browser reads ``//host`` and ``/\\host`` as another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(Struct, frozen=True):
     """One request to a page.
 
     ``owner`` is who is signed in, ``session`` the secret of the session;
@@ -54,16 +54,7 @@ class Visit:
         return urlsplit(self.urls.public_url).path + path
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A response that goes on: ``run`` writes to the request until it has ended."""
-
-    content_type: str
-    run: Callable[[Request], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """A method and a path, and what answers; for who is signed in, unless it is open to all.
 
     What is the same for everybody asks for no session at all.

@@ -1,9 +1,10 @@
 """From a request to its result: the methods of both eras, and the calling of tools."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
+
+from msgspec import Struct
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
@@ -38,8 +39,7 @@ TOOL_CALL = "tools/call"
 _CAPABILITIES: JsonObject = {"tools": {"listChanged": False}}
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """An admitted request: of whom, when, and how its client reaches us and is kept informed."""
 
     request: Request

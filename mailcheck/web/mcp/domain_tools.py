@@ -7,6 +7,7 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.operations.ask import DEADLINE
+from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp import tool_texts
@@ -15,8 +16,10 @@ from mailcheck.wire.mcp.arguments import arguments_schema
 from mailcheck.wire.mcp.domains import (
     BlocklistsResult,
     DomainResult,
+    MxResult,
     render_domain_check,
     render_listings,
+    render_mx,
 )
 from mailcheck.wire.schemas import text
 
@@ -31,6 +34,8 @@ _DOMAIN_INPUT = arguments_schema(
     required=("domain",),
 )
 
+_MX_INPUT = arguments_schema({"domain": text("like example.com")}, required=("domain",))
+
 _BLOCKLISTS_INPUT = arguments_schema(
     {"query": text("an IP address or a domain name")}, required=("query",)
 )
@@ -40,9 +45,15 @@ class AgentDomainTools:
     """Arguments in, operation, shape and text out; no rule of its own."""
 
     def __init__(
-        self, operations: DomainTools, *, allow_special_use: bool, allow_private: bool
+        self,
+        operations: DomainTools,
+        turns: CheckTurns,
+        *,
+        allow_special_use: bool,
+        allow_private: bool,
     ) -> None:
         self._operations = operations
+        self._turns = turns
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 
@@ -56,6 +67,15 @@ class AgentDomainTools:
                 _DOMAIN_INPUT,
                 DomainResult,
                 self.check_domain,
+                _FROM_OUTSIDE,
+            ),
+            Tool(
+                "check_mx",
+                "Check a domain's MX, SPF and DMARC",
+                tool_texts.CHECK_MX,
+                _MX_INPUT,
+                MxResult,
+                self.check_mx,
                 _FROM_OUTSIDE,
             ),
             Tool(
@@ -81,7 +101,16 @@ class AgentDomainTools:
             else (parse_host_address(address, allow_private=self._allow_private),),
         )
         call.expect(DEADLINE, "asking name servers, mail hosts and blocklists")
-        return as_json_text(render_domain_check(await self._operations.reputation.compute(query)))
+        async with self._turns.held(call.caller.account_id):
+            found = await self._operations.reputation.compute(query)
+        return as_json_text(render_domain_check(found))
+
+    async def check_mx(self, call: ToolCall) -> ToolResult:
+        """Look whether a domain takes mail, and at its SPF and DMARC records."""
+        domain = parse_domain(
+            call.arguments.required("domain"), allow_special_use=self._allow_special_use
+        )
+        return as_json_text(render_mx(await self._operations.mx.check(domain)))
 
     async def check_blocklists(self, call: ToolCall) -> ToolResult:
         """Ask 32 blocklists."""
@@ -90,4 +119,6 @@ class AgentDomainTools:
             allow_special_use=self._allow_special_use,
             allow_private=self._allow_private,
         )
-        return as_json_text(render_listings(await self._operations.blocklists.check(query)))
+        async with self._turns.held(call.caller.account_id):
+            check = await self._operations.blocklists.check(query)
+        return as_json_text(render_listings(check))

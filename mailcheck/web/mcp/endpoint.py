@@ -1,7 +1,13 @@
-"""``/mcp``: one POST, one message, one answer."""
+"""``/mcp``: one POST, one message, one answer; a call under way can be cancelled by another."""
 
+import json
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
+from msgspec import Struct
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -12,8 +18,8 @@ from twisted.web.server import Request as HttpRequest
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.identifiers import RandomBytes
-from mailcheck.operations.ports import WakeUps
+from mailcheck.core.identifiers import AccountId, RandomBytes
+from mailcheck.operations.ports import Now, WakeUps
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher
 from mailcheck.web.mcp.eras import (
@@ -24,7 +30,6 @@ from mailcheck.web.mcp.eras import (
     find_era,
 )
 from mailcheck.web.mcp.failures import refuse
-from mailcheck.web.mcp.in_flight import CallKey, CallsInFlight
 from mailcheck.web.mcp.json_rpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
@@ -32,19 +37,68 @@ from mailcheck.web.mcp.json_rpc import (
     Notification,
     PostedResponse,
     Request,
+    RequestId,
     RpcError,
     is_request_id,
 )
-from mailcheck.web.mcp.origins import find_allowed_origins
 from mailcheck.web.mcp.posts import Post
 from mailcheck.web.mcp.streams import Silence
 from mailcheck.web.site.errors import FOREIGN_ORIGIN
-from mailcheck.web.site.request_urls import RequestUrls
+from mailcheck.web.site.requests import RequestUrls
+
+
+class CallKey(Struct, frozen=True):
+    """Which call of whom."""
+
+    account_id: AccountId
+    session_id: str
+    request_id: RequestId
+
+    def __str__(self) -> str:
+        """Write it as other daemons read it."""
+        return json.dumps([self.account_id, self.session_id, self.request_id])
+
+
+class CallsInFlight:
+    """Remembers a call while it runs, and no longer."""
+
+    def __init__(self, cancellations: WakeUps[str]) -> None:
+        self._calls: dict[str, Deferred[Any]] = {}
+        self._cancellations = cancellations
+        cancellations.listen(self._cancel)
+
+    @contextmanager
+    def holding(self, key: CallKey | None, call: "Deferred[Any]") -> Iterator[None]:
+        """Let a call be cancelled by its key while the block runs; without a key it can't be."""
+        if key is not None:
+            self._calls[str(key)] = call
+        try:
+            yield
+        finally:
+            # A client that reuses an id has taken its place.
+            if key is not None and self._calls.get(str(key)) is call:
+                del self._calls[str(key)]
+
+    def cancel(self, key: CallKey) -> None:
+        """Cancel a call, in whichever daemon it is; nothing happens when there is none."""
+        self._cancellations.publish(str(key))
+
+    def _cancel(self, key: str) -> None:
+        call = self._calls.get(key)
+        if call is not None:
+            call.cancel()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
 
 SESSION = b"Mcp-Session-Id"
 SESSION_BYTES = 16
 MAX_SESSION = 128
 """Characters of a session id that a client may name; ours have 32."""
+
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class McpEndpoint(Resource):
@@ -60,6 +114,7 @@ class McpEndpoint(Resource):
         urls: RequestUrls,
         cancellations: WakeUps[str],
         clock: IReactorTime,
+        now: Now,
         random_bytes: RandomBytes,
     ) -> None:
         super().__init__()
@@ -67,13 +122,14 @@ class McpEndpoint(Resource):
         self._gate = gate
         self._dispatcher = dispatcher
         self._urls = urls
-        self._origins = find_allowed_origins(urls.default.public_url)
+        self._origins = _allowed_origins(urls.default.public_url)
         self._clock = clock
+        self._now = now
         self._random_bytes = random_bytes
 
     def render(self, request: HttpRequest) -> int:
         """Answer a request, some time."""
-        post = Post(request, self._clock)
+        post = Post(request, self._clock, self._now())
         exchange = Deferred.fromCoroutine(self._serve(post))
 
         def hang_up(_: Failure) -> None:
@@ -178,3 +234,19 @@ class McpEndpoint(Resource):
         self._log.failure("MCP request failed, reference {reference}", reference=reference)
         error = "the service failed; the cause is in its log under the reference"
         return RpcError(INTERNAL_ERROR, error, {"reference": reference})
+
+
+def _allowed_origins(public_url: str) -> frozenset[str]:
+    """List which web pages may talk to the endpoint: those of this very service.
+
+    A page elsewhere that a browser shows must not reach a daemon on the user's own
+    machine, by DNS rebinding for one; so the answer does not depend on the name
+    that the request was sent to (MCP, Streamable HTTP, "Security"). A service on
+    this machine has all its names.
+    """
+    url = urlsplit(public_url)
+    host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname or ""
+    hosts = _LOOPBACK_NAMES if host in _LOOPBACK_NAMES else (host,)
+    is_default = url.port in (None, _DEFAULT_PORTS.get(url.scheme))
+    port = "" if is_default else f":{url.port}"
+    return frozenset(f"{url.scheme}://{host}{port}" for host in hosts)

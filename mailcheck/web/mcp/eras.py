@@ -9,8 +9,9 @@ some of its body in headers that must agree with it.
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from mailcheck.web.mcp.json_rpc import (
     HEADER_MISMATCH,
@@ -61,8 +62,7 @@ class Era(Enum):
     STATELESS = "stateless"
 
 
-@dataclass(frozen=True, slots=True)
-class RoutingHeaders:
+class RoutingHeaders(Struct, frozen=True):
     """The headers that repeat the body, each with all its values."""
 
     version: Sequence[str]

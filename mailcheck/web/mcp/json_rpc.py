@@ -6,8 +6,9 @@ client in use sends them.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeGuard
+
+from msgspec import Struct
 
 from mailcheck.wire.json_values import JsonObject, JsonValue, dump_json
 
@@ -51,8 +52,7 @@ class UnreadableMessage(RpcError):
         self.request_id = request_id
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A message that wants an answer."""
 
     id: RequestId
@@ -66,16 +66,14 @@ class Request:
         return meta if isinstance(meta, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """A message that wants none."""
 
     method: str
     params: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class PostedResponse:
+class PostedResponse(Struct, frozen=True):
     """A client's answer to a request; this server never sends one."""
 
 

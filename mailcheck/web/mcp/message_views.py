@@ -4,8 +4,8 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 from mailcheck.core.messages import StoredMessage
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.ports import Worker
-from mailcheck.operations.sharing_calls import SharedCalls
 from mailcheck.wire.mcp.views import MessageView, trim_content, view_content
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request as HttpRequest
 
-from mailcheck.core.instants import instant_of
+from mailcheck.core.instants import Instant
 from mailcheck.web.mcp.eras import Era, RoutingHeaders, http_status
 from mailcheck.web.mcp.json_rpc import (
     Message,
@@ -26,8 +26,7 @@ from mailcheck.web.site.errors import (
     WRONG_METHOD,
 )
 from mailcheck.web.site.replies import Reply, write_reply
-from mailcheck.web.site.request_bodies import MAX_BODY, BoundedRequest
-from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -36,9 +35,9 @@ EVENTS = "text/event-stream"
 class Post:
     """One request on its way to its answer, and what is known of it so far."""
 
-    def __init__(self, http: HttpRequest, clock: IReactorTime) -> None:
+    def __init__(self, http: HttpRequest, clock: IReactorTime, asked_at: Instant) -> None:
         self.http = http
-        self.asked_at = instant_of(clock.seconds())
+        self.asked_at = asked_at
         self.headers: dict[str, str] = {}
         self.era: Era | None = None
         self.is_gone = False

@@ -1,19 +1,19 @@
 """What a tool is, what one call of it is, and the list of all of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
 from mailcheck.wire.json_values import JsonObject, JsonValue, dump_json
 from mailcheck.wire.mcp.untrusted import Fence
 from mailcheck.wire.parameters import Query
-from mailcheck.wire.shapes import Shape, as_json, schema_of
+from mailcheck.wire.shapes import Shape, as_json, outline_of
 from mailcheck.wire.urls import PublicUrls
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One admitted call: who calls, when and with what, and how its client reaches us.
 
     ``expect(seconds, what)`` says that the answer may take so long, for the
@@ -28,8 +28,7 @@ class ToolCall:
     expect: Callable[[float, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """What a tool gives back: the structured content, and the same as blocks of text."""
 
     structured: Shape
@@ -41,8 +40,7 @@ def as_json_text(structured: Shape) -> ToolResult:
     return ToolResult(structured, [dump_json(structured).decode()])
 
 
-@dataclass(frozen=True, slots=True)
-class Annotations:
+class Annotations(Struct, frozen=True):
     """Hints for the client's user; a tool that only reads is neither of the other two."""
 
     is_read_only: bool = True
@@ -51,8 +49,7 @@ class Annotations:
     is_open_world: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """One row of the table; what it takes is a JSON Schema (2020-12), what it gives a shape."""
 
     name: str
@@ -77,7 +74,7 @@ def describe_tool(tool: Tool) -> JsonObject:
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.input_schema,
-        "outputSchema": schema_of(tool.output),
+        "outputSchema": outline_of(tool.output),
         "annotations": {
             "title": tool.title,
             "readOnlyHint": hints.is_read_only,

@@ -1,18 +1,75 @@
-"""Every request gets an answer: a reply, an expected failure, or a bland 500 with a reference."""
+"""Every request gets an answer: a reply, an expected failure, or a bland 500 with a reference.
+
+Which endpoint a path leads to is compiled once in a process, whoever serves it.
+"""
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import cache, partial
+from typing import Any, NamedTuple, Protocol, cast
 
-from twisted.internet.defer import CancelledError
+from klein import Klein
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web.iweb import IRequest
+from twisted.web.resource import IResource
 from twisted.web.server import Request
-from werkzeug.exceptions import MethodNotAllowed
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.web.site.connection import PacedRequest
 from mailcheck.web.site.errors import CRASHED, NOWHERE, WRONG_METHOD
+from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, reply_to_failure, write_reply
-from mailcheck.web.site.request_urls import shown_path
+from mailcheck.web.site.requests import shown_path
+
+
+class Path(NamedTuple):
+    """What an endpoint answers: ``/inbox/messages/<id>`` with one method; GET takes HEAD too."""
+
+    method: str
+    path: str
+
+
+class Server(Protocol):
+    """Answers what was asked below one base URL."""
+
+    def serve(self, request: Request, asked: Path, values: dict[str, str]) -> Deferred[bytes]:
+        """Answer a request; ``values`` are those of the path's variables."""
+
+    def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
+        """Answer a path or method that no endpoint has; the failure is one of Werkzeug's."""
+
+
+def route_to(server: Server, paths: Iterable[Path]) -> IResource:
+    """Give the resource that hands requests for these paths to the server."""
+    application = _compile(tuple(paths)).__get__(server, type(server))
+    resource: IResource = application.resource()
+    return resource
+
+
+@cache
+def _compile(paths: tuple[Path, ...]) -> Klein:
+    """Make the application of a class, as Klein has it: it is bound to an instance when used."""
+    application = Klein()
+    for path in paths:
+        _add(application, path)
+    application.handle_errors(HTTPException)(cast(Any, _refuse))  # Klein can't name the instance
+    return application
+
+
+def _add(application: Klein, path: Path) -> None:
+    def endpoint(server: Server, request: Request, **values: Any) -> Deferred[bytes]:
+        return server.serve(request, path, values)
+
+    name = f"{path.method} {path.path}"
+    application.route(path.path, methods=[path.method], endpoint=name)(endpoint)
+
+
+def _refuse(server: Server, request: IRequest, failure: Failure) -> Deferred[bytes]:
+    return server.refuse_path(request, failure)
+
 
 _log = Logger()
 
@@ -22,7 +79,9 @@ MAX_SHOWN = 200
 MoreHeaders = dict[str, str]
 
 
-async def answer(request: Request, handle: Callable[[MoreHeaders], Awaitable[Reply]]) -> bytes:
+async def answer(
+    request: Request, handle: Callable[[MoreHeaders], Awaitable[Reply | Stream]]
+) -> bytes:
     """Run a handler and write what comes of it; gives the body.
 
     The handler may put headers into the dictionary that it is given: they are
@@ -37,6 +96,8 @@ async def answer(request: Request, handle: Callable[[MoreHeaders], Awaitable[Rep
         reply = reply_to_failure(failure)
     except Exception:
         reply = reply_to_crash(request)
+    if isinstance(reply, Stream):
+        return await send_stream(request, reply, headers, partial(reply_to_crash, request))
     return write_reply(request, reply, headers)
 
 

@@ -1,12 +1,12 @@
 """Compressed responses, for clients that take them (RFC 9110 12.5.3)."""
 
 import gzip
-from dataclasses import replace
 
+from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.web.site.replies import Reply
-from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.requests import header_values
 
 VARY = {"Vary": "Accept-Encoding"}
 

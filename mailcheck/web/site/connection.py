@@ -1,25 +1,17 @@
-"""A connection to the HTTP server: how many there may be, how it is read, paced and ended."""
+"""Connections to the HTTP server: how many there may be, and how fast their answers go out."""
 
-import socket
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.protocol import connectionDone
-from twisted.protocols.basic import LineReceiver
-from twisted.protocols.policies import ProtocolWrapper
 from twisted.python.failure import Failure
-from twisted.web.http import NO_BODY_CODES, HTTPChannel
-from twisted.web.http import Request as HttpRequest
+from twisted.web.http import NO_BODY_CODES
 
-from mailcheck.core.connection_counts import ConnectionCounts
+from mailcheck.core.client_limits import ConnectionCounts
 from mailcheck.core.network_addresses import counting_key
-from mailcheck.operations.journals import WebFault
-from mailcheck.web.site.client_addresses import ClientAddresses
-from mailcheck.web.site.request_bodies import BoundedRequest
-from mailcheck.web.site.request_urls import shown_path
+from mailcheck.operations.ports import WebFault
+from mailcheck.web.site.requests import BoundedRequest, ClientAddresses, shown_path
 from mailcheck.web.site.sending import PIECE, AnswerRoom, PacedBody
 
 JUST_NOW = 0.2
@@ -27,8 +19,7 @@ JUST_NOW = 0.2
 would end each other before anybody has read what they ask."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(Struct, frozen=True):
     """Connections at a time."""
 
     in_all: int
@@ -168,7 +159,7 @@ class PacedRequest(BoundedRequest):
         return len(data) > PIECE or channel.is_full
 
     def _pace(self, data: bytes) -> None:
-        channel: WebConnection = self.channel
+        channel = self.channel
         if len(data) > PIECE:
             self._let_go = self._room.hold(data, self._client(), channel.hang_up)
         self._body = PacedBody(
@@ -195,99 +186,3 @@ class PacedRequest(BoundedRequest):
 
     def _client(self) -> str:
         return counting_key(self._addresses.client_ip(self))
-
-
-IDLE_TIMEOUT = 75
-"""Seconds until a connection is closed that sends nothing between requests, or from the first
-byte of a request to its last; or whose client reads nothing of its answer. A parked wait is
-not idle."""
-
-UNSENT = 131_072
-"""Bytes of an answer that the kernel takes ahead of what the client's side has room for."""
-
-
-class WebConnection(HTTPChannel):
-    """Twisted's connection with bounds.
-
-    A request that comes in slowly does not put the time-out off, and neither does an
-    answer that the client does not read.
-    """
-
-    is_full = False
-    _has_begun = False
-    _waits_for_reader = False
-    transport: Any
-
-    def __init__(self, connections: Connections) -> None:
-        super().__init__()
-        self._connections = connections
-
-    def dataReceived(self, data: bytes) -> None:
-        """Take bytes; only the first ones of a request give it more time."""
-        if not self._has_begun:
-            self._has_begun = True
-            self.resetTimeout()
-        LineReceiver.dataReceived(self, data)
-
-    def allContentReceived(self) -> None:  # noqa: N802
-        """Work on a request, now that it is whole."""
-        self._connections.keep(self)
-        super().allContentReceived()
-
-    def requestDone(self, request: HttpRequest) -> None:  # noqa: N802
-        """Rest until the next request; a connection that ends has to come to its end too."""
-        self._has_begun = self._waits_for_reader = False
-        self._connections.let_rest(self)
-        ends = not self.persistent
-        super().requestDone(request)
-        if ends:
-            self.watch_reader()
-
-    def watch_reader(self) -> None:
-        """Give the client its time, from now on, to read what it was sent."""
-        if not self._waits_for_reader:
-            self._waits_for_reader = True
-            _keep_kernel_buffer_small(self.transport)
-        self.setTimeout(self.factory.timeOut)
-
-    def watch_no_more(self) -> None:
-        """Take all the time there is to go on with an answer: the client has read what there is."""
-        self._waits_for_reader = False
-        self.setTimeout(None)
-
-    def timeoutConnection(self) -> None:
-        """End a connection on which nothing moves; what its client does not read is dropped."""
-        if self._waits_for_reader:
-            self.forceAbortClient()
-        else:
-            super().timeoutConnection()
-
-    def hang_up(self) -> None:
-        """End the connection at once."""
-        if self.transport is not None:
-            self.transport.abortConnection()
-
-    def pauseProducing(self) -> None:  # noqa: N802
-        """Note that the connection is full."""
-        self.is_full = True
-        super().pauseProducing()
-
-    def resumeProducing(self) -> None:  # noqa: N802
-        """Note that the connection is empty."""
-        self.is_full = False
-        super().resumeProducing()
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Make room for another."""
-        self._connections.forget(self)
-        super().connectionLost(reason)
-
-
-def _keep_kernel_buffer_small(transport: Any) -> None:
-    """Have the kernel tell sooner that a slow client reads on: its own buffer may be megabytes."""
-    while isinstance(transport, ProtocolWrapper):  # TLS
-        transport = transport.transport
-    handle = getattr(transport, "getHandle", lambda: None)()
-    if isinstance(handle, socket.socket) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        with suppress(OSError):  # no TCP
-            handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)

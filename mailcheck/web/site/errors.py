@@ -9,7 +9,9 @@ from mailcheck.core.errors import (
     AttachmentNotFound,
     DeliverabilityTestNotFound,
     ExpectedFailure,
+    FaultMet,
     FormExpired,
+    InboxFull,
     InvalidCredentials,
     InvalidParameter,
     InvitationInvalid,
@@ -18,6 +20,7 @@ from mailcheck.core.errors import (
     MessageNotFound,
     NoMailYet,
     NotOperator,
+    OutOfSpace,
     Overloaded,
     RegistrationClosed,
     ShareNotFound,
@@ -25,7 +28,10 @@ from mailcheck.core.errors import (
     SignInFailed,
     StoreUnavailable,
     TooManyKeys,
+    TooManyWebhooks,
     WaitInterrupted,
+    WebhookEnded,
+    WebhookNotFound,
 )
 
 UNAUTHORIZED = 401
@@ -48,16 +54,25 @@ STATUSES: dict[type[ExpectedFailure], int] = {
     NoMailYet: 400,
     ShareNotFound: 404,
     KeyNotFound: 404,
+    WebhookNotFound: 404,
     AccountNameTaken: 409,
     TooManyKeys: 409,
+    TooManyWebhooks: 409,
+    WebhookEnded: 409,
+    FaultMet: 409,
+    InboxFull: 409,
     LimitExceeded: 429,
     WaitInterrupted: NOT_NOW,
     ShuttingDown: NOT_NOW,
     StoreUnavailable: NOT_NOW,
     Overloaded: NOT_NOW,
+    OutOfSpace: NOT_NOW,
 }
 
 # What no exception tells: conditions of HTTP itself, which no operation knows.
+
+NO_REQUEST = 400
+"""What came over the connection is none."""
 
 NOWHERE = 404
 """A path that leads nowhere, or names a file that there is not."""
@@ -96,6 +111,9 @@ TOO_MANY_CONNECTIONS = NOT_NOW
 
 WAIT_OVER = 408
 """What was waited for has not come in time; the answer says what has, and where to go on."""
+
+NOT_NONE = 409
+"""A message came where the client wants to be told that none does; the answer holds it."""
 
 UNDETERMINED = 500
 """A check could not find out what it is asked for; the answer holds the part that it knows."""

@@ -1,6 +1,6 @@
-"""What programs ask for without a key: health, readiness, the client libraries."""
+"""What is asked for without a key: health, readiness, the client libraries, the documentation."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from typing import cast
 
@@ -10,26 +10,37 @@ from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
-from mailcheck.web.site.answering import answer, reply_to_wrong_path
+from mailcheck.web.site.answering import Path, answer, reply_to_wrong_path, route_to
+from mailcheck.web.site.documentation import Documentation, lead_to_first_page
 from mailcheck.web.site.errors import NOT_READY, NOWHERE
 from mailcheck.web.site.replies import Reply, error_reply, json_reply
-from mailcheck.web.site.routing import Path, route_to
+
+State = tuple[bool, Mapping[str, str], Mapping[str, int]]
+"""Whether the daemon can work, what is not well, and what would free how many bytes of the disk."""
 
 CLIENT_LIBRARIES = {
     "mailcheck_client.py": "text/x-python; charset=utf-8",
     "mailcheck.mjs": "text/javascript; charset=utf-8",
+    "mailcheck.d.mts": "text/x-typescript; charset=utf-8",
 }
 
 
 class OpenPages:
     """The pages beside the API; they are not metered."""
 
-    def __init__(self, is_ready: Callable[[], Awaitable[bool]]) -> None:
-        self._is_ready = is_ready
+    def __init__(
+        self, state: Callable[[], State], documentation: Documentation | None = None
+    ) -> None:
+        """``state`` tells whether the daemon can work, without doing anything for it."""
+        self._state = state
+        self._documentation = documentation or Documentation()
         self._pages: dict[Path, Callable[..., Awaitable[Reply]]] = {
             Path("GET", "/healthz"): self._health,
             Path("GET", "/readyz"): self._readiness,
             Path("GET", "/clients/<name>"): self._client_library,
+            Path("GET", "/docs"): self._lead_to_documentation,
+            Path("GET", "/docs/"): self._read_documentation,
+            Path("GET", "/docs/<path:name>"): self._read_documentation,
         }
 
     def resource(self) -> IResource:
@@ -46,18 +57,32 @@ class OpenPages:
         return json_reply({"status": "ok"})
 
     async def _readiness(self, _: Request) -> Reply:
-        """GET /readyz: mail can be stored and read now."""
-        if await self._is_ready():
-            return json_reply({"status": "ready"})
-        return error_reply(NOT_READY, "the store does not answer", {"Retry-After": "1"})
+        """GET /readyz: the daemon can work; all that is not well is named."""
+        is_ready, problems, frees = self._state()
+        degraded: dict[str, object] = {"degraded": dict(problems)} if problems else {}
+        if frees:
+            degraded["frees"] = dict(frees)
+        if is_ready:
+            return json_reply({"status": "ready", **degraded})
+        why = "; ".join(f"{what}: {problem}" for what, problem in problems.items())
+        error = {"error": f"the daemon can't work now: {why}", **degraded}
+        return json_reply(error, NOT_READY, {"Retry-After": "1"})
 
     async def _client_library(self, _: Request, name: str) -> Reply:
         """GET /clients/<file>: the client libraries of this very version."""
         media_type = CLIENT_LIBRARIES.get(name)
         if media_type is None:
-            return error_reply(NOWHERE, f"there are {' and '.join(CLIENT_LIBRARIES)}")
+            return error_reply(NOWHERE, f"there are {', '.join(CLIENT_LIBRARIES)}")
         source = files("mailcheck.clients").joinpath(name).read_bytes()
         return Reply(200, source, media_type)
+
+    async def _lead_to_documentation(self, _: Request) -> Reply:
+        """GET /docs: its first page."""
+        return lead_to_first_page()
+
+    async def _read_documentation(self, _: Request, name: str = "") -> Reply:
+        """GET /docs/<name>: a file of the documentation."""
+        return self._documentation.read(name)
 
     def refuse_path(self, request: IRequest, failure: Failure) -> Deferred[bytes]:
         """Answer a path or method that no page has."""

@@ -1,12 +1,14 @@
 """Replies as values, and the one place that writes them to a request."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 
+from msgspec import Struct, field
 from twisted.web.server import Request
 
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
+from mailcheck.operations.concurrency import Turns
 from mailcheck.web.site.connection import PacedRequest
 from mailcheck.web.site.errors import (
     NOT_NOW,
@@ -17,7 +19,8 @@ from mailcheck.web.site.errors import (
     status_of,
 )
 from mailcheck.wire.errors import Error
-from mailcheck.wire.json_values import dump_json
+from mailcheck.wire.json_values import dump_json, dump_json_in_pieces
+from mailcheck.wire.shapes import Shape
 
 COMMON_HEADERS = {
     # Nothing here is for a browser to guess at, to frame or to keep.
@@ -28,18 +31,20 @@ COMMON_HEADERS = {
 }
 
 
+JSON = "application/json; charset=utf-8"
+
 UNREAD_RETRY = 5
 """Seconds after which an answer that there was no room for is worth asking for again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """One HTTP response; it always has a content type."""
+class Reply(Struct, frozen=True):
+    """One HTTP response; it always has a content type. ``cookies`` are Set-Cookie fields."""
 
     status: int
     body: bytes
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: Sequence[str] = ()
 
     @property
     def problem(self) -> str:
@@ -52,7 +57,15 @@ class Reply:
 
 def json_reply(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
     """Make a JSON response of a shape or of plain values."""
-    return Reply(status, dump_json(value), "application/json; charset=utf-8", headers or {})
+    return Reply(status, dump_json(value), JSON, headers or {})
+
+
+async def large_json_reply(
+    shape: Shape, turns: Turns, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Reply:
+    """Make a JSON response of a shape whose texts may be long: piece by piece, in turns."""
+    body = await dump_json_in_pieces(shape, turns.wait)
+    return Reply(status, body, JSON, headers or {})
 
 
 def error_reply(status: int, error: str, headers: Mapping[str, str] | None = None) -> Reply:
@@ -89,6 +102,8 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     set_header = request.responseHeaders.setRawHeaders
     for name, value in all_headers(reply, more_headers).items():
         set_header(name, [value])
+    if reply.cookies:
+        set_header("Set-Cookie", reply.cookies)
     return reply.body
 
 
@@ -101,6 +116,14 @@ def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]
         "Content-Type": reply.content_type,
         "Content-Length": str(len(reply.body)),
     }
+
+
+def reply_as_bytes(reply: Reply) -> bytes:
+    """Write a whole response, for what is no request or is not read as one."""
+    lines = [f"{name}: {value}\r\n" for name, value in all_headers(reply, {}).items()]
+    status = HTTPStatus(reply.status)
+    head = "".join([f"HTTP/1.1 {status.value} {status.phrase}\r\n", *lines, "\r\n"])
+    return head.encode("ascii") + reply.body
 
 
 def _unread_reply() -> Reply:

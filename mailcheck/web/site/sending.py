@@ -6,7 +6,7 @@ from collections.abc import Callable
 from twisted.internet.interfaces import IPushProducer
 from zope.interface import implementer
 
-from mailcheck.core.held_memory import largest_holder
+from mailcheck.core.client_limits import largest_holder
 
 PIECE = 32_768
 """Bytes handed to a connection at a time, which stops us at 64 KiB that nobody has read; what

@@ -1,33 +1,317 @@
-"""The HTTP site: the API below its versioned path, the endpoint for agents, the dashboard."""
+"""The HTTP server: what a client sends over a connection, and which part of the site answers it.
+
+Twisted takes requests apart; here are the bounds, and answers where Twisted has none. The API
+lies below its versioned path, beside it the endpoint for agents and the dashboard.
+"""
 
 import math
+import socket
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from twisted.internet.interfaces import IAddress, IReactorTime
-from twisted.internet.protocol import Protocol
+from twisted.internet.abstract import FileDescriptor
+from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime, ITCPTransport
+from twisted.internet.protocol import Protocol, connectionDone
 from twisted.logger import Logger
+from twisted.protocols.basic import LineReceiver
+from twisted.protocols.policies import ProtocolWrapper
+from twisted.python.failure import Failure
+from twisted.web.http import HTTPChannel
 from twisted.web.http import Request as HttpRequest
+from twisted.web.http_headers import Headers
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
 from mailcheck.core.instruments import Tally
-from mailcheck.operations.journals import WebJournal
-from mailcheck.web.site.client_addresses import LOCAL_PEER, ClientAddresses
-from mailcheck.web.site.connection import (
-    IDLE_TIMEOUT,
-    ConnectionLimits,
-    Connections,
-    PacedRequest,
-    WebConnection,
-)
-from mailcheck.web.site.errors import is_fault
+from mailcheck.operations.ports import WebJournal
+from mailcheck.web.site.connection import ConnectionLimits, Connections, PacedRequest
+from mailcheck.web.site.errors import NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN, is_fault
+from mailcheck.web.site.replies import error_reply, reply_as_bytes
+from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses
 from mailcheck.web.site.sending import AnswerRoom
-from mailcheck.web.site.turned_away import AT_ONCE, HungUp, TurnedAway
 from mailcheck.wire.urls import API_PATH, MCP_PATH
 
-OPEN_PAGES = (b"healthz", b"readyz", b"clients")
-"""First segments of what programs ask for without a key."""
+SERVER = b"mailcheck"
+"""What we call ourselves; of which version is nobody's business."""
+
+MAX_PACKETS = 16
+"""Pieces in which the next request may lie while one is answered; Twisted counts all their
+bytes again for each that comes."""
+
+MAX_AHEAD = 1_024
+"""Bytes of the next request that are read while one is answered; then the client waits. Some are
+read since that is how a client is seen to go away."""
+
+MALFORMED = (
+    "this is no request of HTTP/1.1: its first line, a header field or the length of its body "
+    f"is malformed, or it has over {HTTPChannel.maxHeaders} header fields or "
+    f"{HTTPChannel.totalHeadersSize} bytes of them"
+)
+
+IDLE_TIMEOUT = 75
+"""Seconds until a connection is closed that sends nothing between requests, or from the first
+byte of a request to its last; or whose client reads nothing of its answer. A parked wait is
+not idle."""
+
+UNSENT = 131_072
+"""Bytes of an answer that the kernel takes ahead of what the client's side has room for."""
+
+
+class WebConnection(HTTPChannel):
+    """Twisted's connection with bounds.
+
+    A request that comes in slowly does not put the time-out off, and neither does an
+    answer that the client does not read.
+
+    What is no request, or too large a one, is answered at once. The rest of it is read and
+    dropped: a connection that is closed over unread bytes is reset, answer and all.
+    """
+
+    is_full = False
+    _optimisticEagerReadSize = MAX_AHEAD  # noqa: N815
+    _has_begun = False
+    _drops_input = False
+    _waits_for_reader = False
+    transport: Any
+    _networkProducer: Any  # noqa: N815
+
+    def __init__(self, connections: Connections) -> None:
+        super().__init__()
+        self._connections = connections
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take bytes; only the first ones of a request give it more time."""
+        if self._drops_input:
+            return
+        if not self._has_begun:
+            self._has_begun = True
+            self.resetTimeout()
+        LineReceiver.dataReceived(self, data)
+
+    def lineLengthExceeded(self, _: bytes) -> None:  # noqa: N802
+        """Refuse a head that has a line without end."""
+        self._refuse(MALFORMED)
+
+    def headerReceived(self, line: bytes) -> bool:  # noqa: N802
+        """Take a header field; tells whether it is one."""
+        try:
+            return bool(super().headerReceived(line))
+        except ValueError:  # a Content-Length of more digits than Python reads
+            self._refuse(MALFORMED)
+            return False
+
+    def allHeadersReceived(self) -> None:  # noqa: N802
+        """Take the head of a request, now that it is whole; one that says too much ends there."""
+        request = self.requests[-1]
+        problem = _explain_bad_head(request.requestHeaders, self._version)
+        if problem is not None:
+            self._refuse(problem)
+            return
+        super().allHeadersReceived()
+        if request.is_too_large:
+            self.length = 0  # of what is still awaited
+            self._drop_the_rest(request)
+
+    def rawDataReceived(self, data: bytes) -> None:  # noqa: N802
+        """Take a piece of a body, or what comes while a request is answered."""
+        if self._handlingRequest and len(self._dataBuffer) >= MAX_PACKETS:
+            self._dataBuffer = [b"".join(self._dataBuffer)]
+        super().rawDataReceived(data)
+        if self._handlingRequest or self._drops_input or not self.requests:
+            return
+        if self.requests[-1].is_too_large:
+            self._drop_the_rest(self.requests[-1])
+            self.allContentReceived()
+
+    def allContentReceived(self) -> None:  # noqa: N802
+        """Work on a request, now that it is whole."""
+        self._connections.keep(self)
+        super().allContentReceived()
+
+    def requestDone(self, request: HttpRequest) -> None:  # noqa: N802
+        """Rest until the next request; a connection that ends has to come to its end too."""
+        self._has_begun = self._waits_for_reader = False
+        self._connections.let_rest(self)
+        ends = not self.persistent
+        super().requestDone(request)
+        if ends:
+            self.watch_reader()
+        else:
+            _send_now(self.transport)
+
+    def watch_reader(self) -> None:
+        """Give the client its time, from now on, to read what it was sent."""
+        if not self._waits_for_reader:
+            self._waits_for_reader = True
+            _keep_kernel_buffer_small(self.transport)
+        self.setTimeout(self.factory.timeOut)
+
+    def watch_no_more(self) -> None:
+        """Take all the time there is to go on with an answer: the client has read what there is."""
+        self._waits_for_reader = False
+        self.setTimeout(None)
+
+    def timeoutConnection(self) -> None:
+        """End a connection on which nothing moves; what its client does not read is dropped."""
+        if self._waits_for_reader:
+            self.forceAbortClient()
+        else:
+            super().timeoutConnection()
+
+    def loseConnection(self) -> None:  # noqa: N802
+        """End the connection; one whose client may still be sending is closed by that client."""
+        if self._drops_input and ITCPTransport.providedBy(self.transport) and not self.isSecure():
+            self._networkProducer.unregisterProducer()
+            self.transport.loseWriteConnection()
+        else:  # TLS waits for the client by itself
+            super().loseConnection()
+
+    def writeHeaders(  # noqa: N802
+        self, version: bytes, code: bytes, reason: bytes, headers: Headers
+    ) -> None:
+        """Write the head of an answer."""
+        headers.setRawHeaders(b"Server", [SERVER])
+        super().writeHeaders(version, code, reason, headers)
+
+    def hang_up(self) -> None:
+        """End the connection at once."""
+        if self.transport is not None:
+            self.transport.abortConnection()
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        """Note that the connection is full."""
+        self.is_full = True
+        super().pauseProducing()
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        """Note that the connection is empty."""
+        self.is_full = False
+        super().resumeProducing()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Make room for another."""
+        self._connections.forget(self)
+        super().connectionLost(reason)
+
+    def _drop_the_rest(self, request: HttpRequest) -> None:
+        """Answer a request as it is, and end."""
+        self._stop_reading()
+        self.persistent = False
+        request.responseHeaders.setRawHeaders(b"Connection", [b"close"])
+
+    def _stop_reading(self) -> None:
+        self._drops_input = True
+        self.clearLineBuffer()
+
+    def _refuse(self, problem: str) -> None:
+        """Answer what is no request, and end."""
+        self._stop_reading()
+        self.length = None  # so that Twisted does not take it for a whole one
+        reply = error_reply(NO_REQUEST, problem, {"Connection": "close"})
+        self.transport.write(reply_as_bytes(reply))
+        self.loseConnection()
+        self.watch_reader()
+
+    def _respondToBadRequestAndDisconnect(self) -> None:  # noqa: N802
+        self._refuse(MALFORMED)
+
+    def _send100Continue(self) -> None:  # noqa: N802
+        if not self.requests[-1].is_too_large:
+            super()._send100Continue()
+
+
+def _explain_bad_head(headers: Headers, version: bytes) -> str | None:
+    """Say why a head leaves open who is asked, or where the body ends (RFC 9112 3.2, 6.3)."""
+    hosts = headers.getRawHeaders(b"Host", ())
+    if len(hosts) > 1:
+        return "Host is given twice: send it once"
+    if not hosts and version == b"HTTP/1.1":
+        return "Host is missing: every request of HTTP/1.1 has it"
+    codings = headers.getRawHeaders(b"Transfer-Encoding", ())
+    if len(codings) > 1 or (codings and headers.hasHeader(b"Content-Length")):
+        return "a body has one length: send Content-Length, or one Transfer-Encoding"
+    return None
+
+
+def _send_now(transport: Any) -> None:
+    """Hand the kernel what was written: else it waits for all that the reactor is at.
+
+    One that fails is still watched for writing: there the reactor meets the failure itself.
+    """
+    if isinstance(transport, FileDescriptor) and not transport.disconnecting:
+        transport.doWrite()
+
+
+def _keep_kernel_buffer_small(transport: Any) -> None:
+    """Have the kernel tell sooner that a slow client reads on: its own buffer may be megabytes."""
+    while isinstance(transport, ProtocolWrapper):  # TLS
+        transport = transport.transport
+    handle = getattr(transport, "getHandle", lambda: None)()
+    if isinstance(handle, socket.socket) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        with suppress(OSError):  # no TCP
+            handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
+
+
+AT_ONCE = 100
+"""Clients that are told at a time; more are hung up on."""
+
+PATIENCE = 5
+"""Seconds for a client to ask, and to take in the answer."""
+
+
+class TurnedAway(Protocol):
+    """Answers whatever comes first with 503, and ends.
+
+    Not before: an answer to a request that is still on its way would be lost.
+    """
+
+    transport: Any
+
+    def __init__(self, clock: IReactorTime, on_end: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_end = on_end
+        self._timer: IDelayedCall | None = None
+
+    def connectionMade(self) -> None:
+        """Wait for the request."""
+        self._timer = self._clock.callLater(PATIENCE, self.transport.abortConnection)
+
+    def dataReceived(self, data: bytes) -> None:
+        """Answer the beginning of a request; what follows is not read."""
+        if not self.transport.disconnecting:
+            self.transport.write(_answer())
+            self.transport.loseConnection()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Make place for the next."""
+        if self._timer is not None and self._timer.active():
+            self._timer.cancel()
+        self._on_end()
+
+
+class HungUp(Protocol):
+    """Ends at once; where Twisted is given no protocol, a TLS connection would stay open."""
+
+    transport: Any
+
+    def connectionMade(self) -> None:
+        """Hang up."""
+        self.transport.abortConnection()
+
+
+def _answer() -> bytes:
+    reply = error_reply(
+        TOO_MANY_CONNECTIONS,
+        "there are too many connections: use one for many requests, or try again in a moment",
+        {"Retry-After": str(TRY_AGAIN), "Connection": "close"},
+    )
+    return reply_as_bytes(reply)
+
+
+OPEN_PAGES = (b"healthz", b"readyz", b"clients", b"docs")
+"""First segments of what is asked for without a key."""
 
 MINUTE = 60
 """Seconds between two lines in the log that say the same."""

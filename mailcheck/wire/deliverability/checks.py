@@ -2,11 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
-from mailcheck.checks.charges import Area, CheckStatus
 from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
 from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.summaries import CheckSummary
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
+from mailcheck.checks.findings import Area, CheckStatus
+from mailcheck.checks.proofs import Proofs, proof_of
 from mailcheck.wire.authentication import (
     Detail,
     Determined,
@@ -121,7 +122,7 @@ class Checks(Shape):
 def render_checks(report: DeliverabilityReport) -> Checks:
     """Give the five checks, each with its own fields."""
     found = report.evidence.authentication
-    judged = {check.area: _judged(check) for check in report.score.checks}
+    judged = {check.area: _judged(check, report.proofs) for check in report.score.checks}
     return Checks(
         spf=SpfCheck(
             **{**spf_fields(found.spf, found.origin.client_ip), **judged[Area.SPF]},
@@ -137,9 +138,8 @@ def render_checks(report: DeliverabilityReport) -> Checks:
     )
 
 
-def _judged(check: CheckSummary) -> dict[str, Any]:
-    taken = sorted((one for one in check.findings if one.tenths), key=lambda one: -one.tenths)
-    record = next((one.finding.record for one in taken if one.finding.record), None)
+def _judged(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
+    proven = None if check.first is None else proof_of(check.first, proofs)
     return {
         "status": check.status,
         "result": check.result,
@@ -147,9 +147,9 @@ def _judged(check: CheckSummary) -> dict[str, Any]:
         "deduction": points(check.tenths),
         "reason": check.reason or None,
         "fix": check.fix or None,
-        "publish": None if record is None else render_record(record),
+        "publish": None if proven is None else render_record(proven.record),
         "determined": check.is_determined,
-        "findings": tuple(map(render_charged, check.findings)),
+        "findings": tuple(render_charged(one, proofs) for one in check.findings),
     }
 
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from mailcheck.checks.arc import reading as arc_verdicts
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.findings import Area
 from mailcheck.checks.quality import facts as found
 from mailcheck.checks.quality import receivers
 from mailcheck.core.instants import format_instant
@@ -237,7 +237,7 @@ def render_details(report: DeliverabilityReport) -> Report:
 
 
 def _findings(report: DeliverabilityReport, area: Area) -> tuple[MailFinding, ...]:
-    return render_area(report.score.charged, area)
+    return render_area(report.score.charged, area, report.proofs)
 
 
 def _reverse_dns(report: DeliverabilityReport) -> ReverseDns:

@@ -1,15 +1,20 @@
 """Findings about a mail as JSON, with what each takes off."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
-from mailcheck.checks.charges import Area, ChargedFinding
-from mailcheck.checks.findings import Severity
-from mailcheck.wire.domains.findings import DnsRecord, render_record
+from mailcheck.checks.findings import Area, ChargedFinding, Finding, Severity, in_order
+from mailcheck.checks.proofs import Proofs, proof_of
+from mailcheck.wire.domains.findings import Beside, ProvenRecord, Replaces, render_fix
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, said
 
 TENTHS = 10
 """Tenths of a point are counted, points are shown."""
+
+
+Gain = Annotated[float, said("points that the record brings", ge=0)]
+
+ScoreAfter = Annotated[float, said("the score with the record", ge=0, le=10)]
 
 
 class MailFinding(Shape):
@@ -21,7 +26,11 @@ class MailFinding(Shape):
     meaning: Annotated[str, said("one sentence")]
     fix: Annotated[str, said("what to do")]
     points: Annotated[float, said("what it takes off; 0.0 for what is good to know", ge=0)]
-    record: DnsRecord | Absent = ABSENT
+    record: ProvenRecord = ABSENT
+    replaces: Replaces = ABSENT
+    beside: Beside = ABSENT
+    gain: Gain | Absent = ABSENT
+    score_after: ScoreAfter | Absent = ABSENT
 
 
 class Deduction(Shape):
@@ -32,7 +41,11 @@ class Deduction(Shape):
     points: Annotated[float, said("what it takes off", ge=0)]
     meaning: Annotated[str, said("one sentence")]
     fix: Annotated[str, said("what to do")]
-    record: DnsRecord | Absent = ABSENT
+    record: ProvenRecord = ABSENT
+    replaces: Replaces = ABSENT
+    beside: Beside = ABSENT
+    gain: Gain | Absent = ABSENT
+    score_after: ScoreAfter | Absent = ABSENT
 
 
 MailFindings = Annotated[tuple[MailFinding, ...], said("what costs most first")]
@@ -43,8 +56,8 @@ def points(tenths: int) -> float:
     return tenths / TENTHS
 
 
-def render_charged(one: ChargedFinding) -> MailFinding:
-    """Give a finding."""
+def render_charged(one: ChargedFinding, proofs: Proofs) -> MailFinding:
+    """Give a finding, with the record that is proven to mend it."""
     finding = one.finding
     return MailFinding(
         area=one.area,
@@ -53,22 +66,23 @@ def render_charged(one: ChargedFinding) -> MailFinding:
         meaning=finding.meaning,
         fix=finding.fix,
         points=points(one.tenths),
-        record=_record(one),
+        **_render_fix(finding, proofs),
     )
 
 
-def render_area(findings: Iterable[ChargedFinding], area: Area) -> tuple[MailFinding, ...]:
+def render_area(
+    findings: Iterable[ChargedFinding], area: Area, proofs: Proofs
+) -> tuple[MailFinding, ...]:
     """Give the findings of one area, the worst first."""
-    return render_all(one for one in findings if one.area is area)
+    return render_all((one for one in findings if one.area is area), proofs)
 
 
-def render_all(findings: Iterable[ChargedFinding]) -> tuple[MailFinding, ...]:
+def render_all(findings: Iterable[ChargedFinding], proofs: Proofs) -> tuple[MailFinding, ...]:
     """Give findings: what costs most first, then the gravest."""
-    ordered = sorted(findings, key=lambda one: (-one.tenths, one.finding.severity.rank))
-    return tuple(map(render_charged, ordered))
+    return tuple(render_charged(one, proofs) for one in in_order(findings))
 
 
-def render_deduction(one: ChargedFinding) -> Deduction:
+def render_deduction(one: ChargedFinding, proofs: Proofs) -> Deduction:
     """Give a deduction: from what, how much, and what to do."""
     finding = one.finding
     return Deduction(
@@ -77,10 +91,15 @@ def render_deduction(one: ChargedFinding) -> Deduction:
         points=points(one.tenths),
         meaning=finding.meaning,
         fix=finding.fix,
-        record=_record(one),
+        **_render_fix(finding, proofs),
     )
 
 
-def _record(one: ChargedFinding) -> DnsRecord | Absent:
-    record = one.finding.record
-    return ABSENT if record is None else render_record(record)
+def _render_fix(finding: Finding, proofs: Proofs) -> dict[str, Any]:
+    fix = proof_of(finding, proofs)
+    if fix is None:
+        return {}
+    return render_fix(fix) | {
+        "gain": points(fix.gain),
+        "score_after": points(max(0, fix.score_after)),
+    }

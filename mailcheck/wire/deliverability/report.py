@@ -2,8 +2,8 @@
 
 from typing import Annotated, Any, ClassVar
 
-from mailcheck.checks.charges import Area
 from mailcheck.checks.deliverability.score import DeliverabilityReport
+from mailcheck.checks.findings import Area
 from mailcheck.checks.weights import SCORING_VERSION
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
@@ -44,6 +44,9 @@ class MailReport(Shape):
     ]
     scoring_version: Annotated[str, said("changes when points change")]
     undetermined: Annotated[tuple[Area, ...], said("checks that could not be determined")]
+    content_only: Annotated[
+        bool, said("the mail came from an address that no receiver sees: no prediction")
+    ]
     report: Report
     findings: MailFindings
 
@@ -65,11 +68,12 @@ def render_report(report: DeliverabilityReport) -> MailReport:
         ),
         "notes": tuple(report.notes),
         "checks": render_checks(report),
-        "deductions": tuple(map(render_deduction, score.deductions)),
+        "deductions": tuple(render_deduction(one, report.proofs) for one in score.deductions),
         "scoring_version": SCORING_VERSION,
         "undetermined": tuple(check.area for check in score.undetermined),
+        "content_only": bool(report.evidence.authentication.origin.problem),
         "report": render_details(report),
-        "findings": render_all(score.charged),
+        "findings": render_all(score.charged, report.proofs),
     }
     if not report.is_preflight:
         return MailReport(**fields)

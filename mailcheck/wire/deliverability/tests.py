@@ -26,6 +26,7 @@ from mailcheck.wire.json_values import JsonObject
 from mailcheck.wire.shapes import (
     ABSENT,
     Absent,
+    Always,
     Count,
     Shape,
     Timestamp,
@@ -46,6 +47,7 @@ class NewTest(Shape):
 
     test_id: NameOfTest
     email: Annotated[str, said("send one mail to it, from the server under test")]
+    address: Annotated[str, said("the same")]
     expires_at: Annotated[Timestamp, said("one hour after creation")]
     check_url: CheckUrl
 
@@ -106,6 +108,13 @@ class Recheck(Shape):
     message: str
 
 
+class DeletedTest(Shape):
+    """A test was deleted."""
+
+    success: Always
+    test_id: NameOfTest
+
+
 class ReportShare(Shape):
     """The share link of a report."""
 
@@ -154,7 +163,8 @@ class Preflight(PreflightReport):
 
 def render_new_address(test: tests.DeliverabilityTest, domain: str) -> NewTest:
     """Give the address of a test that was just made (SPEC.md 2.4)."""
-    return NewTest(test.id, address_of(test, domain), format_instant(test.expires_at), _path(test))
+    address = address_of(test, domain)
+    return NewTest(test.id, address, address, format_instant(test.expires_at), _path(test))
 
 
 def render_tested(result: DeliverabilityResult, domain: str, urls: PublicUrls) -> JsonObject:

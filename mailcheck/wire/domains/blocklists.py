@@ -9,8 +9,7 @@ from mailcheck.checks.dnsbl.health import ZoneHealth
 from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason, count
 from mailcheck.core.instants import SECOND, format_instant
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
-from mailcheck.operations.domains.list_budgets import ListBudgets
-from mailcheck.operations.domains.zone_health import ZoneHealthCheck
+from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
 from mailcheck.wire.shapes import Count, Shape, Texts, Timestamp, said
 
 ROWS = 32
@@ -28,7 +27,10 @@ WHY_UNKNOWN = {
     UnknownReason.SICK: "It fails its self-test and is not believed until it recovers.",
     UnknownReason.OVER_BUDGET: "It has been asked as often today as its operator allows.",
     UnknownReason.NO_TARGET: "The addresses of the domain's mail hosts could not be found out.",
+    UnknownReason.NOT_PUBLIC: "The mail came from an address that no list can know.",
 }
+
+_SILENCE = (UnknownReason.NO_ANSWER, UnknownReason.NO_TARGET)
 
 
 class Listing(Shape):
@@ -117,11 +119,28 @@ def render_blocklist_check(check: BlocklistCheck) -> BlacklistCheck:
 
 
 def render_no_answer(check: BlocklistCheck) -> BlacklistsUnanswered:
-    """Give the error for a check that no list answered."""
+    """Give the error for a check about which no list told anything."""
     return BlacklistsUnanswered(
-        f"no blocklist answered about {check.query}: the resolver of this service"
-        " does not reach them; try again in a minute",
+        f"no blocklist answered about {check.query}: {explain_silence(check)}",
         render_blocklist_check(check),
+    )
+
+
+def explain_silence(check: BlocklistCheck) -> str:
+    """Say why nothing is known, and what to do."""
+    listings = check.listings
+    unknown = [row for row in listings if row.unknown_reason is not None]
+    if not unknown:
+        return "the operator of this service has switched all of them off"
+    if all(row.unknown_reason in _SILENCE for row in unknown):
+        return "the resolver of this service does not reach them; try again in a minute"
+    sick = sum(row.unknown_reason is UnknownReason.SICK for row in unknown)
+    rest = len(unknown) - sick
+    failed = [f"{sick} fail their self-test"] if sick else []
+    refused = [f"{rest} gave no usable answer"] if rest else []
+    return (
+        f"{' and '.join(failed + refused)}; what they say is known again when they recover, or"
+        " when this service has a resolver that they answer"
     )
 
 

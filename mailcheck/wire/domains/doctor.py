@@ -26,7 +26,8 @@ class Diagnosis(Shape):
 def render_diagnosis(examinations: Iterable[doctor.Examination]) -> Diagnosis:
     """Give each part with its findings, the worst first."""
     shown = tuple(
-        Examination(one.topic, one.health, render_findings(one.findings)) for one in examinations
+        Examination(one.topic, one.health, render_findings(one.findings, one.proofs))
+        for one in examinations
     )
     return Diagnosis(worst_health(one.health for one in shown), shown)
 

@@ -1,10 +1,11 @@
 """Findings as JSON: what is wrong, what it means, what to publish."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
-from mailcheck.wire.shapes import ABSENT, Absent, Shape, said
+from mailcheck.checks.proofs import Proofs, ProvenFix, proof_of
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, said
 
 _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
@@ -17,6 +18,21 @@ class DnsRecord(Shape):
     value: str
 
 
+ProvenRecord = Annotated[
+    DnsRecord | Absent,
+    said("to be published: our own evaluation was run with it, and the finding was gone"),
+]
+
+Replaces = Annotated[
+    Texts | Absent, said("values of this name and type that the record takes the place of")
+]
+
+Beside = Annotated[
+    tuple[DnsRecord, ...] | Absent,
+    said("records of other findings without which this one is not enough"),
+]
+
+
 class DomainFinding(Shape):
     """something about a domain that is wrong, unknown or good to know"""
 
@@ -24,24 +40,40 @@ class DomainFinding(Shape):
     severity: Severity
     meaning: Annotated[str, said("what it means, one sentence")]
     fix: Annotated[str, said("what to do")]
-    record: Annotated[DnsRecord | Absent, said("where an exact record can be named")] = ABSENT
+    record: ProvenRecord = ABSENT
+    replaces: Replaces = ABSENT
+    beside: Beside = ABSENT
+    gain: Annotated[int | Absent, said("points of the reputation that the record brings")] = ABSENT
 
 
-def render_finding(finding: Finding) -> DomainFinding:
-    """Give a finding."""
-    record = finding.record
+def render_finding(finding: Finding, proofs: Proofs) -> DomainFinding:
+    """Give a finding, with the record that is proven to mend it."""
+    fix = proof_of(finding, proofs)
     return DomainFinding(
         finding.id,
         finding.severity,
         finding.meaning,
         finding.fix,
-        ABSENT if record is None else render_record(record),
+        **render_fix(fix),
+        gain=ABSENT if fix is None else fix.gain,
     )
 
 
-def render_findings(findings: Iterable[Finding]) -> tuple[DomainFinding, ...]:
+def render_fix(fix: ProvenFix | None) -> dict[str, Any]:
+    """Give what is to be published; nothing that is not proven is ever shown."""
+    if fix is None:
+        return {}
+    return {
+        "record": render_record(fix.record),
+        "replaces": fix.removed or ABSENT,
+        "beside": tuple(map(render_record, fix.beside)) or ABSENT,
+    }
+
+
+def render_findings(findings: Iterable[Finding], proofs: Proofs) -> tuple[DomainFinding, ...]:
     """Give findings, the worst first."""
-    return tuple(map(render_finding, sorted(findings, key=lambda one: one.severity.rank)))
+    ordered = sorted(findings, key=lambda one: one.severity.rank)
+    return tuple(render_finding(one, proofs) for one in ordered)
 
 
 def render_record(record: RecordToPublish) -> DnsRecord:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Annotated, Any
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts import mx as verdicts
-from mailcheck.checks.lookups import Presence
 from mailcheck.operations.domains import check_mx
 from mailcheck.wire.domains.findings import problem_texts
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, partly, said, spell
@@ -31,6 +31,10 @@ class MxCheck(Shape):
     implicit_mx: Annotated[bool, said("no MX, but an address: mail goes there (RFC 5321 5.1)")]
     has_spf: bool
     has_dmarc: bool
+    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
+    note: Annotated[
+        str | Absent, said("in a sentence: that the domain takes no mail, or does not exist")
+    ] = ABSENT
     spf_record: Annotated[
         str | Absent, said("present when hasSpf is true; of several the first")
     ] = ABSENT
@@ -64,7 +68,7 @@ def render_mx_undetermined(check: check_mx.MxCheck) -> MxUndetermined:
         if name not in check.undetermined:
             known |= render(check)
     error = (
-        f"{names} of {check.domain} could not be determined: the name servers gave no answer;"
+        f"{names} of {check.domain} could not be determined: DNS gave no usable answer;"
         " try again in a minute"
     )
     return MxUndetermined(error, spell(MxCheck, known))
@@ -76,7 +80,18 @@ def _mx(check: check_mx.MxCheck) -> dict[str, Any]:
         "records": render_hosts(check.mx.hosts),
         "null_mx": check.mx.is_null_mx,
         "implicit_mx": check.mx.is_implicit_mx,
+        "exists": check.exists,
+        "note": _note(check),
     }
+
+
+def _note(check: check_mx.MxCheck) -> str | Absent:
+    """Say what `hasMx` alone would not tell."""
+    if not check.exists:
+        return f"{check.domain} does not exist in DNS."
+    if check.mx.is_null_mx:
+        return f"{check.domain} says that it takes no mail (null MX, RFC 7505)."
+    return ABSENT
 
 
 def render_hosts(hosts: Iterable[verdicts.MailHost]) -> tuple[MailHost, ...]:
@@ -94,6 +109,8 @@ def render_hosts(hosts: Iterable[verdicts.MailHost]) -> tuple[MailHost, ...]:
 
 def _spf(check: check_mx.MxCheck) -> dict[str, Any]:
     record, problems = check.spf.record, tuple(problem_texts(check.spf.findings))
+    if not check.exists:
+        problems = ()
     return {
         "has_spf": record is not None,
         "spf_record": ABSENT if record is None else record,

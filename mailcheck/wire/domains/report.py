@@ -4,9 +4,9 @@ from typing import Annotated
 
 from mailcheck.checks.dkim import evaluate as dkim_verdicts
 from mailcheck.checks.dmarc.record import Policy
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.dane import DnssecStatus, HostTlsa
 from mailcheck.checks.hosts.mta_sts import PolicyMode
-from mailcheck.checks.lookups import Presence
 from mailcheck.checks.spf import tree as spf_verdicts
 from mailcheck.checks.spf.record import Qualifier
 from mailcheck.core.instants import format_instant
@@ -161,6 +161,7 @@ class DomainReport(Shape):
     """Everything that is known about a domain's mail set-up."""
 
     domain: str
+    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
     checked_at: Timestamp
     mx: MxReport
     spf: SpfReport
@@ -176,6 +177,7 @@ def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
     """Give each mechanism with its findings; ``presence`` tells absent from undetermined."""
     return DomainReport(
         domain=report.domain,
+        exists=report.records.mx.exists,
         checked_at=format_instant(report.checked_at),
         mx=_mx(report),
         spf=_spf(report),
@@ -189,7 +191,7 @@ def render_domain_report(report: describe_domain.DomainReport) -> DomainReport:
 
 
 def _findings(report: describe_domain.DomainReport, topic: str) -> tuple[DomainFinding, ...]:
-    return render_findings(report.findings[topic])
+    return render_findings(report.findings[topic], report.proofs)
 
 
 def _mx(report: describe_domain.DomainReport) -> MxReport:

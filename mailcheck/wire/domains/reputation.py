@@ -2,10 +2,12 @@
 
 from typing import Annotated, Any, Literal
 
+from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.hosts.starttls import StarttlsGrade
-from mailcheck.checks.lookups import Presence
+from mailcheck.checks.proofs import Proofs, proof_of
+from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.scoring import score as scoring
 from mailcheck.checks.scoring.awards import GRADES, MAXIMA, SCORING_VERSION
 from mailcheck.checks.scoring.evidence import Evidence
@@ -29,7 +31,7 @@ class Factor(Shape):
     impact: Annotated[int, said("points it contributes; they sum to the score")]
     determined: Determined
     maximum: Annotated[int, said("points it could give", ge=0, le=max(MAXIMA.values()))]
-    gain: Annotated[int, said("points that fixing it would add", ge=0)]
+    gain: Annotated[int, said("points that its record brings, or all that it lacks", ge=0)]
     fix: DomainFinding | None
 
 
@@ -123,6 +125,7 @@ class UngradedReputation(Shape):
         tuple[Factor, ...], said("always the same eight", min_length=FACTORS, max_length=FACTORS)
     ]
     details: ReputationDetails
+    exists: Annotated[bool, said("false: there is no such name (NXDOMAIN)")]
     checked_at: Timestamp
     cached: Annotated[bool, said("whether it came from the cache, with its checkedAt")]
     scoring_version: Annotated[str, said("changes when points change")]
@@ -150,7 +153,7 @@ def render_reputation(found: compute_reputation.Reputation) -> Reputation:
 
 def render_ungradable(found: compute_reputation.Reputation) -> ReputationUndetermined:
     """Give the error for a check of which too little is known to give a grade."""
-    names = ", ".join(name.value for name in found.score.undetermined)
+    names = ", ".join(topic_of(name.value).title for name in found.score.undetermined)
     return ReputationUndetermined(
         f"too much about {found.domain} could not be determined to give a grade"
         f" ({names}); try again in a minute",
@@ -163,8 +166,9 @@ def _fields(found: compute_reputation.Reputation) -> dict[str, Any]:
     return {
         "domain": found.domain,
         "ip": "" if first is None else str(first),
-        "factors": tuple(map(_factor, found.score.factors)),
+        "factors": tuple(_factor(one, found.proofs) for one in found.score.factors),
         "details": _details(found.evidence),
+        "exists": found.evidence.mx.exists,
         "checked_at": format_instant(found.checked_at),
         "cached": found.is_cached,
         "scoring_version": SCORING_VERSION,
@@ -172,7 +176,9 @@ def _fields(found: compute_reputation.Reputation) -> dict[str, Any]:
     }
 
 
-def _factor(factor: scoring.Factor) -> Factor:
+def _factor(factor: scoring.Factor, proofs: Proofs) -> Factor:
+    """Give a factor: what its record is proven to bring, else what there is to gain at most."""
+    proven = None if factor.fix is None else proof_of(factor.fix, proofs)
     return Factor(
         name=factor.name,
         status=factor.status,
@@ -180,8 +186,8 @@ def _factor(factor: scoring.Factor) -> Factor:
         impact=factor.impact,
         determined=factor.is_determined,
         maximum=factor.maximum,
-        gain=factor.gain,
-        fix=None if factor.fix is None else render_finding(factor.fix),
+        gain=factor.gain if proven is None else proven.gain,
+        fix=None if factor.fix is None else render_finding(factor.fix, proofs),
     )
 
 

@@ -1,4 +1,4 @@
-"""JSON shapes of an inbox: overview, address, list, raw mail, a wait in vain (DECISIONS.md 4)."""
+"""JSON shapes of an inbox: overview, address, list, raw mail (DECISIONS.md 4)."""
 
 import base64
 from typing import Annotated, Any, Literal
@@ -6,21 +6,21 @@ from typing import Annotated, Any, Literal
 from mailcheck.core import messages
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.addresses import join_subaddress
-from mailcheck.core.cursors import Position, format_cursor
+from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import HOUR, format_instant
 from mailcheck.operations.inbox.read_inbox import MessageList
-from mailcheck.operations.inbox.wait_for_message import TimedOut as WaitInVain
 from mailcheck.operations.ports import InboxOverview
-from mailcheck.wire.inbox.messages import (
-    Cursor,
-    ListedMessage,
-    RefusedMail,
-    SeenMessage,
-    render_listed_message,
-    render_refusal,
-    render_seen_message,
+from mailcheck.wire.inbox.messages import Cursor, ListedMessage, render_listed_message
+from mailcheck.wire.shapes import (
+    ABSENT,
+    Absent,
+    Always,
+    Count,
+    Shape,
+    Timestamp,
+    said,
+    spelled,
 )
-from mailcheck.wire.shapes import Always, Count, Shape, Timestamp, said, spelled
 from mailcheck.wire.urls import PublicUrls
 
 MessageName = Annotated[str, said("names a message"), spelled(format="uuid")]
@@ -30,6 +30,7 @@ class InboxAddress(Shape):
     """An address of the inbox, with the cursor to take before the mail is triggered."""
 
     address: Annotated[str, said("inbox address")]
+    email: Annotated[str, said("the same")]
     tag: Annotated[str, said("its +tag; empty without one")]
     mailbox: Annotated[str, said("local part without the tag")]
     domain: str
@@ -51,9 +52,21 @@ class Inbox(InboxAddress):
     total: Annotated[int, said("messages in the inbox", ge=0)]
     tags: Annotated[tuple[TagInUse, ...], said("the newest first")]
     tag_total: Annotated[int, said("tags in use, those that are not shown too", ge=0)]
+    mail_server: Annotated[
+        str, said("host:port at which programs near by hand in mail; the inbox domain: by its MX")
+    ]
 
 
 NextPage = Annotated[Annotated[int, said("a number", ge=2)] | None, said("null on the last page")]
+
+
+NotSearched = Annotated[
+    Count | Absent,
+    said(
+        "messages that may match as well: they have just come, and what is in them is not known "
+        "yet; absent for 0"
+    ),
+]
 
 
 class Messages(Shape):
@@ -65,18 +78,7 @@ class Messages(Shape):
     next_page: NextPage
     total: Annotated[int, said("all that match", ge=0)]
     cursor: Cursor
-
-
-class TimedOut(Shape):
-    """No matching message in time."""
-
-    error: Annotated[str, said("what to do next")]
-    cursor: Cursor
-    waited: Annotated[float, said("seconds", ge=0)]
-    seen: Annotated[
-        tuple[SeenMessage, ...], said("what did arrive, since 10 minutes before the request")
-    ]
-    rejected: Annotated[tuple[RefusedMail, ...], said("mail for this inbox that was refused")]
+    not_searched: NotSearched = ABSENT
 
 
 class RawMessage(Shape):
@@ -109,7 +111,9 @@ class Share(Shape):
     expires_at: Timestamp
 
 
-def render_overview(overview: InboxOverview, domain: str, retention: int) -> Inbox:
+def render_overview(
+    overview: InboxOverview, domain: str, retention: int, mail_server: str
+) -> Inbox:
     """Render an inbox with its newest tags."""
     return Inbox(
         **_address(overview.state, "", domain),
@@ -120,6 +124,7 @@ def render_overview(overview: InboxOverview, domain: str, retention: int) -> Inb
             for tag in overview.tags
         ),
         tag_total=overview.tag_total,
+        mail_server=mail_server,
     )
 
 
@@ -129,8 +134,10 @@ def render_address(inbox: InboxState, tag: str, domain: str) -> InboxAddress:
 
 
 def _address(inbox: InboxState, tag: str, domain: str) -> dict[str, Any]:
+    address = join_subaddress(inbox.mailbox_name, tag, domain)
     return {
-        "address": join_subaddress(inbox.mailbox_name, tag, domain),
+        "address": address,
+        "email": address,
         "tag": tag,
         "mailbox": inbox.mailbox_name,
         "domain": domain,
@@ -145,6 +152,7 @@ def render_list(found: MessageList, urls: PublicUrls) -> Messages:
         found.next_page,
         found.total,
         format_cursor(found.cursor),
+        found.not_searched or ABSENT,
     )
 
 
@@ -169,31 +177,3 @@ def render_share(message: messages.StoredMessage, urls: PublicUrls) -> Share:
         urls.share_url(summary.id, summary.share_token),
         format_instant(summary.expires_at),
     )
-
-
-def render_timed_out(outcome: WaitInVain) -> TimedOut:
-    """Render a wait in vain, with what did arrive and how to go on."""
-    return TimedOut(
-        error=_explain(outcome),
-        cursor=format_cursor(outcome.cursor),
-        waited=outcome.waited,
-        seen=tuple(render_seen_message(seen.message, seen.reasons) for seen in outcome.seen),
-        rejected=tuple(map(render_refusal, outcome.rejected)),
-    )
-
-
-def _explain(outcome: WaitInVain) -> str:
-    if outcome.missed is not None:
-        before = format_cursor(Position(outcome.missed.position - 1))
-        side = "before this request" if outcome.missed_by >= 0 else "after this request began"
-        without = " and without since" if outcome.gave_since else ""
-        return (
-            f"a matching message arrived {abs(outcome.missed_by) / 1000:.1f} s {side}: "
-            f"repeat with after={before}{without}"
-        )
-    error = f"no matching message arrived within {outcome.waited:.0f} s"
-    if outcome.rejected:
-        error += "; mail for this inbox was refused, see rejected"
-    elif outcome.seen:
-        error += "; other messages did, see seen"
-    return error

@@ -5,6 +5,7 @@ and dates are read by the same code as REST's query parameters.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.wire.json_values import JsonObject
@@ -28,6 +29,8 @@ _TYPES: dict[object, tuple[str, Callable[[object], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
     "number": ("a number", _is_number),
     "integer": ("a whole number", _is_whole_number),
+    "boolean": ("true or false", lambda value: isinstance(value, bool)),
+    "array": ("an array", lambda value: isinstance(value, list)),
 }
 
 
@@ -58,17 +61,26 @@ def read_arguments(given: Mapping[str, object], input_schema: JsonObject) -> Que
                 name[:MAX_NAME], f"unknown argument {name[:MAX_NAME]!r}; there are: {known}"
             )
         if value is not None:
-            texts[name] = [_as_text(name, value, schema["type"])]
+            texts[name] = _as_texts(name, value, schema)
     for name in required:
         if name not in texts:
             raise InvalidParameter(str(name), f"the argument {name} is missing")
     return Query(texts)
 
 
-def _as_text(name: str, value: object, kind: object) -> str:
-    wanted, fits = _TYPES[kind]
+def _as_texts(name: str, value: object, schema: Mapping[str, Any]) -> list[str]:
+    """Give a value as a query would have it; each of an array is a value of its own."""
+    wanted, fits = _TYPES[schema["type"]]
     if not fits(value):
         raise InvalidParameter(name, f"{name} is {wanted}, not {_name_type(value)}")
+    if isinstance(value, list):
+        return [text for one in value for text in _as_texts(name, one, schema["items"])]
+    return [_as_text(name, value)]
+
+
+def _as_text(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() else repr(value)
     text = str(value)

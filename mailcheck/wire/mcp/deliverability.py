@@ -25,6 +25,7 @@ class GenerateResult(Shape):
 
     test_id: Annotated[str, said("pass it to wait_for_test")]
     address: Annotated[str, said("send one real mail to it, from the server under test")]
+    email: Annotated[str, said("the same")]
     expires_at: Timestamp
 
 
@@ -63,6 +64,10 @@ class ShownDeduction(Shape):
     meaning: str
     fix: Annotated[str, said("what to do")]
     record: ShownRecord | Absent = ABSENT
+    replaces: Texts | Absent = ABSENT
+    beside: tuple[ShownRecord, ...] | Absent = ABSENT
+    gain: Annotated[float, said("points that the record brings")] | Absent = ABSENT
+    score_after: Annotated[float, said("the score with the record")] | Absent = ABSENT
 
 
 class ReportResult(Shape):
@@ -87,7 +92,8 @@ class ReportResult(Shape):
 
 def render_generated(test: DeliverabilityTest, domain: str) -> GenerateResult:
     """Render a test that was just made."""
-    return GenerateResult(test.id, address_of(test, domain), format_instant(test.expires_at))
+    address = address_of(test, domain)
+    return GenerateResult(test.id, address, address, format_instant(test.expires_at))
 
 
 def render_test_wait(
@@ -130,6 +136,8 @@ def describe_test_wait(result: ReportResult, fence: Fence) -> list[str]:
         if isinstance(one.record, ShownRecord):
             publish = one.record
             lines.append(f"  publish {publish.name} {publish.type} {publish.value}")
+            if not isinstance(one.replaces, Absent):
+                lines += [f"    in place of {value}" for value in one.replaces]
     lines.append(f"The whole report: {result.share_url}")
     mail = f"From: {result.email.from_}\nSubject: {result.email.subject}"
     return ["\n".join(lines), f"{fence.notice}\n{fence.around(mail)}"]

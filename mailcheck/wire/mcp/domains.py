@@ -6,17 +6,21 @@ the agent that checks it.
 
 from typing import Annotated
 
+import msgspec
+
 from mailcheck.checks.dnsbl.listings import ListingStatus
+from mailcheck.operations.domains import check_mx
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
 from mailcheck.wire.domains.blocklists import Weight, render_blocklist_check
+from mailcheck.wire.domains.mx import MailHost, render_mx_check, render_mx_undetermined
 from mailcheck.wire.domains.reputation import (
     UngradedReputation,
     render_reputation,
     render_ungradable,
 )
 from mailcheck.wire.mcp.untrusted import inert
-from mailcheck.wire.shapes import Shape, Texts, fields_of, said
+from mailcheck.wire.shapes import Shape, Texts, as_json, fields_of, said
 
 NOTICE = (
     "Records, host names and reasons in this result were published by the owners of domains and "
@@ -111,5 +115,49 @@ def render_listings(check: BlocklistCheck) -> BlocklistsResult:
                 for row in shape.results
                 if row.status in shown
             ),
+        )
+    )
+
+
+class MxResult(Shape):
+    """How a domain takes mail, and what it publishes."""
+
+    untrusted: WrittenByOthers
+    hint: Hint
+    domain: str
+    has_mx: bool | None
+    has_spf: bool | None
+    has_dmarc: bool | None
+    records: Annotated[
+        tuple[MailHost, ...] | None, said("mail hosts; null where it could not be found out")
+    ]
+    spf_record: str | None
+    spf_problems: Texts
+    dmarc_record: str | None
+    dmarc_domain: Annotated[str | None, said("where the record was found")]
+
+
+def render_mx(check: check_mx.MxCheck) -> MxResult:
+    """Give what is known of MX, SPF and DMARC; null is what could not be found out."""
+    hint = None
+    if check.undetermined:
+        failed = render_mx_undetermined(check)
+        hint, known = failed.error, failed.partial
+    else:
+        known = as_json(render_mx_check(check))
+    hosts = known.get("records")
+    return inert(
+        MxResult(
+            untrusted=WrittenByOthers(NOTICE),
+            hint=hint,
+            domain=check.domain,
+            has_mx=known.get("hasMx"),
+            has_spf=known.get("hasSpf"),
+            has_dmarc=known.get("hasDmarc"),
+            records=None if hosts is None else msgspec.convert(hosts, tuple[MailHost, ...]),
+            spf_record=known.get("spfRecord"),
+            spf_problems=tuple(known.get("spfProblems", ())),
+            dmarc_record=known.get("dmarcRecord"),
+            dmarc_domain=known.get("dmarcDomain"),
         )
     )

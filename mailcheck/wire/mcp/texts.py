@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from mailcheck.checks.deliverability.authentication import Authentication
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.instants import format_instant
-from mailcheck.core.messages import ListedMessage, MessageSummary, StoredMessage
+from mailcheck.core.messages import ListedMessage, MessageSummary, Refusal, StoredMessage
+from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.read_inbox import MessageList
-from mailcheck.operations.inbox.wait_for_message import TimedOut
-from mailcheck.wire.inbox.overview import render_timed_out
+from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
+from mailcheck.wire.inbox.waits import explain_disturbed, render_timed_out
+from mailcheck.wire.mcp.inbox import FEW_SEEN
 from mailcheck.wire.mcp.untrusted import Fence, clean_line
 from mailcheck.wire.mcp.views import FEW_LINKS, MessageView, bound_links
 
@@ -29,6 +31,32 @@ def describe_arrival(
     return [ours, _fenced_message(message, view, fence)]
 
 
+def describe_arrivals(found: Gathered, waited: float, fence: Fence) -> list[str]:
+    """Describe all the messages that were waited for."""
+    ours = (
+        f"All {len(found.messages)} messages are there after {waited:.1f} s, oldest first. "
+        f"To wait for more pass after={format_cursor(found.cursor)}."
+    )
+    return [ours, _fenced([_listed_line(message) for message in found.messages], fence)]
+
+
+def describe_silence(outcome: Quiet) -> str:
+    """Describe that no message came where none was expected."""
+    return (
+        f"No matching message came within {outcome.waited:.1f} s, none up to "
+        f"cursor {format_cursor(outcome.cursor)}."
+    )
+
+
+def describe_disturbance(outcome: Disturbed, view: MessageView | None, fence: Fence) -> list[str]:
+    """Describe what came where nothing was expected, or was refused."""
+    message, refusal = outcome.message, outcome.refusal
+    ours = f"Not none: {explain_disturbed(outcome)}."
+    if message is not None and view is not None:
+        return [f"{ours} Its id is {message.summary.id}.", _fenced_message(message, view, fence)]
+    return [ours] if refusal is None else [ours, _fenced([_refused_line(refusal)], fence)]
+
+
 def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
     """Describe a wait in vain, and how to go on."""
     hint = render_timed_out(outcome).error
@@ -37,12 +65,8 @@ def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
         ours += f" To go on waiting pass after={format_cursor(outcome.cursor)}."
     others = [
         f"{_one_line(seen.message)} - not this one: {clean_line('; '.join(seen.reasons))}"
-        for seen in outcome.seen
-    ] + [
-        f"refused: mail from {clean_line(refusal.envelope_sender) or '<>'} "
-        f"to {clean_line(refusal.recipient)}: {clean_line(refusal.reason)}"
-        for refusal in outcome.rejected
-    ]
+        for seen in outcome.seen[:FEW_SEEN]
+    ] + [_refused_line(refusal) for refusal in outcome.rejected]
     return [ours, _fenced(others, fence)] if others else [ours]
 
 
@@ -69,6 +93,10 @@ def describe_list(messages: MessageList, fence: Fence) -> list[str]:
         f"{messages.total} {match}; {len(messages.messages)} on this page, newest first{more}. "
         f"To wait for mail after these pass after={format_cursor(messages.cursor)}."
     )
+    if messages.not_searched:
+        ours += (
+            f" {messages.not_searched} more have just come and were not searched yet: ask again."
+        )
     if not messages.messages:
         return [ours]
     return [ours, _fenced([_listed_line(message) for message in messages.messages], fence)]
@@ -119,6 +147,13 @@ def _one_line(message: MessageSummary) -> str:
     return (
         f"{message.id} {format_instant(message.received_at)} tag {message.tag or '(none)'} "
         f"from {clean_line(header.author_text)}: {clean_line(header.subject)}"
+    )
+
+
+def _refused_line(refusal: Refusal) -> str:
+    return (
+        f"refused: mail from {clean_line(refusal.envelope_sender) or '<>'} "
+        f"to {clean_line(refusal.recipient)}: {clean_line(refusal.reason)}"
     )
 
 

@@ -7,10 +7,10 @@ of it is marked as data, and what acts by being shown is made inert.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.wire.shapes import Shape, said
@@ -77,8 +77,7 @@ EXACT = frozenset(
 """Fields whose strings a program passes on or opens: never changed. The rest is only read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fence:
+class Fence(Struct, frozen=True):
     """The marker of one call, and what is put between its two lines."""
 
     marker: str

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
+
 from mailcheck.checks.content.html_tree import Element, Words, read_tree
 from mailcheck.checks.content.visible_text import BLOCKS, CELLS
 from mailcheck.core.content import MessageContent
@@ -25,8 +27,7 @@ FEW_LINKS = 10
 """Links of a message in a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageView:
+class MessageView(Struct, frozen=True):
     """What of a message's content is safe to show, and warnings in sentences of ours.
 
     ``text`` is the plain text, or the visible words of the HTML where there is
@@ -69,8 +70,7 @@ def view_content(content: MessageContent) -> MessageView:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class VisiblePage:
+class VisiblePage(Struct, frozen=True):
     """The visible words, a line for each block, and how much is hidden from readers."""
 
     text: str
@@ -123,10 +123,11 @@ def view_html(html: str) -> str:
     return defuse_html(shown) + "".join(f"\n[{warning}]" for warning in warnings)
 
 
-def bound_links(links: tuple[str, ...], most: int) -> tuple[str, ...]:
+def bound_links(
+    links: tuple[str, ...], most: int, left: int = MAX_LINK_CHARACTERS
+) -> tuple[str, ...]:
     """Give the first links that fit."""
     shown: list[str] = []
-    left = MAX_LINK_CHARACTERS
     for link in links[:most]:
         left -= len(link)
         if left < 0:

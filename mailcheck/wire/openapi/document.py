@@ -1,8 +1,12 @@
 """The OpenAPI 3.1 document, written from the descriptions of the routes."""
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Any
+
+from msgspec import Struct
 
 from mailcheck.wire.json_values import JsonObject, JsonValue
 from mailcheck.wire.openapi.operations import Answer, Body, Described, Link, Operation, Parameter
@@ -43,8 +47,7 @@ class OpenApiDocument(Shape):
     components: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """What is the same for all operations: prose, groups, refusals, examples."""
 
     title: str
@@ -204,3 +207,11 @@ _RESPONSE_NAMES = {
 
 def _response_name(status: int) -> str:
     return _RESPONSE_NAMES[status]
+
+
+@cache
+def load_examples() -> Mapping[str, JsonValue]:
+    """Read the bodies as the service has really answered them, by name."""
+    text = files("mailcheck.wire.openapi").joinpath("examples.json").read_text("utf-8")
+    found: Mapping[str, JsonValue] = json.loads(text)
+    return found

@@ -4,7 +4,8 @@ The document, the readable page and the tests are all made from these.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from mailcheck.wire.json_values import JsonValue
 from mailcheck.wire.schemas import Schema
@@ -13,8 +14,7 @@ from mailcheck.wire.shapes import Shape
 JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A parameter of a query (``query``), a path (``path``) or a header field (``header``).
 
     ``default`` is said in its schema. An ``example`` of a query or path
@@ -29,8 +29,7 @@ class Parameter:
     is_required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(Struct, frozen=True):
     """A body in one media type; ``example`` is a name in the file of examples.
 
     It is of one of the shapes; without any it is bytes of which nothing more is promised.
@@ -46,8 +45,7 @@ def json_body(example: str, *shapes: type[Shape]) -> Body:
     return Body(shapes, example)
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """What can be asked next, with values of this answer (runtime expressions of OpenAPI)."""
 
     operation: str
@@ -55,8 +53,7 @@ class Link:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What a status means: bodies, header fields beside those of all answers, links by name."""
 
     description: str
@@ -65,8 +62,7 @@ class Answer:
     links: Mapping[str, Link] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One method on one path. ``answers`` come beside those that every request may get.
 
     ``id`` is what generators of clients name the call; ``tag`` is its group.
@@ -81,9 +77,13 @@ class Operation:
     body: Body | None = None
     needs_key: bool = True
 
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        """Name the parameters of its query; a request with another one is refused."""
+        return tuple(one.name for one in self.parameters if one.place == "query")
 
-@dataclass(frozen=True, slots=True)
-class Described:
+
+class Described(Struct, frozen=True):
     """Where an operation stands: method, and path below the base URL, variables in braces."""
 
     method: str

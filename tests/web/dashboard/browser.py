@@ -53,7 +53,8 @@ class Browser:
         answer, rest = read_answer(connection.received(), method)
         assert rest == b""
         connection.hang_up()
-        self._keep_cookie(answer)
+        for line in filter(None, answer.headers.get("set-cookie", "").split(", ")):
+            self._keep_cookie(line)
         if answer.headers["content-type"].startswith("text/html") and method != "HEAD":
             self.page = judge_page(answer)
         return answer
@@ -73,10 +74,7 @@ class Browser:
         """Tell whether a page for who is signed in is shown."""
         return self.open("/account").status == 200
 
-    def _keep_cookie(self, answer: Answer) -> None:
-        line = answer.headers.get("set-cookie")
-        if line is None:
-            return
+    def _keep_cookie(self, line: str) -> None:
         pair, *attributes = (part.strip() for part in line.split(";"))
         name, _, value = pair.partition("=")
         assert "HttpOnly" in attributes

@@ -1,5 +1,8 @@
 """The pages of deliverability tests: from an address to the report, and what is done with it."""
 
+import html
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +12,7 @@ from mailcheck.config.options import LimitsOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.messages import NULL_REVERSE_PATH
+from mailcheck.operations.deliverability.check_progress import PARTS
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL
 from tests.fakes.analyst import Analyst
 from tests.house import run
@@ -85,8 +89,8 @@ def test_a_perfect_mail(scored: ScoredHouse, browser: Browser) -> None:
     scored.send(test_id)
     body = browser.open(f"/tests/{test_id}").body.decode()
     assert 'aria-label="Score 10.0 of 10"' in body
-    assert "Nobody finds fault with this mail." in words(browser)
-    assert "Nothing: all 10 points are there." in words(browser)
+    assert "This mail should arrive" in words(browser)
+    assert "None: nothing takes points off." in words(browser)
     assert "data-live" not in body
     assert "http-equiv" not in body
 
@@ -103,7 +107,7 @@ def test_what_each_finding_cost(scored: ScoredHouse, browser: Browser) -> None:
         assert " ".join(one["meaning"].split()) in words(browser)
         assert " ".join(one["fix"].split()) in words(browser)
     lost = sum(one["points"] for one in found["deductions"])
-    assert f"{found['score']}10.0 less {lost:.1f}" in words(browser)
+    assert f"10.0 - {lost:.1f} = {found['score']}" in words(browser)
     assert "v=DMARC1; p=none; rua=mailto:dmarc@sender.example" in words(browser)
 
 
@@ -113,7 +117,7 @@ def test_the_whole_report(scored: ScoredHouse, browser: Browser) -> None:
     scored.send(test_id, received(transcript=("C: EHLO mx.sender.example", f"S: 250 {MARKUP}")))
     browser.open(f"/tests/{test_id}")
     for text in (
-        "SPF and the sending host pass",
+        "SPF pass",
         "DKIM pass",
         "v=spf1 mx -all",
         "Signature 1pass",
@@ -143,7 +147,7 @@ def test_what_could_not_be_determined(scored: ScoredHouse, browser: Browser) -> 
     assert 'aria-label="Score 10.0 of 10"' in body
     check = body[body.index('id="check-dmarc"') : body.index('id="check-blacklist"')]
     assert '<span class="badge unknown">unknown</span>' in check
-    assert "Could not be determined, and nothing was deducted for it: dmarc." in words(browser)
+    assert "Could not be determined, and nothing was deducted for it: DMARC." in words(browser)
 
 
 def test_more_taken_off_than_there_was() -> None:
@@ -184,6 +188,29 @@ def test_a_test_goes_on_live(scored: ScoredHouse, browser: Browser) -> None:
     assert stream.named("moved")[1:] == [{"state": "completed", "final": True}]
     assert stream.has_ended
     assert scored.house.assembly.tests.feeds.count() == 0
+
+
+def test_each_check_tells_when_it_has_ended(scored: ScoredHouse, browser: Browser) -> None:
+    """While checks run, the page says which have ended; the one that runs longest is the last."""
+    scored.content_filter.holds = True
+    test_id = make(browser)
+    stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
+    scored.send(test_id)
+    told = [one["ended"] for one in stream.named("checks")]
+    assert told == sorted(told, key=len)
+    assert set(told[-1]) == set(PARTS) - {"filter", "fixes"}
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert body.count('<span class="badge good">done</span>') == len(PARTS) - 2
+    assert "running Content filter" in words(browser)
+    late = Events(browser, f"/tests/{test_id}/live?seen=processing")
+    assert late.named("checks") == [{"ended": told[-1]}]
+    scored.content_filter.answer()
+    assert set(late.named("checks")[-1]["ended"]) == set(PARTS)
+    assert late.named("moved") == [{"state": "completed", "final": True}]
+    browser.submit(f"/tests/{test_id}/recheck")
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert "running Content filter" in words(browser), "it begins anew"
+    scored.content_filter.answer()
 
 
 def test_a_page_that_is_left_leaves_no_wait(scored: ScoredHouse, browser: Browser) -> None:
@@ -253,6 +280,99 @@ def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:
     assert "Score 10.0 of 10" in browser.follow(answer).body.decode()
 
 
+def test_a_report_says_what_to_do_first(scored: ScoredHouse, browser: Browser) -> None:
+    """Verdict and score in words; then each issue with what its fix was proven to bring."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    test_id = make(browser)
+    scored.send(test_id)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert "This mail should arrive" in words(browser)
+    assert "1 issue takes points off. The first fix was tried: it brings the score to 10.0." in (
+        words(browser)
+    )
+    assert "The fix was tried: the score goes from 9.0 → 10.0" in words(browser)
+    assert body.index("verdict-title") < body.index("issues-title") < body.index("checks-title")
+
+
+def test_only_the_content(scored: ScoredHouse, browser: Browser) -> None:
+    """A mail from an address that nobody sees gets a grey score, on its page and in the list."""
+    test_id = make(browser)
+    scored.send(test_id, received(client_ip="127.0.0.1"))
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert "Only the content was judged" in words(browser)
+    assert '<svg class="gauge unknown"' in body
+    assert "gauge good" not in body
+    listed = browser.open("/tests").body.decode()
+    assert ", content only</span>" in listed
+    assert '<span class="badge unknown">' in listed
+
+
+def test_the_rules_of_receivers_are_one_table(scored: ScoredHouse, browser: Browser) -> None:
+    """Each rule stands once, with a result for each receiver; broken ones come first."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    test_id = make(browser)
+    scored.send(test_id)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    found = over_rest(scored, test_id)["report"]["checklists"]
+    for text in {rule["text"] for checklist in found for rule in checklist["rules"]}:
+        assert len(re.findall(f"(?:>|: ){re.escape(html.escape(text))}<", body)) == 1, text
+    broken = body[body.index('aria-label="Rules that are not met"') : body.index("other-rules")]
+    assert broken.count('class="badge bad">not met<') == 3
+    assert broken.count("The From domain has a DMARC record") == 1
+
+
+def test_the_mail_beside_its_report(scored: ScoredHouse, browser: Browser) -> None:
+    """The mail is shown as in the inbox: its text, or its HTML in a frame that runs nothing."""
+    test_id = make(browser)
+    scored.send(test_id, UNSIGNED)
+    browser.open(f"/tests/{test_id}")
+    assert "here is what we said on Monday" in words(browser)
+    test_id = make(browser)
+    page = MAIL.replace(b"text/plain", b"text/html") + b"<script>alert(1)</script><b>bold</b>"
+    scored.send(test_id, received(page))
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    assert f'src="/tests/{test_id}/frame"' in body
+    frame = fetch(browser, f"/tests/{test_id}/frame")
+    assert b"<b>bold</b>" in frame.body
+    assert b"<script" not in frame.body
+    assert frame.headers["content-security-policy"].startswith("sandbox ")
+
+
+def test_a_report_to_take_away(scored: ScoredHouse, browser: Browser) -> None:
+    """One HTML file that loads nothing, with the mail in it; and JSON, as over REST."""
+    test_id = make(browser)
+    assert fetch(browser, f"/tests/{test_id}/report.html").status == 400
+    page = MAIL.replace(b"text/plain", b"text/html") + b"<b>bold</b>"
+    scored.send(test_id, received(page))
+    file = fetch(browser, f"/tests/{test_id}/report.html")
+    assert file.headers["content-disposition"].startswith("attachment;")
+    text = file.body.decode()
+    assert "srcdoc=" in text
+    assert "&lt;b&gt;bold&lt;/b&gt;" in text
+    assert not re.findall(
+        r'(?:src|action)="|<(?:script|link|form|button[^>]*type="submit")\b', text
+    )
+    assert "default-src 'none'" in text
+    taken = fetch(browser, f"/tests/{test_id}/report.json")
+    assert taken.headers["content-disposition"].startswith("attachment;")
+    assert json.loads(taken.body) == over_rest(scored, test_id)
+
+
+def test_a_test_is_deleted(scored: ScoredHouse, browser: Browser) -> None:
+    """A test can be deleted in any state; its pages and its share link are gone."""
+    pending, done = make(browser), make(browser)
+    scored.send(done)
+    browser.open(f"/tests/{done}")
+    for test_id in (pending, done):
+        browser.open(f"/tests/{test_id}")
+        answer = browser.submit(f"/tests/{test_id}/delete")
+        assert answer.headers["location"] == "/tests?done=test-deleted"
+        assert browser.open(f"/tests/{test_id}").status == 404
+    browser.open("/tests?done=test-deleted")
+    assert "The test has been deleted" in words(browser)
+    assert "No tests yet" in words(browser)
+
+
 def test_the_raw_mail(scored: ScoredHouse, browser: Browser) -> None:
     """The exact bytes, as a download."""
     test_id = make(browser)
@@ -309,11 +429,11 @@ def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
     scored.send(test_id)
     other = Browser(scored.house, "192.0.2.77")
     other.sign_up("bob")
-    for path in ("", "/raw", "/preflight"):
+    for path in ("", "/raw", "/preflight", "/frame", "/report.html", "/report.json"):
         assert other.open(f"/tests/{test_id}{path}").status == 404
     other.open("/tests")
     assert test_id not in other.page.text
-    for path in ("/recheck", "/share", "/preflight"):
+    for path in ("/recheck", "/share", "/preflight", "/delete"):
         other.open("/tests")
         answer = other.submit(
             f"/tests/{test_id}{path}", name="a.example", type="A", value="1.2.3.4"
@@ -323,7 +443,9 @@ def test_other_people(scored: ScoredHouse, browser: Browser) -> None:
     assert "no such test" in stream.named("problem")[0]["problem"]
 
 
-@pytest.mark.parametrize("path", ["", "/{id}/recheck", "/{id}/share", "/{id}/preflight"])
+@pytest.mark.parametrize(
+    "path", ["", "/{id}/recheck", "/{id}/share", "/{id}/preflight", "/{id}/delete"]
+)
 def test_forms_of_others_are_refused(scored: ScoredHouse, browser: Browser, path: str) -> None:
     """Without its token no form does anything."""
     test_id = make(browser)
@@ -341,7 +463,7 @@ def test_a_message_is_scored(scored: ScoredHouse, browser: Browser) -> None:
     scored.house.pass_time(1)
     browser.follow(answer)
     assert "The minutes of Monday" in words(browser)
-    assert "What it cost" in words(browser)
+    assert "Issues" in words(browser)
 
 
 def test_over_the_limit() -> None:
@@ -370,3 +492,49 @@ def test_too_many_that_wait() -> None:
     answer = browser.submit("/tests")
     assert answer.status == 429
     scored.close()
+
+
+def test_the_tests_of_a_domain(scored: ScoredHouse, browser: Browser) -> None:
+    """A report has a plot of its domain's tests, each of which leads to its report."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    first = make(browser)
+    scored.send(first)
+    assert 'class="plot"' not in browser.open(f"/tests/{first}").body.decode()
+    scored.zone.publish(
+        "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
+    )
+    scored.house.pass_time(400)  # remembered answers
+    second = make(browser)
+    scored.send(second)
+    body = browser.open(f"/tests/{second}").body.decode()
+    plot = body[body.index('class="plot"') : body.index("</svg>", body.index('class="plot"'))]
+    assert re.findall(r'href="/tests/(\w+)" aria-label="(\S+) of 10: ', plot) == [
+        (first, "9.0"),
+        (second, "10.0"),
+    ]
+    assert "Tests of sender.example" in words(browser)
+    assert f'href="/tests/{second}/changes/{first}"' in body
+
+
+def test_two_reports_side_by_side(scored: ScoredHouse, browser: Browser) -> None:
+    """What was fixed, what is new and what is still there, whichever of them is named first."""
+    scored.zone.publish("_dmarc.sender.example", "TXT")
+    first = make(browser)
+    scored.send(first)
+    scored.zone.publish(
+        "_dmarc.sender.example", "TXT", "v=DMARC1; p=reject; rua=mailto:a@sender.example"
+    )
+    scored.house.pass_time(400)  # remembered answers
+    second = make(browser)
+    scored.send(second, UNSIGNED)
+    for path in (f"{first}/changes/{second}", f"{second}/changes/{first}"):
+        body = browser.open(f"/tests/{path}").body.decode()
+        assert body.index("Before: 9.0 of 10") < body.index("After: ")
+        assert "1 fixed DMARC" in words(browser)
+        assert "1 new DKIM" in words(browser)
+        assert "still there" not in words(browser)
+    pending = make(browser)
+    assert browser.open(f"/tests/{first}/changes/{pending}").status == 400
+    other = Browser(scored.house, "192.0.2.77")
+    other.sign_up("bob")
+    assert other.open(f"/tests/{first}/changes/{second}").status == 404

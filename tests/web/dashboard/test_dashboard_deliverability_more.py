@@ -84,7 +84,7 @@ def test_anybody_with_the_link_sees_the_report(
 ) -> None:
     """The page shows the report, and none of what its owner may do."""
     answer = stranger.open(share_path(browser, test_id))
-    for text in ("The minutes of Monday", "What it cost", "Google", "shared with you"):
+    for text in ("The minutes of Monday", "Issues", "Google", "shared with you"):
         assert text in words(stranger)
     body = answer.body.decode()
     assert 'aria-label="Score 9.0 of 10"' in body

@@ -2,11 +2,16 @@
 
 import re
 from html import unescape
+from urllib.parse import urlencode
 
 import pytest
+from markupsafe import escape
 
 from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.quality.topics import topic_of
+from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.config.options import LimitsOptions
+from mailcheck.web.dashboard.domains.view import MECHANISMS
 from tests.fakes.memory_zone import MemoryZone
 from tests.web.checking import GOOD, zone_with
 from tests.web.dashboard.browser import Browser
@@ -48,15 +53,15 @@ def test_the_page_comes_before_the_answer() -> None:
 
 
 def test_a_good_domain() -> None:
-    """All points, and nothing to mend."""
+    """All points, and no record to publish."""
     browser = visit_tools(zone_with({}))
     body = browser.open(WHOLE).body.decode()
     assert 'aria-label="Score 100 of 100, grade A+"' in body
-    assert "Nothing to mend: every factor has all its points." in words(browser)
+    assert "Every factor has all its points." in words(browser)
     assert "20 of 20" in words(browser)
     assert "On none of the 32 lists that answered." in words(browser)
     assert "10mx1.good.example8.8.4.10, 2001:4860::10" in words(browser)
-    assert "What to do for" not in words(browser)
+    assert "The fix was tried" not in words(browser)
 
 
 def test_what_to_publish_can_be_copied() -> None:
@@ -66,9 +71,9 @@ def test_what_to_publish_can_be_copied() -> None:
     assert {
         "_dmarc.poor.example",
         "TXT",
-        "v=DMARC1; p=quarantine; rua=mailto:dmarc@poor.example",
+        "v=DMARC1; p=none; rua=mailto:dmarc@poor.example",
     } <= copied(answer.body)
-    assert "What to do for 11 more points:" in words(browser)
+    assert "The fix was tried: the score goes from 68 → 71" in words(browser)
     assert "9 of 20" in words(browser)
 
 
@@ -77,7 +82,8 @@ def test_everything_that_is_known() -> None:
     browser = visit_tools(zone_with(POOR))
     browser.open("/domain?domain=poor.example&whole=true")
     for text in (
-        "a.poor.example by include:a.poor.examplev=spf1 ip4:192.0.2.0/24 -all",
+        "a.poor.example by include:a.poor.example",
+        "v=spf1 ip4:192.0.2.0/24 -all",
         "1 of 10 DNS lookups, 0 of 2 that find nothing.",
         "MTA-STS: encryption is asked for absent",
         "DNSSEC: signed answers could not be determined",
@@ -91,13 +97,13 @@ def test_what_could_not_be_determined() -> None:
     failing = {"_dmarc.good.example": DnsStatus.TIMEOUT}
     browser = visit_tools(zone_with({}, failing=failing))
     body = browser.open(WHOLE).body.decode()
-    dmarc = body[body.index("<h3>DMARC</h3>") : body.index("<h3>MX Records</h3>")]
+    dmarc = body[body.index("<h3>DMARC</h3>") : body.index("<h3>MX</h3>")]
     assert '<span class="badge unknown">unknown</span>' in dmarc
     for level in ("good", "warn", "bad"):
         assert f'"badge {level}"' not in dmarc
     assert "Could not be determined, and counted half: DMARC." in words(browser)
     assert "DMARC: what to do with forgeries could not be determined" in words(browser)
-    assert "Nothing to mend in what could be found out." in words(browser)
+    assert "What could be found out has all its points." in words(browser)
 
 
 def test_too_little_for_a_grade() -> None:
@@ -113,7 +119,7 @@ def test_too_little_for_a_grade() -> None:
 @pytest.mark.parametrize(
     ("query", "problem"),
     [
-        ("domain=https://good.example/", "is a URL; send the domain alone: good.example"),
+        ("domain=https://8.8.8.8/", "is an IP address; send a domain name"),
         (f"domain={MARKUP.replace('&', '%26')}", "Domain"),
         ("domain=good.example&selectors=a._domainkey.x", "is a record&#39;s name"),
         ("domain=good.example&ips=10.0.0.1", "is private: blocklists know public addresses"),
@@ -140,6 +146,55 @@ def test_what_one_knows_of_the_domain() -> None:
     assert "found 2 keys Selectorown" in words(browser)
     asked = {question.name for question in zone.asked}
     assert {"other._domainkey.good.example", "8.8.8.8.in-addr.arpa"} <= asked
+
+
+@pytest.mark.parametrize(
+    ("typed", "kind"),
+    [
+        ("http://good.example/x?y=1", "a URL"),
+        ("https://ann:secret@Good.Example:8443/x", "a URL"),
+        ("good.example/x", "a URL"),
+        ("ann@good.example", "a mail address"),
+        ("Ann <ann@good.example>", "a mail address"),
+        ("mailto:ann@good.example?subject=x", "a mail address"),
+    ],
+)
+def test_a_url_or_a_mail_address_names_its_domain(typed: str, kind: str) -> None:
+    """What people paste is checked by its domain, and the page says so."""
+    browser = visit_tools(zone_with({}))
+    answer = browser.open(f"/domain?{urlencode({'domain': typed})}&whole=true")
+    assert f"{typed} is {kind}: its domain good.example is checked." in words(browser)
+    assert 'aria-label="Score 100 of 100' in answer.body.decode()
+    assert 'id="check-link" href="/domain?domain=good.example"' in answer.body.decode().replace(
+        "Good.Example", "good.example"
+    )
+
+
+def test_score_and_sections_are_of_the_same_records() -> None:
+    """Where DNS has changed since a score was remembered, it is made anew: nothing contradicts."""
+    zone = zone_with({})
+    browser = visit_tools(zone)
+    browser.open(WHOLE)
+    zone.publish("good.example", "TXT")
+    browser.house.pass_time(400)  # remembered answers
+    browser.open(WHOLE)
+    assert "Remembered from" not in words(browser)
+    assert "There is no record." in words(browser)
+    assert "0 of 15" in words(browser)
+
+
+def test_the_way_of_a_mail() -> None:
+    """Mail hosts stand in the order in which they are tried, each with what is known of it."""
+    hosts = {
+        "good.example": {**GOOD["good.example"], "MX": ["10 mx1.good.example.", "20 no.example."]}
+    }
+    browser = visit_tools(zone_with(hosts))
+    body = browser.open(WHOLE).body.decode()
+    drawn = body[body.index('id="way-title"') : body.index('id="spf-title"')]
+    assert drawn.index("mx1.good.example") < drawn.index("no.example")
+    assert 'class="good"' in drawn
+    assert '<li class="bad">' in drawn
+    assert "has no address" in drawn
 
 
 def test_a_result_is_remembered_until_it_is_asked_anew() -> None:
@@ -182,7 +237,8 @@ def test_checks_count_and_looking_does_not() -> None:
         assert browser.open(WHOLE).status == 200
     refused = browser.open(WHOLE)
     assert (refused.status, refused.headers["retry-after"]) == (429, "60")
-    assert "limit of 2 requests per minute" in words(browser)
+    assert "limit of 2 checks per minute on the pages" in words(browser)
+    assert "try again in 60 seconds" in words(browser)
     other = Browser(browser.house, "192.0.2.77")
     other.sign_up("bob")
     assert other.open(WHOLE).status == 200
@@ -221,3 +277,14 @@ def test_the_tools_are_for_who_is_signed_in(path: str) -> None:
     answer = stranger.open(path)
     assert answer.status == 303
     assert answer.headers["location"].startswith("/sign-in?next=%2F")
+
+
+def test_each_topic_says_why_it_matters_and_where_to_read_on() -> None:
+    """Factors and mechanisms each have the sentence of their topic, and its links."""
+    browser = visit_tools(zone_with({}))
+    body = browser.open(WHOLE).body.decode()
+    for name in (*MECHANISMS, *(one.value for one in FactorName)):
+        topic = topic_of(name)
+        assert str(escape(topic.why)) in body
+        assert all(f'href="{escape(link.url)}"' in body for link in topic.links)
+    assert "Blacklist" not in body

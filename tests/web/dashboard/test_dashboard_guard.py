@@ -10,7 +10,8 @@ from twisted.logger import LogEvent
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.web.site.request_bodies import MAX_BODY
+from mailcheck.ops.watch import DISK
+from mailcheck.web.site.requests import MAX_BODY
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of
 from tests.web.dashboard.browser import Browser
@@ -36,6 +37,21 @@ def test_no_page_without_a_session(browser: Browser, path: str) -> None:
     assert answer.body == b""
     browser.sign_up()
     assert browser.open(path).status == 200
+
+
+def test_a_disk_without_room(browser: Browser) -> None:
+    """While mail is refused for want of room each page of an owner says so, and no other page."""
+    said = b"takes no mail now"
+    conditions = browser.house.assembly.conditions
+    conditions.set(DISK, "it is full, or nearly so: mail is refused")
+    for path in OPEN:
+        assert said not in browser.open(path).body
+    browser.sign_up()
+    for path in (*PRIVATE, "/"):
+        assert said in browser.open(path).body
+    conditions.set(DISK, "")
+    for path in (*PRIVATE, "/"):
+        assert said not in browser.open(path).body
 
 
 @pytest.mark.parametrize("path", [*PRIVATE, *OPEN])
@@ -156,6 +172,7 @@ def test_what_is_not_there_is_a_page(browser: Browser, path: str) -> None:
     browser.sign_up()
     assert browser.open(path).status == 404
     assert ("Sign out" in browser.page.text) != path.startswith("/static/")
+    assert "aria-current" not in browser.open(path).body.decode()
     assert browser.send("HEAD", path, b"").status == 404
     answer = RawHttp(browser.house).ask(path)
     assert answer.status == 404
@@ -296,7 +313,8 @@ def test_cookies_under_https(web: dict[str, object], fields: tuple[str, ...]) ->
     house = secure_house(**web)
     browser = Browser(house, "10.0.0.1", *fields)
     browser.sign_up()
-    assert set(browser.cookies) == {"__Host-mailcheck-session", "__Host-mailcheck-visitor"}
+    names = ("session", "visitor", "device")
+    assert set(browser.cookies) == {f"__Host-mailcheck-{name}" for name in names}
     assert browser.is_signed_in
     browser.cookies = {"mailcheck-session": browser.cookies["__Host-mailcheck-session"]}
     assert not browser.is_signed_in

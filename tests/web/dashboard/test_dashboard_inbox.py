@@ -1,21 +1,23 @@
 """The inbox page: address, list, filter, pages, sample mail, deleting."""
 
 import re
-from urllib.parse import urlsplit
+from html import unescape
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
+from mailcheck.config.options import InboxOptions
 from mailcheck.core.search import EXAMPLES
-from tests.house import House, mail
+from tests.house import House, config_in_memory, mail
 from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import fetch, receive, sign_up
 
 
 def subjects(browser: Browser, path: str = "/inbox") -> list[str]:
     """Give the subjects of a list, in order."""
     text = browser.open(path).body.decode()
-    rows = text.partition('<template id="row">')[0]
-    return re.findall(r'<span class="subject">([^<]*)</span>', rows)
+    return re.findall(r'<span class="subject">([^<]*)</span>', text)
 
 
 def test_an_empty_inbox_says_what_to_do(browser: Browser) -> None:
@@ -191,11 +193,23 @@ def test_a_sample_mail_is_a_mail(browser: Browser) -> None:
     assert "https://example.com/confirm?token=" in browser.page.text
 
 
-def test_a_full_inbox_says_so(browser: Browser) -> None:
-    """A sample mail that finds no room is refused with words, as any mail is."""
+def test_a_sample_mail_needs_a_tag_that_can_be_one(browser: Browser) -> None:
+    """What can't be a tag is refused with words."""
     sign_up(browser)
     browser.open("/inbox")
     assert browser.submit("/inbox/sample", tag="a b").status == 400
+
+
+def test_a_full_inbox_says_so() -> None:
+    """A sample mail that finds no room is refused with words, as any mail is."""
+    small = InboxOptions(max_messages=1)
+    browser = Browser(House(config_in_memory(accounts=CHEAP, inbox=small)))
+    sign_up(browser)
+    browser.open("/inbox")
+    assert browser.submit("/inbox/sample", tag="").status == 303
+    browser.open("/inbox")
+    assert browser.submit("/inbox/sample", tag="").status == 409
+    assert "inbox is full" in browser.page.text
 
 
 def test_deleting_takes_what_is_listed(browser: Browser) -> None:
@@ -212,7 +226,70 @@ def test_deleting_takes_what_is_listed(browser: Browser) -> None:
     assert subjects(browser) == []
 
 
-@pytest.mark.parametrize("path", ["/inbox/sample", "/inbox/delete"])
+def test_deleting_spares_what_has_come_since(browser: Browser) -> None:
+    """The form deletes what the page has counted, not the mail that came while it was read."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("Seen"))
+    body = browser.open("/inbox").body.decode()
+    until = re.search(r'name="until" value="([^"]+)"', body)
+    assert until is not None
+    receive(browser.house, account, mail("Unseen"))
+    browser.submit("/inbox/delete", until=until[1])
+    assert subjects(browser) == ["Unseen"]
+
+
+def test_selected_mails_are_deleted(browser: Browser) -> None:
+    """What is ticked is deleted, what is gone already is no fault, and the filter stays."""
+    account = sign_up(browser)
+    dropped = receive(browser.house, account, mail("Drop"), "a")
+    receive(browser.house, account, mail("Keep"), "a")
+    receive(browser.house, account, mail("Other"))
+    browser.open("/inbox?tag=a")
+    for _ in range(2):
+        answer = browser.submit("/inbox/delete-selected?tag=a", id=dropped)
+    assert answer.headers["location"] == "/inbox?done=message-deleted&tag=a"
+    assert subjects(browser) == ["Other", "Keep"]
+
+
+def test_nobody_deletes_mail_of_others(house: House, browser: Browser) -> None:
+    """A ticked id of another account deletes nothing."""
+    message_id = receive(house, sign_up(browser))
+    other = Browser(house, "192.0.2.11")
+    sign_up(other, "bob")
+    other.open("/inbox")
+    assert other.submit("/inbox/delete-selected", id=message_id).status == 303
+    assert len(subjects(browser)) == 1
+
+
+def test_a_list_is_filtered_by_recipient(browser: Browser) -> None:
+    """``?to=`` shows the mail to one address, says so, and leads back to all."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("One"), "a")
+    receive(browser.house, account, mail("Two"), "b")
+    wanted = quote(browser.house.address("a", account))
+    assert subjects(browser, f"/inbox?to={wanted}") == ["One"]
+    assert "Only mail to" in browser.page.text
+    assert browser.open("/inbox?to=nonsense").status == 400
+
+
+def test_colours_are_kept_in_a_cookie(browser: Browser) -> None:
+    """A choice of colours lasts, leads back to its page and nowhere else, and can be taken back."""
+    sign_up(browser)
+    browser.open("/keys")
+    answer = browser.submit("/theme", theme="dark", next="/keys")
+    assert answer.headers["location"] == "/keys"
+    assert browser.cookies["mailcheck-theme"] == "dark"
+    assert 'data-theme="dark"' in fetch(browser, "/keys").body.decode()
+    browser.cookies["mailcheck-theme"] = "pink"
+    browser.open("/keys")
+    for elsewhere in ("//evil.example", "https://evil.example/"):
+        answer = browser.submit("/theme", theme="system", next=elsewhere)
+        assert answer.headers["location"] == "/"
+    assert "mailcheck-theme" not in browser.cookies
+    assert browser.submit("/theme", theme="pink").status == 400
+
+
+@pytest.mark.parametrize("path", ["/inbox/sample", "/inbox/delete", "/inbox/delete-selected"])
 def test_forms_need_their_token(browser: Browser, path: str) -> None:
     """Nothing is sent or deleted for a form that is not ours."""
     account = sign_up(browser)
@@ -238,3 +315,34 @@ def test_hostile_fields_are_text(browser: Browser) -> None:
     body = browser.open("/inbox").body.decode()
     assert "<script>alert" not in body
     assert HOSTILE in browser.page.text
+
+
+def test_what_is_searched_for_can_be_taken_back_piece_by_piece(browser: Browser) -> None:
+    """Each term is a chip that leads to the list without it; the rest of the list's query stays."""
+    account = sign_up(browser)
+    receive(browser.house, account, mail("Welcome"), "a")
+    query = urlencode({"tag": "a", "q": 'has:code "your code" from:shop'})
+    assert subjects(browser, f"/inbox?{query}") == ["Welcome"]
+    page = browser.open(f"/inbox?{query}").body.decode()
+    chips = re.findall(r'<li><a href="([^"]+)" aria-label="Remove ([^"]+)">', page)
+    shown = [(unescape(term), parse_qs(urlsplit(unescape(href)).query)) for href, term in chips]
+    assert shown == [
+        ("has:code", {"tag": ["a"], "q": ['"your code" from:shop']}),
+        ('"your code"', {"tag": ["a"], "q": ["has:code from:shop"]}),
+        ("from:shop", {"tag": ["a"], "q": ['has:code "your code"']}),
+    ]
+
+
+def test_a_row_shows_how_the_mail_begins(browser: Browser) -> None:
+    """Beside its subject; and how many files are attached."""
+    account = sign_up(browser)
+    raw = (
+        b"Subject: Bill\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
+        b"--b\r\n\r\nDear <Ann>,\r\n\r\nyour bill.\r\n"
+        b"--b\r\nContent-Type: application/pdf\r\n\r\nx\r\n--b--\r\n"
+    )
+    receive(browser.house, account, raw)
+    page = browser.open("/inbox").body.decode()
+    assert ">Dear &lt;Ann&gt;, your bill.</span>" in page
+    assert 'title="1 attachment"' in page
+    assert subjects(browser, "/inbox?q=has:attachment") == ["Bill"]

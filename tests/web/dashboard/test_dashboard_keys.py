@@ -43,6 +43,16 @@ def test_a_key_from_the_dashboard_opens_the_api(owner: Browser) -> None:
     assert body["address"].startswith(account.mailbox_name)
 
 
+def test_how_to_connect(owner: Browser) -> None:
+    """The same is there to paste for who has a key, which is named and not shown."""
+    secret, texts = snippets(owner)
+    page = owner.open("/connect").body.decode()
+    found = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    shown = {name: unescape(text).replace("YOUR_API_KEY", secret) for name, text in found}
+    assert shown == texts
+    assert secret not in page
+
+
 def test_a_key_is_shown_once(owner: Browser) -> None:
     """After that its first letters stand in the list, and the key nowhere."""
     secret = create(owner, "Laptop")
@@ -66,12 +76,15 @@ def snippets(owner: Browser) -> tuple[str, dict[str, str]]:
 def test_what_there_is_to_paste(owner: Browser) -> None:
     """Each snippet holds the key and the address of this service, with a button to copy it."""
     secret, texts = snippets(owner)
-    assert set(texts) == {"curl", "python", "javascript", "claude", "mcp"}
+    programs = {"curl", "python", "pytest", "javascript", "playwright", "claude", "mcp"}
+    mailers = {"django", "rails", "laravel", "nodemailer"}
+    assert set(texts) == programs | mailers
     for name, text in texts.items():
         assert secret in text
-        assert "http://127.0.0.1:8080" in text
+        assert ("2587" if name in mailers else "http://127.0.0.1:8080") in text
         assert f"snippet-{name}" in owner.page.ids
-    ast.parse(texts["python"])
+    for name in ("python", "pytest", "django"):
+        ast.parse(texts[name])
     (server,) = json.loads(texts["mcp"])["mcpServers"].values()
     assert server["url"] == "http://127.0.0.1:8080/mcp"
     assert server["headers"] == {"Authorization": f"Bearer {secret}"}
@@ -171,3 +184,23 @@ def test_a_first_mail(house: House, owner: Browser) -> None:
     assert "--mail-rcpt" not in owner.page.text
     assert "to +signup" in owner.page.text
     assert "482913" in owner.page.text
+
+
+def test_mails_of_a_key_can_be_made_to_fail(owner: Browser) -> None:
+    """The form beside a key sets it, shows it, and takes it back; nonsense changes nothing."""
+    secret = create(owner)
+    (key_id,) = key_ids(owner)
+    for sent, status, kept in (("3", 303, 3), ("0", 400, 3), ("x", 400, 3), ("", 303, None)):
+        owner.open("/keys")
+        assert owner.submit(f"/keys/{key_id}/fault", every=sent).status == status
+        assert owner.house.get("/inbox/faults", key=secret).json["every"] == kept
+        owner.open("/keys")
+        assert ("fails 1 mail of 3" in owner.page.text) == (kept == 3)
+
+
+def test_nobody_sets_the_fault_of_anothers_key(owner: Browser) -> None:
+    """A key of another account is none."""
+    create(owner)
+    (theirs,) = run(owner.house.assembly.accounts.list_keys(owner.house.account))
+    owner.open("/keys")
+    assert owner.submit(f"/keys/{theirs.id}/fault", every="1").status == 404

@@ -1,9 +1,12 @@
 """The page of a message, its frame, its downloads, its share link and its end."""
 
+import base64
 import re
+from html import escape
 
 import pytest
 
+from mailcheck.web.dashboard.inbox.attachment_preview import MAX_TEXT
 from tests.house import House, mail
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_path, sign_up
@@ -11,7 +14,8 @@ from tests.web.dashboard.inbox_visit import fetch, html_mail, receive, share_pat
 PNG = b"\x89PNG\r\n\x1a\nrest"
 
 POLICY = (
-    "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; img-src {}; "
+    "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox; "
+    "default-src 'none'; img-src {}; "
     "style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
 
@@ -21,8 +25,9 @@ def with_attachment(kind: str, name: str, data: bytes) -> bytes:
     head = b"From: a@example.com\r\nSubject: x\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n"
     html = b'--b\r\nContent-Type: text/html\r\n\r\n<img src="cid:one"> hello\r\n'
     part = f"--b\r\nContent-Type: {kind}\r\nContent-ID: <one>\r\n"
+    part += "Content-Transfer-Encoding: base64\r\n"
     part += f'Content-Disposition: attachment; filename="{name}"\r\n\r\n'
-    return head + html + part.encode() + data + b"\r\n--b--\r\n"
+    return head + html + part.encode() + base64.encodebytes(data) + b"--b--\r\n"
 
 
 def test_a_message_shows_what_was_found(browser: Browser) -> None:
@@ -32,7 +37,7 @@ def test_a_message_shows_what_was_found(browser: Browser) -> None:
     browser.open(f"/inbox/messages/{message_id}")
     for words in (
         *("Welcome", "482913", "https://example.com/confirm?t=7f3a", "Shop <shop@example.com>"),
-        *("192.0.2.7", "mx.example.com", "+signup", "/share/", "the one to click"),
+        *("192.0.2.7", "mx.example.com", "+signup", "/share/", "Open the link"),
     ):
         assert words in browser.page.text
 
@@ -55,7 +60,7 @@ def test_html_is_the_first_view_where_there_is_any(browser: Browser) -> None:
     account = sign_up(browser)
     rich = receive(browser.house, account, html_mail("<p>Hello</p>"))
     body = browser.open(f"/inbox/messages/{rich}").body.decode()
-    assert 'sandbox="allow-popups allow-popups-to-escape-sandbox"' in body
+    assert 'sandbox="allow-same-origin allow-popups allow-popups-to-escape-sandbox"' in body
     assert f"/inbox/messages/{rich}/frame" in browser.page.addresses
     plain = receive(browser.house, account)
     for view in ("", "?view=html", "?view=nonsense"):
@@ -120,6 +125,64 @@ def test_nobody_else_asks_for_remote_content(browser: Browser, site: str) -> Non
         frame = f"{base}/frame?remote=true"
         assert b"t.example" not in fetch(browser, frame, f"Sec-Fetch-Site: {site}").body
         assert b"t.example" in fetch(browser, frame, "Sec-Fetch-Site: same-origin").body
+
+
+def test_an_inline_image_is_no_attachment(browser: Browser) -> None:
+    """What the HTML shows in its text is not listed; what it does not show is, with its size."""
+    account = sign_up(browser)
+    shown = receive(browser.house, account, with_attachment("image/png", "a.png", PNG))
+    browser.open(f"/inbox/messages/{shown}")
+    assert "a.png" not in browser.page.text
+    raw = with_attachment("application/pdf", "a.pdf", b"x" * 2_500)
+    for one in (raw, raw.replace(b"cid:one", b"cid:two")):
+        listed = receive(browser.house, account, one)
+        browser.open(f"/inbox/messages/{listed}")
+        assert "a.pdf application/pdf, 2.5 kB" in browser.page.text
+
+
+def test_the_list_lies_beside_a_message(browser: Browser) -> None:
+    """A mail is shown beside the list it was found in, with what is newer and older in that."""
+    account = sign_up(browser)
+    ids = [receive(browser.house, account, mail(one), one[:1]) for one in ("a1", "b1", "a2")]
+    browser.open(f"/inbox/messages/{ids[2]}?tag=a")
+    assert f"/inbox/messages/{ids[0]}?tag=a" in browser.page.addresses
+    assert f"/inbox/messages/{ids[1]}?tag=a" not in browser.page.addresses
+    alone = fetch(browser, f"/inbox/messages/{ids[2]}?tag=a&pane=mail").body.decode()
+    assert alone.lstrip().startswith("<article")
+    assert ids[0] not in alone
+
+
+def test_copies_and_answers_are_shown(browser: Browser) -> None:
+    """Cc and Reply-To stand on top of a mail that has them."""
+    raw = b"From: a@example.com\r\nCc: b@example.com\r\nReply-To: c@example.com\r\n\r\nx\r\n"
+    message_id = receive(browser.house, sign_up(browser), raw)
+    browser.open(f"/inbox/messages/{message_id}")
+    for words in ("Cc", "b@example.com", "Reply-To", "c@example.com"):
+        assert words in browser.page.text
+
+
+def test_the_source_of_html_is_shown_decoded(browser: Browser) -> None:
+    """HTML can be read as it was written, whatever it was encoded in."""
+    head = "From: a@example.com\r\nContent-Type: text/html; charset=utf-8\r\n"
+    encoded = base64.encodebytes('<p title="é">Hello</p>'.encode()).decode()
+    raw = f"{head}Content-Transfer-Encoding: base64\r\n\r\n{encoded}".encode()
+    message_id = receive(browser.house, sign_up(browser), raw)
+    browser.open(f"/inbox/messages/{message_id}?view=markup")
+    assert '<p title="é">Hello</p>' in browser.page.text
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("<html lang=ar dir=rtl>", b'<html lang="ar" dir="rtl">'),
+        ('<html lang="x onload=1" dir="&quot;">', b"<html>"),
+        ("", b"<html>"),
+    ],
+)
+def test_language_and_direction_survive(browser: Browser, said: str, written: bytes) -> None:
+    """A mail in Arabic or Hebrew lies as it was written; nothing else of <html> comes through."""
+    message_id = receive(browser.house, sign_up(browser), html_mail(f"{said}<body>x</body>"))
+    assert written in fetch(browser, f"/inbox/messages/{message_id}/frame").body
 
 
 def test_an_image_of_the_mail_itself_is_shown(browser: Browser) -> None:
@@ -194,7 +257,7 @@ def test_a_deleted_message_is_gone(browser: Browser) -> None:
         assert browser.open(path).status == 404, path
 
 
-@pytest.mark.parametrize("rest", ["", "/frame", "/raw", "/attachments/1"])
+@pytest.mark.parametrize("rest", ["", "/frame", "/raw", "/attachments/1", "/attachments/1/preview"])
 def test_messages_of_others_are_not_there(house: House, browser: Browser, rest: str) -> None:
     """A message of another account is 404, like one that never was."""
     raw = with_attachment("text/plain", "a.txt", b"x")
@@ -228,6 +291,14 @@ def test_safe_html_is_made_once(browser: Browser) -> None:
     assert re.search(rb"<body><p>Hello</p>\s*</body>", frames.pop())
 
 
+def test_a_mail_waits_for_no_name_server(browser: Browser) -> None:
+    """Beside its list a mail is there at once; who vouches for it is asked for by itself."""
+    message_id = receive(browser.house, sign_up(browser))
+    page = f"/inbox/messages/{message_id}"
+    assert b"The mail is not signed." not in fetch(browser, f"{page}?pane=mail").body
+    assert b"The mail is not signed." in fetch(browser, f"{page}/vouchers").body
+
+
 def test_who_vouches_for_a_message(browser: Browser) -> None:
     """SPF, DKIM and DMARC stand beside a mail in words, each with its reason."""
     message_id = receive(browser.house, sign_up(browser))
@@ -237,3 +308,63 @@ def test_who_vouches_for_a_message(browser: Browser) -> None:
     assert "SPF of example.com" in text
     assert "DMARC of example.com" in text
     assert "The mail is not signed." in text
+
+
+def unshown(kind: str, data: bytes) -> bytes:
+    """Write a mail with an attachment that its HTML does not show."""
+    return with_attachment(kind, "a", data).replace(b"cid:one", b"cid:two")
+
+
+PREVIEWED = [
+    ("image/png", b"\x89PNG\r\n\x1a\nrest", "image/png"),
+    ("image/jpeg", b"\x89PNG\r\n\x1a\nrest", "image/png"),
+    ("image/webp", b"RIFF1234WEBPVP8 ", "image/webp"),
+    ("text/plain", "Gr\u00fc\u00dfe <b>".encode(), "text/html; charset=utf-8"),
+    ("text/html", b"<script>alert(1)</script>", "text/html; charset=utf-8"),
+    ("application/json", b"{}", "text/html; charset=utf-8"),
+]
+
+
+@pytest.mark.parametrize(("kind", "data", "served"), PREVIEWED)
+def test_pictures_and_text_are_shown(browser: Browser, kind: str, data: bytes, served: str) -> None:
+    """As what their bytes are, in a sandbox without any right; text is text, whatever is in it."""
+    account = sign_up(browser)
+    message_id = receive(browser.house, account, unshown(kind, data))
+    preview = f"/inbox/messages/{message_id}/attachments/1/preview"
+    assert f'src="{preview}"' in browser.open(f"/inbox/messages/{message_id}").body.decode()
+    answer = fetch(browser, preview)
+    assert (answer.status, answer.headers["content-type"]) == (200, served)
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("sandbox; default-src 'none'; ")
+    assert "script" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    if served.startswith("text/html"):
+        assert f"<pre>{escape(data.decode())}</pre>" in answer.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("image/svg+xml", b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>"),
+        ("application/pdf", b"%PDF-1.4"),
+        ("application/octet-stream", b"\x89PNG\r\n\x1a\n"),
+        ("text/plain", b"x" * (MAX_TEXT + 1)),
+    ],
+)
+def test_other_attachments_are_for_download_alone(browser: Browser, kind: str, data: bytes) -> None:
+    """What is neither a picture nor text, or is too large, is not shown."""
+    account = sign_up(browser)
+    message_id = receive(browser.house, account, unshown(kind, data))
+    path = f"/inbox/messages/{message_id}"
+    assert "/preview" not in browser.open(path).body.decode()
+    assert fetch(browser, f"{path}/attachments/1/preview").status == 404
+
+
+def test_what_is_called_a_picture_and_is_none_is_not_shown(browser: Browser) -> None:
+    """A page that says it is a picture does not reach a browser but as a download."""
+    account = sign_up(browser)
+    raw = unshown("image/png", b"<script>alert(1)</script>")
+    message_id = receive(browser.house, account, raw)
+    answer = fetch(browser, f"/inbox/messages/{message_id}/attachments/1/preview")
+    assert b"not a picture" in answer.body
+    assert b"alert" not in answer.body

@@ -11,7 +11,12 @@ from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import WebOptions
 from mailcheck.core.instants import DAY, SECOND
 from mailcheck.operations.accounts.invitations import INVITATION_DAYS
-from mailcheck.operations.accounts.sign_in import PER_ADDRESS, PER_NAME
+from mailcheck.operations.accounts.sign_in import (
+    PER_ADDRESS,
+    PER_DEVICE,
+    PER_NAME,
+    PER_NAME_AND_ADDRESS,
+)
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, run
 from tests.web.dashboard.browser import Browser
@@ -229,13 +234,48 @@ def test_attempts_for_one_name(house: House) -> None:
     assert Browser(house, "192.0.2.5").sign_in("ann").status == 303
 
 
+def test_strangers_lock_nobody_out(house: House) -> None:
+    """A browser that has signed in before does so while others guess, from its own address too."""
+    owner = Browser(house, "192.0.2.1")
+    owner.sign_up("ann")
+    owner.submit("/sign-out")
+    other = Browser(house, "192.0.2.9")
+    other.sign_up("bob")
+    for number in range(PER_NAME.per_minute + PER_ADDRESS.per_minute):
+        peer = "192.0.2.1" if number % 2 else f"198.51.100.{number}"
+        Browser(house, peer).sign_in("ann", "wrong horse!")
+    # Another account's browser is a stranger, and so is one that makes its proof up.
+    assert other.sign_in("ann").status == 429
+    other.cookies["mailcheck-device"] = "a" * 48
+    assert other.sign_in("ann").status == 429
+    assert owner.sign_in("ann").status == 303
+
+
+def test_a_known_browser_guesses_no_faster(house: House) -> None:
+    """Who has stolen the mark of a known browser is stopped too; a new password ends the mark."""
+    owner = Browser(house, "192.0.2.1")
+    owner.sign_up("ann")
+    thief = Browser(house, "198.51.100.1")
+    thief.cookies["mailcheck-device"] = stolen = owner.cookies["mailcheck-device"]
+    for _ in range(PER_DEVICE.per_minute):
+        assert thief.sign_in("ann", "wrong horse!").status == 403
+    assert thief.sign_in("ann").status == 429
+    owner.open("/account")
+    new = "battery staple"
+    owner.submit("/account/password", old="correct horse", new=new, again=new)
+    assert owner.cookies["mailcheck-device"] != stolen
+    for number in range(PER_NAME_AND_ADDRESS.per_minute):  # a stranger again, at a new count
+        assert thief.sign_in("ann", f"wrong horse {number}").status == 403
+    assert thief.sign_in("ann", new).status == 429
+
+
 def test_attempts_to_change_a_password(browser: Browser) -> None:
     """A stolen session can't be used to guess the password fast."""
     browser.sign_up("ann")
     browser.open("/account")
     new = "battery staple"
     form = {"old": "wrong horse!", "new": new, "again": new}
-    for _ in range(PER_NAME.per_minute):
+    for _ in range(PER_DEVICE.per_minute):
         assert browser.submit("/account/password", **form).status == 403
     form["old"] = "correct horse"
     assert browser.submit("/account/password", **form).status == 429

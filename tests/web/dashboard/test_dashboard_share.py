@@ -55,12 +55,14 @@ def test_remote_content_is_off_until_asked_for(browser: Browser, stranger: Brows
     assert b"t.example" in on.body
     for answer in (off, on):
         assert b"<script" not in answer.body
-        assert answer.headers["content-security-policy"].startswith("sandbox allow-popups")
+        assert answer.headers["content-security-policy"].startswith(
+            "sandbox allow-same-origin allow-popups"
+        )
 
 
 def test_a_dead_link_is_said_to_be_dead(stranger: Browser) -> None:
     """A link that leads nowhere is 404 for all that could lie below it."""
-    for rest in ("", "/frame", "/attachments/1"):
+    for rest in ("", "/frame", "/attachments/1", "/attachments/1/preview"):
         assert stranger.open("/share/" + "a" * 52 + rest).status == 404
         assert "leads nowhere" in stranger.page.text
 

@@ -31,6 +31,7 @@ def test_from_address_to_report(agent: Agent, scored: ScoredHouse) -> None:
     assert made == {
         "testId": made["testId"],
         "address": scored.address(made["testId"]),
+        "email": scored.address(made["testId"]),
         "expiresAt": "2026-11-21T13:00:00.000Z",
     }
     reply = agent.call("wait_for_test", {"testId": made["testId"]})

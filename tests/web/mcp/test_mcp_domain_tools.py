@@ -67,6 +67,21 @@ def test_too_little_known_is_no_grade() -> None:
     assert "could not be determined" in found["hint"]
 
 
+def test_check_mx_gives_what_rest_gives() -> None:
+    """check_mx gives mail hosts, SPF and DMARC of REST; null is what could not be found out."""
+    late = zone_with({}, failing={"_dmarc.good.example": DnsStatus.TIMEOUT})
+    with agent_over(zone_with({})) as agent:
+        found = agent.use("check_mx", domain="Good.Example.")
+        same = agent.house.get("/tools/mx-check?domain=good.example").json
+    for name in ("domain", "hasMx", "hasSpf", "hasDmarc", "records", "spfRecord", "dmarcRecord"):
+        assert found[name] == same[name]
+    assert found["hint"] is None
+    with agent_over(late) as agent:
+        found = agent.use("check_mx", domain="good.example")
+    assert (found["hasMx"], found["hasDmarc"], found["dmarcRecord"]) == (True, None, None)
+    assert "DMARC" in found["hint"]
+
+
 def test_check_blocklists_shows_listings_and_what_is_unknown() -> None:
     """Lists that have the address, or gave no opinion, are rows; the clean ones are counted."""
     with agent_over(zone_with(LISTED)) as agent:

@@ -1,6 +1,7 @@
 """The seven tools, in both eras of the protocol (SPEC.md section 4, DECISIONS.md section 5)."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -19,7 +20,14 @@ INBOX_TOOLS = [
     "share_link",
     "delete_message",
 ]
-NAMES = [*INBOX_TOOLS, "check_domain", "check_blocklists", "generate_test", "wait_for_test"]
+NAMES = [
+    *INBOX_TOOLS,
+    "check_domain",
+    "check_mx",
+    "check_blocklists",
+    "generate_test",
+    "wait_for_test",
+]
 
 
 @pytest.fixture(params=[HANDSHAKE, STATELESS])
@@ -39,6 +47,11 @@ def test_all_are_listed_in_order(agent: Agent) -> None:
     """tools/list names the seven tools of the inbox first, always in the same order."""
     assert list(agent.tools()) == NAMES
     assert list(agent.tools()) == NAMES
+
+
+def test_the_list_is_short(agent: Agent) -> None:
+    """It costs every conversation its tokens: it has less than 16 KB."""
+    assert len(agent.request("tools/list").body) < 16_000
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,7 +74,7 @@ def test_only_deleting_destroys_anything(agent: Agent) -> None:
     assert {name for name in hints if hints[name]["destructiveHint"]} == {"delete_message"}
     assert {name for name in hints if not hints[name]["idempotentHint"]} == {"generate_test"}
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
-    reading |= {"check_domain", "check_blocklists", "wait_for_test"}
+    reading |= {"check_domain", "check_mx", "check_blocklists", "wait_for_test"}
     assert {name for name in hints if hints[name]["openWorldHint"]} == reading
 
 
@@ -245,3 +258,52 @@ def test_malformed_calls_are_the_clients_mistake(agent: Agent, params: dict[str,
         assert reply.error["code"] == -32020
     else:
         assert reply.error["code"] == -32602
+
+
+NEWSLETTER = (
+    b"From: News <news@example.com>\r\nSubject: News\r\nMIME-Version: 1.0\r\n"
+    + b"".join(b"X-Filter-%d: %s\r\n" % (number, b"word " * 60) for number in range(50))
+    + b'Content-Type: multipart/mixed; boundary="b"\r\n\r\n'
+    + b"--b\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n"
+    + "Your code is 482913. \u201cNews\u201d \u4e2d\u6587 and\tmore.\r\n".encode() * 2_000
+    + b"--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    + b"".join(b'<p><a href="https://example.com/%060d">"more"</a></p>\r\n' % n for n in range(900))
+    + b"".join(
+        b"--b\r\nContent-Disposition: attachment; filename=%d.txt\r\n\r\nx\r\n" % number
+        for number in range(40)
+    )
+    + b"--b--\r\n"
+)
+
+
+def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
+    """get_message gives under 24 KB of it and says what was left out and how to get it."""
+    house.receive(raw=NEWSLETTER)
+    message_id = agent.use("list_messages")["messages"][0]["id"]
+    reply = agent.call("get_message", {"id": message_id})
+    assert len(reply.body) < 24_000
+    result = reply.result
+    message = result["structuredContent"]["message"]
+    assert message["codes"][0] == "482913"
+    left_out = message["warnings"][-1]
+    assert re.fullmatch(
+        r"left out: \d+ characters of text, \d+ links, the HTML, \d+ header fields, "
+        r"\d+ attachments; call get_message with full=true to get more",
+        left_out,
+    )
+    assert left_out in result["content"][1]["text"]
+    assert "Your code is 482913" in result["content"][1]["text"]
+    full = agent.use("get_message", id=message_id, full=True)["message"]
+    assert (len(full["text"]), len(full["html"])) > (20_000, 20_000)
+    assert len(full["attachments"]) == 40
+    assert "full=true" not in str(full["warnings"])
+
+
+def test_a_short_message_is_whole(agent: Agent, house: House) -> None:
+    """Nothing is left out of a mail as people write them, nor is anything said about it."""
+    message_id = received(house)
+    short = agent.use("get_message", id=message_id)["message"]
+    full = agent.use("get_message", id=message_id, full=True)["message"]
+    for shown in (short, full):
+        shown["text"] = shown["text"].split("\n")[1:-1]  # the marker differs
+    assert short == full

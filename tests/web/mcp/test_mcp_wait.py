@@ -71,8 +71,8 @@ def test_the_cursor_leads_from_mail_to_mail(agent: Agent, house: House) -> None:
 
 def test_a_time_out_is_no_error(agent: Agent, house: House) -> None:
     """A wait in vain says so, and what did arrive and was refused, and how to go on."""
-    reply = agent.call("wait_for_message", {"tag": "a", "timeout": 5})
-    house.receive(house.address("b"), raw=mail(subject="Not this"))
+    reply = agent.call("wait_for_message", {"tag": "reset", "timeout": 5})
+    house.receive(house.address("resets"), raw=mail(subject="Not this"))
     house.pass_time(5)
     outcome = outcome_of(agent, reply)
     assert outcome["timedOut"] is True
@@ -80,10 +80,62 @@ def test_a_time_out_is_no_error(agent: Agent, house: House) -> None:
     assert outcome["waited"] == 5.0
     (seen,) = outcome["seen"]
     assert seen["subject"] == "Not this"
-    assert "its tag is 'b'" in seen["reasons"][0]
+    assert "its tag is 'resets'" in seen["reasons"][0]
     again = agent.call("wait_for_message", {"tag": "a", "after": outcome["cursor"]})
     house.receive(house.address("a"), raw=mail(subject="At last"))
     assert outcome_of(agent, again)["message"]["subject"] == "At last"
+
+
+def test_several_mails_are_waited_for(agent: Agent, house: House) -> None:
+    """With count all of them come at once, in short; too few are a time-out that says how many."""
+    reply = agent.call("wait_for_message", {"tagPrefix": "run-", "count": 2, "timeout": 9})
+    house.receive(house.address("run-a"), raw=mail(subject="One"))
+    house.receive(house.address("other"))
+    house.receive(house.address("run-b"), raw=mail(subject="Two"))
+    result = reply.result
+    outcome = outcome_of(agent, reply)
+    assert [one["subject"] for one in outcome["messages"]] == ["One", "Two"]
+    assert (outcome["message"], outcome["cursor"], outcome["timedOut"]) == (None, "c3", False)
+    assert "All 2 messages" in result["content"][0]["text"]
+    assert "Two" in result["content"][1]["text"]
+    reply = agent.call("wait_for_message", {"count": 2, "after": "c2", "timeout": 1})
+    house.pass_time(1)
+    outcome = outcome_of(agent, reply)
+    assert outcome["timedOut"] is True
+    assert outcome["hint"].startswith("1 of 2 matching messages")
+    assert outcome["cursor"] == "c2"
+
+
+def test_none_is_expected(agent: Agent, house: House) -> None:
+    """With none it is told whether none came: a mail, or a refused one, is data, not a failure."""
+    quiet = agent.call("wait_for_message", {"tag": "a", "none": True})
+    house.pass_time(5)
+    outcome = outcome_of(agent, quiet)
+    assert (outcome["none"], outcome["timedOut"], outcome["waited"]) == (True, False, 5.0)
+    arrival = agent.call("wait_for_message", {"tag": "a", "none": True, "timeout": 9})
+    house.receive(house.address("a"), raw=mail(subject="Unwanted"))
+    outcome = outcome_of(agent, arrival)
+    assert (outcome["none"], outcome["message"]["subject"]) == (False, "Unwanted")
+    assert "none was expected" in arrival.result["content"][0]["text"]
+    refused = agent.call("wait_for_message", {"tag": "a", "none": True, "after": "c1"})
+    house.refuse("a")
+    outcome = outcome_of(agent, refused)
+    assert (outcome["none"], outcome["message"]) == (False, None)
+    assert outcome["rejected"][0]["reason"] == "too large"
+    assert "refused" in outcome["hint"]
+    assert "count" in agent.fail("wait_for_message", none=True, count=2)
+
+
+def test_what_is_in_a_mail_is_waited_for(agent: Agent, house: House) -> None:
+    """Header, text and attachment are filters, of several header fields all must be there."""
+    wanted = {"header": ["subject:wel", "From:shop"], "text": "CODE is", "hasAttachment": False}
+    reply = agent.call("wait_for_message", wanted)
+    house.receive(raw=mail(subject="Other"))
+    house.receive(raw=mail(body="Nothing."))
+    house.receive(raw=mail())
+    assert outcome_of(agent, reply)["cursor"] == "c3"
+    assert "header" in agent.fail("wait_for_message", header=["subject"])
+    assert "header is an array" in agent.fail("wait_for_message", header="subject:x")
 
 
 def test_who_sends_first_and_waits_then_is_told(agent: Agent, house: House) -> None:

@@ -1,34 +1,68 @@
 """API keys: created, shown once, looked at, revoked; and what is used of all limits."""
 
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.faults import LARGEST_EVERY
+from mailcheck.core.webhooks import LONGEST_URL
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.accounts.own_keys import MAX_KEY_NAME, OwnKeys
+from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.web.dashboard.accounts.webhook_pages import NO_WEBHOOK, WebhookForm
 from mailcheck.web.dashboard.rendering import Renderer, redirect
-from mailcheck.web.dashboard.snippets import write_snippets
+from mailcheck.web.dashboard.snippets import KEY_PLACEHOLDER, write_snippets
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
+from mailcheck.wire.inbox.webhooks import describe_filter
 
 
 class KeyPages:
-    """The pages of one's own keys."""
+    """The pages of one's own keys, and how programs connect with one.
 
-    def __init__(self, keys: OwnKeys, checks: CheckBudget, renderer: Renderer) -> None:
+    :param submission: host:port at which a key is a password for sending; empty where none is.
+    :param has_faults: mail may be made to fail.
+    """
+
+    def __init__(
+        self,
+        keys: OwnKeys,
+        webhooks: KeepWebhooks,
+        checks: CheckBudget,
+        renderer: Renderer,
+        submission: str,
+        *,
+        has_faults: bool,
+    ) -> None:
         self._keys = keys
+        self._webhooks = webhooks
         self._checks = checks
         self._renderer = renderer
+        self._submission = submission
+        self._has_faults = has_faults
 
     def pages(self) -> list[Page]:
         """List the pages."""
         return [
+            Page("GET", "/connect", self.connect),
             Page("GET", "/keys", self.show),
             Page("POST", "/keys", self.create),
+            Page("POST", "/keys/<key_id>/fault", self.set_fault),
             Page("POST", "/keys/<key_id>/revoke", self.revoke),
         ]
+
+    async def connect(self, visit: Visit) -> Reply:
+        """GET /connect: what to paste where, for who has a key already."""
+        snippets = write_snippets(visit.urls, KEY_PLACEHOLDER, self._submission)
+        return self._renderer.page(
+            visit, "connect.html", snippets=snippets, placeholder=KEY_PLACEHOLDER
+        )
 
     async def show(self, visit: Visit) -> Reply:
         """GET /keys."""
         return await self._list(visit, "", None)
+
+    async def show_with(self, visit: Visit, form: WebhookForm) -> Reply:
+        """Give the page where a webhook could not be made."""
+        return await self._list(visit, "", None, form)
 
     async def create(self, visit: Visit) -> Reply:
         """POST /keys: name. The answer is the one page that ever shows the key."""
@@ -37,22 +71,54 @@ class KeyPages:
             issued = await self._keys.create(visit.account, name)
         except ExpectedFailure as failure:
             return await self._list(visit, name, failure)
-        snippets = write_snippets(visit.urls, issued.secret)
+        snippets = write_snippets(visit.urls, issued.secret, self._submission)
         return self._renderer.page(visit, "key_created.html", issued=issued, snippets=snippets)
+
+    async def set_fault(self, visit: Visit) -> Reply:
+        """POST /keys/<key_id>/fault: every, a number or nothing."""
+        given = (visit.form.text("every") or "").strip()
+        try:
+            every = _whole_number(given) if given else None
+            await self._keys.set_fault(visit.account, visit.path["key_id"], every)
+        except InvalidParameter as failure:
+            return await self._list(visit, "", failure)
+        return redirect(visit, "/keys", done="key-fault-set")
 
     async def revoke(self, visit: Visit) -> Reply:
         """POST /keys/<key_id>/revoke."""
         await self._keys.revoke(visit.account, visit.path["key_id"])
         return redirect(visit, "/keys", done="key-revoked")
 
-    async def _list(self, visit: Visit, name: str, failure: ExpectedFailure | None) -> Reply:
+    async def _list(
+        self,
+        visit: Visit,
+        name: str,
+        failure: ExpectedFailure | None,
+        form: WebhookForm = NO_WEBHOOK,
+    ) -> Reply:
+        webhooks = await self._webhooks.all_shown(visit.account.id)
+        failed = failure or form.failure
         return self._renderer.page(
             visit,
             "keys.html",
-            status=200 if failure is None else status_of(failure),
+            status=200 if failed is None else status_of(failed),
             keys=await self._keys.valid(visit.account),
             checks=await self._checks.look(visit.account.id),
             name=name,
             longest=MAX_KEY_NAME,
+            largest_every=LARGEST_EVERY,
+            has_faults=self._has_faults,
             problem=None if failure is None else str(failure),
+            webhooks=webhooks,
+            filters={one.webhook.id: describe_filter(one.webhook.wanted) for one in webhooks},
+            webhook_form=form,
+            webhook_problem=None if form.failure is None else str(form.failure),
+            longest_url=LONGEST_URL,
         )
+
+
+def _whole_number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LARGEST_EVERY))):
+        problem = f"which mails of a key fail is a whole number, 1 to {LARGEST_EVERY}, or nothing"
+        raise InvalidParameter("every", problem)
+    return int(text)

@@ -1,6 +1,6 @@
 """The overview, the password, and invitations."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from mailcheck.core.addresses import join_subaddress
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
@@ -10,10 +10,12 @@ from mailcheck.operations.accounts.own_keys import OwnKeys
 from mailcheck.operations.accounts.register import Register, Registration
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.read_inbox import ReadInbox
-from mailcheck.web.dashboard.accounts.sign_in_pages import session_headers
+from mailcheck.web.dashboard.accounts.sign_in_pages import session_cookies
+from mailcheck.web.dashboard.cookies import THEME, THEME_AGE, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.snippets import write_first_mail
-from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.dashboard.themes import SYSTEM, THEMES
+from mailcheck.web.dashboard.visits import Page, Visit, own_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
 
 EXAMPLE_TAG = "signup"
@@ -23,8 +25,7 @@ RECENT = 5
 """Messages that the overview shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerNames:
+class ServerNames(Struct, frozen=True):
     """Where programs reach the inboxes: their domain, and host and port of the SMTP side.
 
     ``submission_server`` is empty where none is known.
@@ -63,7 +64,17 @@ class AccountPages:
             Page("GET", "/account", self.account),
             Page("POST", "/account/password", self.change_password),
             Page("POST", "/account/invitations", self.invite),
+            Page("POST", "/theme", self.choose_theme, is_open=True),
         ]
+
+    async def choose_theme(self, visit: Visit) -> Reply:
+        """POST /theme: theme, next: remembered in this browser, and back to the page."""
+        theme = visit.form.text("theme") or ""
+        if theme not in THEMES:
+            raise InvalidParameter("theme", f"theme is one of {', '.join(THEMES)}")
+        value = "" if theme == SYSTEM else theme
+        cookie = write_cookie(THEME, value, is_secure=visit.is_secure, max_age=THEME_AGE)
+        return redirect(visit, own_path(visit.form.text("next")), cookies=[cookie])
 
     async def overview(self, visit: Visit) -> Reply:
         """GET /: for who is signed in, and for anybody else."""
@@ -101,8 +112,8 @@ class AccountPages:
             signed_in = await self._sign_in.change_password(visit.account, old, new)
         except ExpectedFailure as failure:
             return self._account_page(visit, failure)
-        headers = session_headers(visit, signed_in)
-        return redirect(visit, "/account", headers=headers, done="password-changed")
+        cookies = session_cookies(visit, signed_in)
+        return redirect(visit, "/account", cookies=cookies, done="password-changed")
 
     async def invite(self, visit: Visit) -> Reply:
         """POST /account/invitations: by the operator. The answer shows the link once."""

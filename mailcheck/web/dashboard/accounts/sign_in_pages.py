@@ -4,7 +4,14 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.register import Register, Registration
 from mailcheck.operations.accounts.sign_in import SignedIn, SignIn
-from mailcheck.web.dashboard.cookies import SESSION, SESSION_AGE, write_cookie
+from mailcheck.web.dashboard.cookies import (
+    DEVICE,
+    DEVICE_AGE,
+    SESSION,
+    SESSION_AGE,
+    read_cookie,
+    write_cookie,
+)
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
 from mailcheck.web.site.replies import Reply, reply_to_failure
@@ -42,7 +49,8 @@ class SignInPages:
         wanted = own_path(visit.form.text("next"))
         name, password = visit.form.text("name") or "", visit.form.text("password") or ""
         try:
-            signed_in = await self._sign_in.sign_in(name, password, visit.client)
+            device = read_cookie(visit.request, DEVICE, is_secure=visit.is_secure)
+            signed_in = await self._sign_in.sign_in(name, password, visit.client, device)
         except ExpectedFailure as failure:
             return self._sign_in_form(visit, wanted, name, failure)
         return await self._welcome(visit, signed_in, wanted)
@@ -68,13 +76,13 @@ class SignInPages:
         if visit.session:
             await self._sessions.end(visit.session)
         gone = write_cookie(SESSION, "", is_secure=visit.is_secure)
-        return redirect(visit, "/sign-in", headers={"Set-Cookie": gone}, done="signed-out")
+        return redirect(visit, "/sign-in", cookies=[gone], done="signed-out")
 
     async def _welcome(self, visit: Visit, signed_in: SignedIn, path: str, **query: str) -> Reply:
         """Give the browser its new session; one that it had before ends."""
         if visit.session:
             await self._sessions.end(visit.session)
-        return redirect(visit, path, headers=session_headers(visit, signed_in), **query)
+        return redirect(visit, path, cookies=session_cookies(visit, signed_in), **query)
 
     def _sign_in_form(
         self, visit: Visit, wanted: str, name: str = "", failure: ExpectedFailure | None = None
@@ -106,7 +114,11 @@ class SignInPages:
         )
 
 
-def session_headers(visit: Visit, signed_in: SignedIn) -> dict[str, str]:
-    """Give the header that hands a browser its session."""
-    cookie = write_cookie(SESSION, signed_in.secret, is_secure=visit.is_secure, max_age=SESSION_AGE)
-    return {"Set-Cookie": cookie}
+def session_cookies(visit: Visit, signed_in: SignedIn) -> list[str]:
+    """Hand a browser its session, and what it is known by when it signs in again."""
+    given = ((SESSION, signed_in.secret, SESSION_AGE), (DEVICE, signed_in.device, DEVICE_AGE))
+    return [
+        write_cookie(name, secret, is_secure=visit.is_secure, max_age=age)
+        for name, secret, age in given
+        if secret
+    ]

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from markupsafe import Markup
 
 from mailcheck.web.api.description import DOCUMENT_PATH, MAX_KEPT, ApiDescription
+from mailcheck.web.dashboard.api_reference.answers import ANSWERS_PATH
 from mailcheck.web.dashboard.api_reference.view import (
     list_limits,
     view_groups,
@@ -22,7 +24,11 @@ from mailcheck.wire.urls import API_PAGE_PATH, API_PATH, PublicUrls
 class ApiPages:
     """The one page; it is open to all."""
 
-    def __init__(self, description: ApiDescription, renderer: Renderer) -> None:
+    def __init__(
+        self, description: ApiDescription, answered: frozenset[str], renderer: Renderer
+    ) -> None:
+        """``answered`` names the calls that can be tried with the data of who is signed in."""
+        self._answered = answered
         self._description = description
         self._renderer = renderer
         self._calls: dict[PublicUrls, Markup] = {}
@@ -54,5 +60,7 @@ class ApiPages:
                 shared=view_responses(document),
                 schemas=view_schemas(document),
                 limits=list_limits(document),
+                answered=self._answered,
+                answers_path=urlsplit(urls.public_url).path + ANSWERS_PATH,
             )
         return self._calls[urls]

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
+from msgspec import Struct
 
 _PREFIX = "#/components/schemas/"
 
@@ -22,8 +22,7 @@ BOUNDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A field of an object; of an object within it, ``name`` has dots."""
 
     name: str

@@ -3,11 +3,11 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
+from msgspec import Struct
 
 from mailcheck.web.dashboard.api_reference.types import (
     Row,
@@ -22,8 +22,7 @@ from mailcheck.web.site.errors import NOWHERE, WRONG_METHOD
 _RESPONSES = "#/components/responses/"
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterRow:
+class ParameterRow(Struct, frozen=True):
     """A parameter of a call."""
 
     name: str
@@ -33,8 +32,7 @@ class ParameterRow:
     description: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
+class AnswerRow(Struct, frozen=True):
     """A status that a call may give; ``example`` is JSON, or empty."""
 
     status: str
@@ -44,8 +42,7 @@ class AnswerRow:
     example: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallView:
+class CallView(Struct, frozen=True):
     """One operation; ``refusals`` are statuses that it shares with all others."""
 
     id: str
@@ -60,8 +57,7 @@ class CallView:
     command: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupView(Struct, frozen=True):
     """Operations that belong together."""
 
     name: str
@@ -70,8 +66,7 @@ class GroupView:
     calls: list[CallView]
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaView:
+class SchemaView(Struct, frozen=True):
     """A type with a name."""
 
     name: str

@@ -1,28 +1,31 @@
 """How a test moves on, while its page is open: server-sent events."""
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
 from mailcheck.core.deliverability_tests import State
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.identifiers import DeliveryId
+from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.wait_for_test import WaitForTest
-from mailcheck.operations.ports import Now
-from mailcheck.web.dashboard.inbox.live import (
-    KEEP_ALIVE,
-    LONGEST_STREAM,
+from mailcheck.web.dashboard.inbox.live import KEEP_ALIVE, LONGEST_STREAM, live_caller
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.event_streams import (
+    EVENT_STREAM,
     RETRY,
     RETRY_LATER,
-    live_caller,
+    Stream,
+    write_event,
 )
-from mailcheck.web.dashboard.visits import Page, Stream, Visit
-from mailcheck.wire.json_values import dump_json
 
 
 class DeliverabilityLivePages:
     """Streams of a test's states, each one a parked wait after the other."""
 
-    def __init__(self, wait: WaitForTest, now: Now) -> None:
+    def __init__(self, wait: WaitForTest, progress: CheckProgress, clock: IReactorTime) -> None:
         self._wait = wait
-        self._now = now
+        self._progress = progress
+        self._clock = clock
 
     def pages(self) -> list[Page]:
         """List the one page."""
@@ -35,26 +38,39 @@ class DeliverabilityLivePages:
         async def run(request: Request) -> None:
             await self._run(visit, request, seen)
 
-        return Stream("text/event-stream; charset=utf-8", run)
+        return Stream(EVENT_STREAM, run)
 
     async def _run(self, visit: Visit, request: Request, seen: State) -> None:
         request.write(b"retry: %d\n\n" % RETRY)
-        ends_at = self._now() + LONGEST_STREAM
+        ends_at = self._clock.seconds() + LONGEST_STREAM
         caller, test_id = live_caller(visit.account), visit.path["test_id"]
+        delivery_id: DeliveryId | None = None
+
+        def tell() -> None:
+            ended = sorted(self._progress.ended(delivery_id))
+            request.write(write_event("checks", {"ended": ended}))
+
         try:
-            while self._now() < ends_at:
-                found = await self._wait.wait(caller, test_id, KEEP_ALIVE, seen)
+            while self._clock.seconds() < ends_at:
+                patience = KEEP_ALIVE
+                if seen is State.PROCESSING and delivery_id is None:
+                    patience = 0.0  # only to learn which mail it is
+                with self._progress.watched(delivery_id, tell):
+                    found = await self._wait.wait(caller, test_id, patience, seen)
+                if delivery_id is None and found.test.delivery_id is not None:
+                    delivery_id = found.test.delivery_id
+                    tell()
                 state = found.test.state
                 if state is seen and not state.is_final:
-                    request.write(b": nothing new\n\n")
+                    request.write(write_event())
                     continue
                 seen = state
-                request.write(_event("moved", {"state": state.value, "final": state.is_final}))
+                request.write(write_event("moved", {"state": state.value, "final": state.is_final}))
                 if state.is_final:
                     return
         except ExpectedFailure as failure:
             request.write(b"retry: %d\n" % RETRY_LATER)
-            request.write(_event("problem", {"problem": str(failure)}))
+            request.write(write_event("problem", {"problem": str(failure)}))
 
 
 def _seen(visit: Visit) -> State:
@@ -64,8 +80,3 @@ def _seen(visit: Visit) -> State:
     except ValueError:
         words = ", ".join(state.value for state in State)
         raise InvalidParameter("seen", f"seen is one of {words}") from None
-
-
-def _event(name: str, data: dict[str, str | bool]) -> bytes:
-    # JSON has no line breaks outside of its escapes: it can't end the event early.
-    return b"event: %s\ndata: %s\n\n" % (name.encode("ascii"), dump_json(data))

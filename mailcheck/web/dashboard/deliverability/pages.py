@@ -5,12 +5,17 @@ from urllib.parse import urlencode
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.deliverability.check_progress import PARTS, CheckProgress
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
+from mailcheck.web.dashboard.deliverability.history import find_history
+from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.deliverability.report_pages import view_result
+from mailcheck.web.dashboard.deliverability.report_view import level_of
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply
+from mailcheck.wire.deliverability.findings import TENTHS
 from mailcheck.wire.deliverability.tests import address_of
 
 TESTS_PER_PAGE = 25
@@ -25,12 +30,16 @@ class DeliverabilityPages:
     def __init__(
         self,
         operations: DeliverabilityOperations,
+        progress: CheckProgress,
+        mail: MailOfReport,
         budget: CheckBudget,
         renderer: Renderer,
         domain: str,
         mail_server: str,
     ) -> None:
         self._operations = operations
+        self._progress = progress
+        self._mail = mail
         self._budget = budget
         self._renderer = renderer
         self._domain = domain
@@ -42,7 +51,9 @@ class DeliverabilityPages:
             Page("GET", "/tests", self.history),
             Page("POST", "/tests", self.make),
             Page("GET", BASE, self.show),
+            Page("GET", f"{BASE}/frame", self.frame),
             Page("GET", f"{BASE}/raw", self.raw),
+            Page("POST", f"{BASE}/delete", self.delete),
             Page("POST", f"{BASE}/recheck", self.recheck),
             Page("POST", f"{BASE}/share", self.renew_share),
             Page("POST", "/inbox/messages/<message_id>/test", self.score_message),
@@ -62,6 +73,11 @@ class DeliverabilityPages:
             first=first + 1,
             page=page,
             next_query=urlencode({"page": page + 1}) if has_more else "",
+            levels={
+                one.test.id: level_of(one.tenths / TENTHS, is_content_only=one.is_content_only)
+                for one in found.entries
+                if one.tenths is not None
+            },
             addresses={one.test.id: address_of(one.test, self._domain) for one in found.entries},
         )
 
@@ -74,7 +90,17 @@ class DeliverabilityPages:
     async def show(self, visit: Visit) -> Reply:
         """GET /tests/{id}: where it stands, with the report when there is one."""
         result = await self._operations.find.one(visit.account.id, visit.path["test_id"])
-        return self._show(visit, result)
+        return await self._show(visit, result)
+
+    async def frame(self, visit: Visit) -> Reply:
+        """GET /tests/{id}/frame?remote=true: the mail's HTML, for the page around it."""
+        result = await self._operations.find.one(visit.account.id, visit.path["test_id"])
+        return await self._mail.frame(visit, result)
+
+    async def delete(self, visit: Visit) -> Reply:
+        """POST /tests/{id}/delete."""
+        await self._operations.delete.delete(visit.account.id, visit.path["test_id"])
+        return redirect(visit, "/tests", done="test-deleted")
 
     async def raw(self, visit: Visit) -> Reply:
         """GET /tests/{id}/raw: the exact bytes of the mail, as a download."""
@@ -102,8 +128,10 @@ class DeliverabilityPages:
         test = await self._operations.score_message.score(visit.account.id, message_id)
         return redirect(visit, f"/tests/{test.id}")
 
-    def _show(self, visit: Visit, result: DeliverabilityResult) -> Reply:
-        test = result.test
+    async def _show(self, visit: Visit, result: DeliverabilityResult) -> Reply:
+        test, view = result.test, view_result(result)
+        document = view["doc"]
+        find = self._operations.find
         return self._renderer.page(
             visit,
             "deliverability_test.html",
@@ -112,5 +140,10 @@ class DeliverabilityPages:
             mail_server=self._mail_server,
             share_url=visit.urls.report_url(test.id, test.share_token),
             is_final=test.state.is_final,
-            **view_result(result),
+            is_own=True,
+            parts=PARTS,
+            ended=self._progress.ended(test.delivery_id),
+            history=await find_history(find, visit, document) if document else None,
+            **view,
+            **await self._mail.values(visit, result),
         )

@@ -6,6 +6,7 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.web.dashboard.application import prefers_html
+from mailcheck.web.dashboard.deliverability.mail_of_report import MailOfReport
 from mailcheck.web.dashboard.deliverability.report_view import view_stored_report
 from mailcheck.web.dashboard.inbox.share_pages import UNLISTED
 from mailcheck.web.dashboard.rendering import Renderer
@@ -21,17 +22,23 @@ TOKEN_LENGTH = SHORT_ID_LENGTH + SECRET_LENGTH
 
 
 class ReportPages:
-    """The page of a report's share link; it asks each time whether the link is still good."""
+    """The pages of a report's share link; each asks each time whether the link is still good."""
 
-    def __init__(self, share: ShareTest, renderer: Renderer, domain: str) -> None:
+    def __init__(
+        self, share: ShareTest, mail: MailOfReport, renderer: Renderer, domain: str
+    ) -> None:
         self._share = share
+        self._mail = mail
         self._renderer = renderer
         self._domain = domain
 
     def pages(self) -> list[Page]:
-        """List the one page; to be put before that of shared messages, which takes any token."""
+        """List the pages; to be put before those of shared messages, which take any token."""
         path = f"/share/<string(length={TOKEN_LENGTH}):token>"
-        return [Page("GET", path, self.show, is_open=True)]
+        return [
+            Page("GET", path, self.show, is_open=True),
+            Page("GET", f"{path}/frame", self.frame, is_open=True),
+        ]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /share/{token}."""
@@ -40,8 +47,17 @@ class ReportPages:
             shape = render_tested(result, self._domain, visit.urls)
             return json_reply(shape, headers=UNLISTED)
         return self._renderer.page(
-            visit, "report_shared.html", headers=UNLISTED, **view_result(result)
+            visit,
+            "report_shared.html",
+            headers=UNLISTED,
+            here=f"/share/{visit.path['token']}",
+            **view_result(result),
+            **await self._mail.values(visit, result),
         )
+
+    async def frame(self, visit: Visit) -> Reply:
+        """GET /share/{token}/frame?remote=true."""
+        return await self._mail.frame(visit, await self._share.open(visit.path["token"]))
 
 
 def view_result(result: DeliverabilityResult) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
+from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.web.dashboard.domains.blocklist_view import (
     EXPLANATIONS,
     LABELS,
@@ -20,8 +21,9 @@ from mailcheck.web.dashboard.domains.blocklist_view import (
 )
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.rendering import Renderer
-from mailcheck.web.dashboard.visits import Page, Stream, Visit
+from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.domains.blocklists import render_listing
 from mailcheck.wire.json_values import JsonObject, dump_json
@@ -35,11 +37,13 @@ class BlocklistPages:
         self,
         blocklists: CheckBlocklists,
         budget: CheckBudget,
+        turns: CheckTurns,
         renderer: Renderer,
         rules: NameRules,
     ) -> None:
         self._blocklists = blocklists
         self._budget = budget
+        self._turns = turns
         self._renderer = renderer
         self._rules = rules
 
@@ -63,7 +67,8 @@ class BlocklistPages:
             rows = pending_rows(self._blocklists.lists_for(query))
             return self._page(visit, text, name=str(query), rows=rows)
         await self._budget.take(visit.account.id)
-        check = await self._blocklists.check(query)
+        async with self._turns.held(visit.account.id):
+            check = await self._blocklists.check(query)
         return self._page(
             visit,
             text,
@@ -80,9 +85,10 @@ class BlocklistPages:
         async def run(request: Request) -> None:
             try:
                 await self._budget.take(visit.account.id)
-                check = await self._blocklists.check(
-                    query, lambda row: request.write(self._row_event(visit, row))
-                )
+                async with self._turns.held(visit.account.id):
+                    check = await self._blocklists.check(
+                        query, lambda row: request.write(self._row_event(visit, row))
+                    )
             except ExpectedFailure as failure:
                 request.write(_event("problem", {"problem": str(failure)}))
             else:

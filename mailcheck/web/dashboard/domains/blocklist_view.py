@@ -1,13 +1,14 @@
 """A blocklist check as its page shows it: what one row says, and what all of them come to."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct
+
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
-from mailcheck.wire.domains.blocklists import render_blocklist_check
+from mailcheck.wire.domains.blocklists import explain_silence, render_blocklist_check
 from mailcheck.wire.shapes import as_json
 
 ORDER = ("listed", "unknown", "clean", "unsupported", "disabled")
@@ -35,21 +36,23 @@ EXPLANATIONS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What the rows come to: ``asked`` lists, of which some are listing, some unknown."""
+class Totals(Struct, frozen=True):
+    """What the rows come to: ``asked`` lists, of which some are listing, some unknown.
+
+    ``silence`` says why no list told anything, where that is so.
+    """
 
     asked: int
     listed: int
     unknown: int
-    has_no_answer: bool
+    silence: str
 
     @property
     def level(self) -> str:
         """Say how it is to be read."""
         if self.listed:
             return "bad"
-        return "unknown" if self.has_no_answer or self.unknown == self.asked else "good"
+        return "unknown" if self.silence else "good"
 
 
 def pending_rows(blocklists: Sequence[Blocklist]) -> list[dict[str, Any]]:
@@ -66,4 +69,5 @@ def finished_rows(check: BlocklistCheck) -> list[dict[str, Any]]:
 def total_up(check: BlocklistCheck) -> Totals:
     """Count the rows."""
     shown = render_blocklist_check(check)
-    return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, check.has_no_answer)
+    silence = explain_silence(check) if check.has_no_answer else ""
+    return Totals(shown.total_checked, shown.total_listed, shown.total_unknown, silence)

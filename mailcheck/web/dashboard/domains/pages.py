@@ -5,13 +5,20 @@ from typing import Any
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
-from mailcheck.operations.domains.describe_domain import DescribeDomain
-from mailcheck.operations.fan_out import run_all
+from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.domains.compute_reputation import (
+    ComputeReputation,
+    Reputation,
+    ReputationQuery,
+)
+from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
+from mailcheck.web.dashboard.domains.mail_way import draw_way
 from mailcheck.web.dashboard.domains.view import (
     WORDS,
     DomainForm,
     NameRules,
+    in_order_of_fixing,
     read_domain_form,
     score_level,
 )
@@ -32,12 +39,14 @@ class DomainPages:
         reputation: ComputeReputation,
         describe: DescribeDomain,
         budget: CheckBudget,
+        turns: CheckTurns,
         renderer: Renderer,
         rules: NameRules,
     ) -> None:
         self._reputation = reputation
         self._describe = describe
         self._budget = budget
+        self._turns = turns
         self._renderer = renderer
         self._rules = rules
 
@@ -60,10 +69,11 @@ class DomainPages:
         is_refresh = visit.query.flag("refresh")
         if not visit.query.flag("whole"):
             more = {"refresh": "true"} if is_refresh else {}
-            whole = form.query(whole="true", **more)
+            whole = form.query(domain=form.typed, whole="true", **more)
             return self._page(visit, form, name=query.domain, whole=whole)
         await self._budget.take(visit.account.id)
-        found = await self._check(query, is_refresh=is_refresh)
+        async with self._turns.held(visit.account.id):
+            found = await self._check(query, is_refresh=is_refresh)
         return self._page(visit, form, name=query.domain, **found)
 
     async def _check(self, query: ReputationQuery, *, is_refresh: bool) -> dict[str, Any]:
@@ -71,14 +81,10 @@ class DomainPages:
             self._reputation.compute(query, is_refresh=is_refresh),
             self._describe.describe(query.domain, query.selectors),
         )
-        score = reputation.score
-        return {
-            "found": as_json(render_reputation(reputation)),
-            "report": as_json(render_domain_report(report)),
-            "is_gradable": score.is_gradable,
-            "level": score_level(score.score, 100) if score.is_gradable else "unknown",
-            "checked_at": reputation.checked_at,
-        }
+        if reputation.is_cached and not _agree(reputation, report):
+            # What was remembered is not how things are: the sections would contradict the score.
+            reputation = await self._reputation.compute(query, is_refresh=True)
+        return view_check(reputation, report)
 
     def _page(self, visit: Visit, form: DomainForm, *, status: int = 200, **values: Any) -> Reply:
         defaults: Mapping[str, Any] = {"problem": "", "name": "", "whole": "", "found": None}
@@ -90,3 +96,29 @@ class DomainPages:
             words=WORDS,
             **{**defaults, **values},
         )
+
+
+def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
+    """Give what the template needs of a check that has ended."""
+    score = reputation.score
+    found, known = as_json(render_reputation(reputation)), as_json(render_domain_report(report))
+    return {
+        "found": found,
+        "report": known,
+        "fixes": in_order_of_fixing(found["factors"]),
+        "way": draw_way(known, reputation.evidence.starttls),
+        "is_gradable": score.is_gradable,
+        "level": score_level(score.score, 100) if score.is_gradable else "unknown",
+        "checked_at": reputation.checked_at,
+    }
+
+
+def _agree(reputation: Reputation, report: DomainReport) -> bool:
+    """Tell whether a score was made from the records that the report shows."""
+    scored, shown = reputation.evidence, report.records
+    return (scored.spf, scored.dkim, scored.dmarc, scored.mx) == (
+        shown.spf,
+        shown.dkim,
+        shown.dmarc,
+        shown.mx,
+    )

@@ -1,13 +1,20 @@
 """What the page of a domain check is asked for, and the words it has for what was found."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlencode
 
+from msgspec import Struct
+
 from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
-from mailcheck.core.domain_names import parse_domain, parse_host_address, parse_selector
+from mailcheck.core.domain_names import (
+    domain_meant,
+    parse_domain,
+    parse_host_address,
+    parse_selector,
+)
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
@@ -16,18 +23,8 @@ from mailcheck.wire.parameters import Query
 
 SEPARATORS = re.compile(r"[\s,;]+")
 
-MECHANISMS = MappingProxyType(
-    {
-        "mx": "MX: where its mail goes",
-        "spf": "SPF: who may send for it",
-        "dkim": "DKIM: the keys that sign",
-        "dmarc": "DMARC: what to do with forgeries",
-        "mtaSts": "MTA-STS: encryption is asked for",
-        "tlsRpt": "TLS-RPT: reports about encryption",
-        "dane": "DANE: certificates in DNS",
-        "dnssec": "DNSSEC: signed answers",
-    }
-)
+MECHANISMS = ("mx", "spf", "dkim", "dmarc", "mtaSts", "tlsRpt", "dane", "dnssec")
+"""Topics of everything that is known, in the order of the page."""
 
 HOST_PROBLEMS = MappingProxyType(
     {
@@ -53,21 +50,29 @@ SPF_PROBLEMS = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NameRules:
+class NameRules(Struct, frozen=True):
     """Which names and addresses may be asked about."""
 
     allow_special_use: bool
     allow_private: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DomainForm:
-    """The form as it was filled in."""
+class DomainForm(Struct, frozen=True):
+    """The form as it was filled in; ``typed`` may be a URL or a mail address of the domain."""
 
-    domain: str
+    typed: str
     selectors: str
     addresses: str
+
+    @property
+    def domain(self) -> str:
+        """Give the domain that is meant, not read yet."""
+        return domain_meant(self.typed)
+
+    @property
+    def is_other(self) -> bool:
+        """Tell whether something else than the domain was typed."""
+        return self.domain != self.typed
 
     def query(self, **more: str) -> str:
         """Write the query string of this very check."""
@@ -116,6 +121,17 @@ def score_level(score: float, best: float) -> str:
     return "good" if share >= 0.8 else "warn" if share >= 0.6 else "bad"
 
 
-WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+def in_order_of_fixing(factors: Sequence[Any]) -> list[Any]:
+    """List the factors that lack points, those first that can be fixed alone and bring most."""
+    lacking = [one for one in factors if one["gain"] and one["determined"]]
+    return sorted(lacking, key=_order_of_fixing)
+
+
+def _order_of_fixing(factor: Any) -> tuple[bool, bool, int]:
+    fix = factor["fix"] or {}
+    return "record" not in fix, bool(fix.get("beside")), -factor["gain"]
+
+
+WORDS: Mapping[str, Mapping[str, str] | Sequence[str]] = MappingProxyType(
     {"mechanisms": MECHANISMS, "hosts": HOST_PROBLEMS, "spf": SPF_PROBLEMS}
 )

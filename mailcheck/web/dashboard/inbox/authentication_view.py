@@ -1,7 +1,8 @@
 """SPF, DKIM and DMARC of a message, as rows beside it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication
@@ -16,8 +17,7 @@ _LEVELS = {
 """How a result looks; all others are bad."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
+class ResultRow(Struct, frozen=True):
     """One result: of which method, about whom, its look, its word, and why."""
 
     method: str

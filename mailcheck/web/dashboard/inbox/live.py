@@ -1,79 +1,98 @@
-"""New mail as it comes in: server-sent events (HTML Living Standard, section 9.2)."""
+"""New mail as it comes in: the events of an inbox, for its page."""
 
-from dataclasses import replace
+from functools import partial
 
+from twisted.internet.interfaces import IReactorTime
 from twisted.web.server import Request
 
 from mailcheck.core.accounts import Account, Caller, RequestLimits
-from mailcheck.core.cursors import START, Position, format_cursor, parse_cursor
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.cursors import START, format_cursor
+from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import KeyId
-from mailcheck.core.instants import MINUTE
 from mailcheck.core.messages import ListedMessage, StoredMessage
-from mailcheck.operations.inbox.wait_for_message import TimedOut, WaitForMessage
-from mailcheck.operations.ports import Now
-from mailcheck.web.dashboard.pace import Pace, pace_of
-from mailcheck.web.dashboard.visits import Page, Stream, Visit
-from mailcheck.web.site.request_headers import header_values
-from mailcheck.wire.inbox.messages import render_listed_message
-from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.shapes import as_json
+from mailcheck.operations.inbox.follow_inbox import (
+    Arrived,
+    Event,
+    FollowInbox,
+    Refused,
+)
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.event_streams import (
+    EVENT_STREAM,
+    RETRY_LATER,
+    Stream,
+    stream_of,
+    write_event,
+)
+from mailcheck.web.site.requests import header_values
+from mailcheck.wire.inbox.messages import render_refusal
+from mailcheck.wire.json_values import JsonObject
 
 KEEP_ALIVE = 20.0
 """Seconds after which something is sent, so that proxies and browsers keep the connection."""
 
-LONGEST_STREAM = 5 * MINUTE
-"""Then the browser comes again, and shows that it is still signed in."""
-
-RETRY, RETRY_LATER = 1_000, 15_000
-"""Milliseconds after which a browser comes again; later where it was refused."""
+LONGEST_STREAM = 300.0
+"""Seconds; then the browser comes again, and shows that it is still signed in."""
 
 _UNLIMITED = RequestLimits(0, 0)
 
 
 class LivePages:
-    """Streams of what arrives in an inbox, each one a parked wait after the other."""
+    """Streams of what arrives in an inbox."""
 
-    def __init__(self, wait: WaitForMessage, now: Now) -> None:
-        self._wait = wait
-        self._now = now
+    def __init__(self, follow: FollowInbox, renderer: Renderer, clock: IReactorTime) -> None:
+        self._follow = follow
+        self._renderer = renderer
+        self._clock = clock
 
     def pages(self) -> list[Page]:
         """List the one page."""
         return [Page("GET", "/inbox/live", self.stream)]
 
     async def stream(self, visit: Visit) -> Stream:
-        """GET /inbox/live?after=<cursor>&tag=."""
-        wanted = MessageFilter(tag=visit.query.tag(), after=_last_seen(visit))
+        """GET /inbox/live?after=<cursor>&tag=&to=; without a cursor from the inbox's start."""
+        query = visit.query
+        last = "".join(header_values(visit.request, b"Last-Event-ID"))
+        after = query.cursor_to_go_on_from(last)
+        wanted = MessageFilter(
+            tag=query.tag(), recipient=query.recipient(), after=START if after is None else after
+        )
         caller = live_caller(visit.account)
+        events = self._follow.follow(caller, wanted, LONGEST_STREAM, KEEP_ALIVE)
 
-        async def run(request: Request) -> None:
-            with pace_of(request) as pace:
-                await self._run(visit, request, pace, caller, wanted)
-
-        return Stream("text/event-stream; charset=utf-8", run)
-
-    async def _run(
-        self, visit: Visit, request: Request, pace: Pace, caller: Caller, wanted: MessageFilter
-    ) -> None:
-        request.write(b"retry: %d\n\n" % RETRY)
-        ends_at = self._now() + LONGEST_STREAM
         try:
-            # For a client that does not read nothing is heaped up: it comes again
-            # with the last event that it has got.
-            while self._now() < ends_at and not pace.is_behind:
-                outcome = await self._wait.wait(caller, wanted, KEEP_ALIVE)
-                if isinstance(outcome, TimedOut):
-                    position = outcome.cursor
-                    request.write(b"id: %s\n: nothing new\n\n" % _cursor(position))
-                else:
-                    position = outcome.summary.position
-                    request.write(_event(visit, outcome))
-                wanted = replace(wanted, after=position)
+            first = await anext(events)
         except ExpectedFailure as failure:
-            problem = dump_json({"problem": str(failure)})
-            request.write(b"retry: %d\nevent: problem\ndata: %s\n\n" % (RETRY_LATER, problem))
+            return _refusal_of(failure)
+        return stream_of(events, first, partial(self._write, visit), self._clock, _write_problem)
+
+    def _write(self, visit: Visit, event: Event) -> bytes:
+        if isinstance(event, Refused):
+            return write_event("refused", render_refusal(event.refusal))
+        cursor = format_cursor(event.cursor)
+        if isinstance(event, Arrived):
+            return write_event("mail", self._show(visit, event.message), cursor)
+        return write_event("removed" if event.has_removals else "", {}, cursor)
+
+    def _show(self, visit: Visit, message: StoredMessage) -> JsonObject:
+        """Give the row of a list, and what is told of a mail where the list is not looked at."""
+        summary, extracted = message.summary, message.content.extracted
+        row = self._renderer.part(
+            "inbox_row.html",
+            one=ListedMessage(summary, extracted),
+            href=visit.link(f"/inbox/messages/{summary.id}"),
+            mailbox=visit.account.mailbox_name,
+            opened=None,
+        )
+        author = summary.header.author_name or summary.header.author_address
+        return {
+            "id": summary.id,
+            "subject": summary.header.subject or "(no subject)",
+            "about": "\n".join(filter(None, [author, *extracted.codes[:1]])),
+            "row": str(row),
+        }
 
 
 def live_caller(account: Account) -> Caller:
@@ -81,32 +100,16 @@ def live_caller(account: Account) -> Caller:
     return Caller(account.id, KeyId(f"pages of {account.id}"), _UNLIMITED)
 
 
-def _last_seen(visit: Visit) -> Position:
-    """Give the cursor to go on from, at first the start of the inbox.
+def _refusal_of(failure: ExpectedFailure) -> Stream:
+    """Say in a stream why there is none: a browser does not come again after any other answer."""
 
-    A browser that comes again says the last one it has seen.
-    """
-    last = "".join(header_values(visit.request, b"Last-Event-ID"))
-    if not last:
-        return visit.query.cursor() or START
-    try:
-        return parse_cursor(last)
-    except ValueError:
-        raise InvalidParameter("Last-Event-ID", "Last-Event-ID is no cursor of ours") from None
+    async def run(request: Request) -> None:
+        request.write(b"retry: %d\n" % RETRY_LATER)
+        request.write(_write_problem(failure))
+
+    return Stream(EVENT_STREAM, run)
 
 
-def _event(visit: Visit, message: StoredMessage) -> bytes:
-    listed = ListedMessage(message.summary, message.content.extracted)
-    shown: JsonObject = {
-        **as_json(render_listed_message(listed, visit.urls)),
-        "path": visit.link(f"/inbox/messages/{message.summary.id}"),
-    }
-    # JSON has no line breaks outside of its escapes: it can't end the event early.
-    return b"id: %s\nevent: mail\ndata: %s\n\n" % (
-        _cursor(message.summary.position),
-        dump_json(shown),
-    )
-
-
-def _cursor(position: Position) -> bytes:
-    return format_cursor(position).encode("ascii")
+def _write_problem(failure: ExpectedFailure) -> bytes:
+    # To a browser an event named "error" is another thing.
+    return write_event("problem", {"problem": str(failure)})

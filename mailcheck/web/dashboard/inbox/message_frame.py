@@ -11,8 +11,12 @@ from html import escape
 from mailcheck.checks.content.safe_html import PAGE_CLASS, SafeHtml
 from mailcheck.web.site.replies import Reply
 
-SANDBOX = "allow-popups allow-popups-to-escape-sandbox"
-"""What the frame may do: open a link in a new tab, which is an ordinary one then."""
+SANDBOX = "allow-same-origin allow-popups allow-popups-to-escape-sandbox"
+"""What the frame may do: open a link in a new tab, which is an ordinary one then.
+
+Of the same origin, so that the page around it can make it as high as what is in it; never
+``allow-scripts`` beside that: the document could take its own sandbox off.
+"""
 
 _POLICY = (
     "sandbox {sandbox}; default-src 'none'; img-src {images}; style-src 'unsafe-inline'; "
@@ -20,11 +24,13 @@ _POLICY = (
 )
 
 _OWN_STYLE = (
-    "html{color-scheme:only light;color:#111}"
+    "html{color-scheme:only light;color:#111}html.dark{color-scheme:dark;color:#eee}"
     "body{margin:12px;font:15px/1.45 system-ui,Arial,sans-serif;overflow-wrap:anywhere}"
     f"body:has(>.{PAGE_CLASS}){{margin:0}}.{PAGE_CLASS}{{padding:12px;min-height:100vh;"
     "box-sizing:border-box}"
-    "img{max-width:100%}img:not([src]){outline:1px dashed #999;outline-offset:-1px}"
+    # Without a source they have no size but for this.
+    "img{max-width:100%}:where(img:not([src])){display:inline-block}"
+    "img:not([src]){outline:1px dashed #999;outline-offset:-1px}"
     "a:focus-visible{outline:2px solid #1f5fbf}"
 )
 
@@ -33,7 +39,8 @@ def frame_reply(safe: SafeHtml, title: str, *, allows_remote: bool) -> Reply:
     """Make the document that is put into a frame."""
     images = "data: https: http:" if allows_remote else "data:"
     body = (
-        '<!doctype html>\n<html><head><meta charset="utf-8">'
+        f"<!doctype html>\n<html{_root_attributes(safe)}><head>"
+        '<meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         '<meta name="referrer" content="no-referrer"><meta name="robots" content="noindex">'
         f'<link rel="icon" href="data:,"><title>{escape(title)}</title>'
@@ -50,3 +57,8 @@ def frame_reply(safe: SafeHtml, title: str, *, allows_remote: bool) -> Reply:
             "Cross-Origin-Resource-Policy": "same-origin",
         },
     )
+
+
+def _root_attributes(safe: SafeHtml) -> str:
+    said = {"lang": safe.language, "dir": safe.direction}
+    return "".join(f' {name}="{escape(value)}"' for name, value in said.items() if value)

@@ -1,5 +1,8 @@
 """A message: what it says, what was found in it, where it came from, and what to do with it."""
 
+from collections.abc import Sequence
+
+from mailcheck.checks.content.bodies import Attachment
 from mailcheck.core.identifiers import MessageId
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
@@ -7,9 +10,12 @@ from mailcheck.operations.inbox.delete_messages import DeleteMessages
 from mailcheck.operations.inbox.read_inbox import ReadInbox
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
-from mailcheck.web.dashboard.inbox.authentication_view import list_results
+from mailcheck.web.dashboard.inbox.attachment_preview import preview_reply
+from mailcheck.web.dashboard.inbox.authentication_view import ResultRow, list_results
+from mailcheck.web.dashboard.inbox.listing import InboxList
 from mailcheck.web.dashboard.inbox.message_frame import frame_reply
 from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.inbox.view import read_unsearched
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
@@ -24,6 +30,7 @@ class MessagePages:
     def __init__(
         self,
         read: ReadInbox,
+        inbox: InboxList,
         authenticate: AuthenticateMessage,
         show: ShowMessage,
         share: ShareMessage,
@@ -31,6 +38,7 @@ class MessagePages:
         renderer: Renderer,
     ) -> None:
         self._read = read
+        self._inbox = inbox
         self._authenticate = authenticate
         self._show = show
         self._share = share
@@ -42,27 +50,43 @@ class MessagePages:
         return [
             Page("GET", BASE, self.page),
             Page("GET", f"{BASE}/frame", self.frame),
+            Page("GET", f"{BASE}/vouchers", self.vouchers),
             Page("GET", f"{BASE}/raw", self.raw),
             Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment),
+            Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview),
             Page("POST", f"{BASE}/share", self.renew_share),
             Page("POST", f"{BASE}/delete", self.delete),
         ]
 
     async def page(self, visit: Visit) -> Reply:
-        """GET /inbox/messages/{id}?view=html|text|headers|source&remote=true."""
+        """GET /inbox/messages/{id}?view=html|text|markup|headers|source&remote=true&pane=mail.
+
+        The list it was found in lies beside it, filtered as the list was (``tag``, ``to``,
+        ``q``, ``page``); ``pane=mail`` asks for the mail alone, to be put beside a list that is
+        there, before name servers were asked who vouches for it.
+        """
         # HEAD asks whether there is one: nobody has seen it then.
         is_opened = visit.request.method == b"GET"
         message = await (self._open(visit) if is_opened else self._load(visit))
-        view = await view_message(self._show, message, visit, has_source=True)
+        request = read_unsearched(visit.query)
+        view = await view_message(self._show, message, visit, request)
         summary = message.summary
+        is_pane = visit.query.text("pane") == "mail"
+        listed = await self._inbox.values(visit, summary.id) if not is_pane else {}
         return self._renderer.page(
             visit,
-            "message.html",
+            "mail_pane.html" if is_pane else "inbox.html",
             here=f"/inbox/messages/{summary.id}",
-            authentication=list_results(await self._authenticate.of(message)),
+            authentication=None if is_pane else await self._vouchers(message),
             share_url=visit.urls.share_url(summary.id, summary.share_token),
+            **{"request": request, "newer": None, "older": None, **listed, "status": 200},
             **view.values(),
         )
+
+    async def vouchers(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/vouchers: SPF, DKIM and DMARC, for the page of the mail."""
+        found = await self._vouchers(await self._load(visit))
+        return self._renderer.page(visit, "vouchers.html", authentication=found)
 
     async def frame(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/frame?remote=true."""
@@ -79,10 +103,12 @@ class MessagePages:
 
     async def attachment(self, visit: Visit) -> Reply:
         """GET /inbox/messages/{id}/attachments/{attachmentId}: a download whatever it is."""
-        attachment = await self._read.attachment(
-            visit.account.id, _message_id(visit), visit.path["attachment_id"]
-        )
+        attachment = await self._attachment(visit)
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
+
+    async def preview(self, visit: Visit) -> Reply:
+        """GET /inbox/messages/{id}/attachments/{attachmentId}/preview: a picture or text."""
+        return preview_reply(await self._attachment(visit))
 
     async def renew_share(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/share: the old link is dead, there is a new one."""
@@ -93,7 +119,16 @@ class MessagePages:
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/messages/{id}/delete."""
         await self._delete.one(visit.account.id, _message_id(visit))
-        return redirect(visit, "/inbox", done="message-deleted")
+        fields = read_unsearched(visit.query).fields
+        return redirect(visit, "/inbox", done="message-deleted", **fields)
+
+    async def _vouchers(self, message: StoredMessage) -> Sequence[ResultRow]:
+        return list_results(await self._authenticate.of(message))
+
+    async def _attachment(self, visit: Visit) -> Attachment:
+        return await self._read.attachment(
+            visit.account.id, _message_id(visit), visit.path["attachment_id"]
+        )
 
     async def _open(self, visit: Visit) -> StoredMessage:
         return await self._read.open_message(visit.account.id, _message_id(visit))

@@ -1,17 +1,27 @@
 """What is shown of a message, on its own page and on the page of its share link."""
 
-from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
+
+from msgspec import Struct
 
 from mailcheck.checks.content.safe_html import SafeHtml
 from mailcheck.checks.content.urls import TextPiece, cut_at_links
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.web.dashboard.inbox.attachment_preview import preview_of
 from mailcheck.web.dashboard.inbox.message_frame import SANDBOX
+from mailcheck.web.dashboard.inbox.view import ListRequest
 from mailcheck.web.dashboard.visits import Visit
-from mailcheck.web.site.request_headers import header_values
+from mailcheck.web.site.requests import header_values
 
-VIEWS = {"html": "HTML", "text": "Text", "headers": "Headers", "source": "Source"}
+VIEWS = {
+    "html": "HTML",
+    "text": "Text",
+    "markup": "HTML source",
+    "headers": "Headers",
+    "source": "Source",
+}
 """The ways to look at a message, in order; each is a page of its own."""
 
 MAX_TEXT_SHOWN = 512 * 1024
@@ -20,9 +30,11 @@ MAX_TEXT_SHOWN = 512 * 1024
 MAX_LINKS_SHOWN = 50
 """Links listed beside a mail."""
 
+MAX_FILES_SHOWN = 100
+"""Attachments listed below a mail."""
 
-@dataclass(frozen=True, slots=True)
-class MessageView:
+
+class MessageView(Struct, frozen=True):
     """One way to look at one message; what this way does not show is empty."""
 
     message: StoredMessage
@@ -33,6 +45,23 @@ class MessageView:
     text: tuple[TextPiece, ...]
     source: str
     is_cut: bool
+    beside: ListRequest | None
+
+    @property
+    def people(self) -> list[tuple[str, str]]:
+        """List who else is named: copies, and where an answer goes; pairs of a title and a text."""
+        fields = self.message.content.header_list
+        return [
+            (title, value)
+            for title in ("Cc", "Reply-To")
+            for name, value in fields
+            if name.lower() == title.lower()
+        ]
+
+    def look(self, name: str, **more: str) -> str:
+        """Write the query string of another way to look at it; the list beside it stays."""
+        asked = {"view": name, **more}
+        return f"?{urlencode(asked)}" if self.beside is None else self.beside.here(**asked)
 
     def values(self) -> dict[str, Any]:
         """Give what the templates name."""
@@ -43,18 +72,28 @@ class MessageView:
             "view": self,
             "sandbox": SANDBOX,
             "max_links": MAX_LINKS_SHOWN,
+            "max_files": MAX_FILES_SHOWN,
+            "preview_of": preview_of,
+            "look": self.look,
         }
 
 
 async def view_message(
-    show: ShowMessage, message: StoredMessage, visit: Visit, *, has_source: bool
+    show: ShowMessage, message: StoredMessage, visit: Visit, beside: ListRequest | None = None
 ) -> MessageView:
     """Look at a message as the query says: ``view`` and ``remote``.
+
+    :param beside: its owner's list; whoever else looks at it may not have its source.
 
     :raises MessageNotFound: it has been deleted meanwhile.
     """
     content = message.content
-    has = {"html": bool(content.html), "text": True, "headers": True, "source": has_source}
+    has_html = bool(content.html)
+    has = dict.fromkeys(VIEWS, True) | {
+        "html": has_html,
+        "markup": has_html,
+        "source": beside is not None,
+    }
     choices = tuple((name, title) for name, title in VIEWS.items() if has[name])
     wanted = visit.query.text("view") or ""
     name = wanted if has.get(wanted) else choices[0][0]
@@ -63,7 +102,7 @@ async def view_message(
     if name == "html":
         safe = await show.html(message, allows_remote=is_remote)
     raw = await show.raw_message(message) if name == "source" else b""
-    shown = content.text if name == "text" else raw
+    shown: str | bytes = {"text": content.text, "markup": content.html}.get(name, raw)
     return MessageView(
         message=message,
         name=name,
@@ -71,8 +110,13 @@ async def view_message(
         is_remote=is_remote,
         safe=safe,
         text=cut_at_links(content.text[:MAX_TEXT_SHOWN]) if name == "text" else (),
-        source=raw[:MAX_TEXT_SHOWN].decode("utf-8", "replace"),
+        source=(
+            content.html[:MAX_TEXT_SHOWN]
+            if name == "markup"
+            else raw[:MAX_TEXT_SHOWN].decode("utf-8", "replace")
+        ),
         is_cut=safe.is_cut if safe else len(shown) > MAX_TEXT_SHOWN,
+        beside=beside,
     )
 
 

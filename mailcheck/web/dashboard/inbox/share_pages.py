@@ -1,16 +1,19 @@
 """Mail that somebody shared: a page for people, JSON for programs; no login for either."""
 
+from mailcheck.checks.content.bodies import Attachment
+from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.application import prefers_html
+from mailcheck.web.dashboard.inbox.attachment_preview import preview_reply
 from mailcheck.web.dashboard.inbox.authentication_view import list_results
 from mailcheck.web.dashboard.inbox.message_frame import frame_reply
 from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
-from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.web.site.replies import Reply, large_json_reply
 from mailcheck.wire.inbox.messages import render_message
 
 BASE = "/share/<token>"
@@ -27,11 +30,13 @@ class SharePages:
         authenticate: AuthenticateMessage,
         show: ShowMessage,
         renderer: Renderer,
+        turns: Turns,
     ) -> None:
         self._share = share
         self._authenticate = authenticate
         self._show = show
         self._renderer = renderer
+        self._turns = turns
 
     def pages(self) -> list[Page]:
         """List the pages."""
@@ -39,6 +44,7 @@ class SharePages:
             Page("GET", BASE, self.page, is_open=True),
             Page("GET", f"{BASE}/frame", self.frame, is_open=True),
             Page("GET", f"{BASE}/attachments/<attachment_id>", self.attachment, is_open=True),
+            Page("GET", f"{BASE}/attachments/<attachment_id>/preview", self.preview, is_open=True),
         ]
 
     async def page(self, visit: Visit) -> Reply:
@@ -47,8 +53,8 @@ class SharePages:
         authentication = await self._authenticate.of(message)
         if not prefers_html(visit.request):
             shape = render_message(message, visit.urls, authentication)
-            return json_reply(shape, headers=UNLISTED)
-        view = await view_message(self._show, message, visit, has_source=False)
+            return await large_json_reply(shape, self._turns, headers=UNLISTED)
+        view = await view_message(self._show, message, visit)
         return self._renderer.page(
             visit,
             "share.html",
@@ -67,6 +73,13 @@ class SharePages:
 
     async def attachment(self, visit: Visit) -> Reply:
         """GET /share/{token}/attachments/{attachmentId}: a download whatever it is."""
-        message = await self._share.open(visit.path["token"])
-        attachment = await self._show.attachment(message, visit.path["attachment_id"])
+        attachment = await self._attachment(visit)
         return download_reply(attachment.data, attachment.content_type, attachment.filename)
+
+    async def preview(self, visit: Visit) -> Reply:
+        """GET /share/{token}/attachments/{attachmentId}/preview: a picture or text."""
+        return preview_reply(await self._attachment(visit))
+
+    async def _attachment(self, visit: Visit) -> Attachment:
+        message = await self._share.open(visit.path["token"])
+        return await self._show.attachment(message, visit.path["attachment_id"])

@@ -1,14 +1,43 @@
 """What the inbox page shows: the list of messages, the filter that made it, and where to send."""
 
-from dataclasses import dataclass, replace
 from urllib.parse import urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.instants import Instant
+from mailcheck.core.search import EXAMPLES, Field, split_terms
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.ports import InboxOverview
 from mailcheck.wire.parameters import Query
+
+SHORTCUTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("j", "k"), "next and previous mail"),
+    (("Enter",), "open it"),
+    (("u",), "back to the list"),
+    (("x",), "select it; with Shift, all up to it"),
+    (("#", "Del"), "delete it, or what is selected"),
+    (("c",), "copy its code"),
+    (("o",), "open its link"),
+    (("s",), "score it"),
+    (("/",), "search"),
+    (("g i", "g d", "g t"), "go to the inbox, the domain check, the tests"),
+    (("Ctrl K",), "find a page or something to do"),
+    (("?",), "show this"),
+)
+"""Keys and what they do, as the page shows them; its script obeys them."""
+
+_COMPLETE = (Field.HAS, Field.IS, Field.NEWER, Field.OLDER, Field.LARGER)
+
+SEARCH_OFFERS: tuple[tuple[str, str], ...] = tuple(
+    (example if Field(prefix) in _COMPLETE else f"{prefix}:", meaning)
+    for example, meaning in EXAMPLES
+    for prefix, colon, _ in [example.partition(":")]
+    if colon
+)
+"""What the search field offers while somebody types: prefixes, and terms that are whole."""
 
 DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE = 50, 500, 1_000_000
 """Messages of a list at a time."""
@@ -17,8 +46,7 @@ SHOWN_TAGS = 8
 """Tags beside the list; the others are one click away."""
 
 
-@dataclass(frozen=True, slots=True)
-class TagLink:
+class TagLink(Struct, frozen=True):
     """A tag to filter by; ``tag`` is nothing for all mail."""
 
     tag: str | None
@@ -26,8 +54,14 @@ class TagLink:
     is_current: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ListRequest:
+class Chip(Struct, frozen=True):
+    """One thing that a list is filtered by; ``query`` asks for the list without it."""
+
+    text: str
+    query: str
+
+
+class ListRequest(Struct, frozen=True):
     """What somebody wants to see of an inbox; ``written`` is what the search field holds."""
 
     wanted: MessageFilter
@@ -48,13 +82,34 @@ class ListRequest:
     def query(self, **changes: object) -> str:
         """Write the query string of the first page of the same list, but for what is changed."""
         asked: dict[str, object] = {
-            "tag": self.wanted.tag,
-            "q": self.written or None,
+            **self.fields,
             "limit": None if self.limit == DEFAULT_PAGE else self.limit,
             **changes,
         }
         given = {name: value for name, value in asked.items() if value is not None}
-        return f"?{urlencode(given)}" if given else "?"
+        return f"?{urlencode(given)}" if given else ""
+
+    @property
+    def chips(self) -> list[Chip]:
+        """List what the list is filtered by beside its tag."""
+        recipient, terms = self.wanted.recipient, split_terms(self.written)
+        chips = []
+        if recipient is not None:
+            chips.append(Chip(f"Only mail to {recipient}", self.query(to=None)))
+        for number, term in enumerate(terms):
+            others = " ".join(terms[:number] + terms[number + 1 :])
+            chips.append(Chip(term, self.query(q=others or None)))
+        return chips
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Give what the list is filtered by, as fields of a form or a query."""
+        asked = {"tag": self.wanted.tag, "to": self.wanted.recipient, "q": self.written or None}
+        return {name: value for name, value in asked.items() if value is not None}
+
+    def here(self, **more: object) -> str:
+        """Write the query string of this page of the list: a mail leads back to it."""
+        return self.query(page=self.page if self.page > 1 else None, **more)
 
 
 def read_list_request(query: Query, now: Instant) -> ListRequest:
@@ -72,7 +127,7 @@ def read_unsearched(query: Query) -> ListRequest:
     :raises InvalidParameter: it can't be asked for.
     """
     return ListRequest(
-        MessageFilter(tag=query.tag()),
+        MessageFilter(tag=query.tag(), recipient=query.recipient()),
         query.needle("q") or "",
         query.whole_number("limit", 1, LARGEST_PAGE, DEFAULT_PAGE),
         query.whole_number("page", 1, LAST_PAGE, 1),
@@ -95,6 +150,7 @@ def write_range(request: ListRequest, messages: MessageList) -> str:
     """Say which messages of how many are shown."""
     first = (request.page - 1) * request.limit + 1
     last = first + len(messages.messages) - 1
+    unknown = f"; {messages.not_searched:,} not searched yet" if messages.not_searched else ""
     if not messages.messages:
-        return f"0 of {messages.total:,}"
-    return f"{first:,} to {last:,} of {messages.total:,}"
+        return f"0 of {messages.total:,}{unknown}"
+    return f"{first:,} to {last:,} of {messages.total:,}{unknown}"

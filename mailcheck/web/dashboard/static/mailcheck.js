@@ -2,8 +2,8 @@
 "use strict";
 
 // <button hidden data-copy="id of what is copied">
-for (const button of document.querySelectorAll("[data-copy]")) {
-  button.hidden = false;
+function showButtons(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
 }
 
 document.addEventListener("click", async (event) => {
@@ -35,19 +35,150 @@ async function copy(source) {
   }
 }
 
-// Moments in the reader's own time; what the server wrote stays as the title.
+// Moments in the reader's own time; what the server wrote stays in the title.
 const written = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
+const hour = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
+const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 
 function localize(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([title])")) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;
-    time.title = time.textContent;
-    time.textContent = written.format(moment);
+    time.title = `${exact.format(moment)}, ${time.textContent}`;
+    time.textContent = time.closest(".when") ? ago(moment) : written.format(moment);
   }
 }
 
-localize(document);
+function ago(moment) {
+  const seconds = Math.max(0, (Date.now() - moment) / 1000);
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return (isToday ? hour : day).format(moment);
+}
 
-// Other scripts call this for what they add to the page.
-window.mailcheck = { localize, formToken: document.querySelector("meta[name=form-token]")?.content };
+setInterval(() => {
+  for (const time of document.querySelectorAll(".when time[title]")) {
+    time.textContent = ago(new Date(time.dateTime));
+  }
+}, 10_000);
+
+function enhance(root) {
+  showButtons(root);
+  localize(root);
+}
+
+enhance(document);
+
+// <details data-part="address" data-part-id="id">: that part of that page, once it is opened;
+// <form data-part-id="id">: what it is answered with takes the place of that part.
+async function loadPart(address, id, options = {}) {
+  const answer = await fetch(address, { ...options, headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const part = page.getElementById(id);
+  if (!part) throw new Error(page.querySelector(".problem-text, #problem")?.textContent ?? "This did not work: load the page again.");
+  return document.adoptNode(part);
+}
+
+function tellProblem(where, problem) {
+  where.querySelector(":scope > [role=alert]")?.remove();
+  const box = document.createElement("p");
+  box.className = "problem";
+  box.setAttribute("role", "alert");
+  box.textContent = problem instanceof TypeError ? "The service can't be reached: load the page again." : problem.message;
+  where.append(box);
+}
+
+document.addEventListener("toggle", async ({ target: box }) => {
+  if (!box.open || !box.dataset?.part) return;
+  const address = box.dataset.part;
+  delete box.dataset.part;
+  box.setAttribute("aria-busy", "true");
+  try {
+    const part = await loadPart(address, box.dataset.partId);
+    box.replaceChildren(box.querySelector("summary"), part);
+    enhance(part);
+  } catch (problem) {
+    box.dataset.part = address;
+    tellProblem(box, problem);
+  }
+  box.removeAttribute("aria-busy");
+}, true);
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.partId || event.defaultPrevented) return;
+  event.preventDefault();
+  const body = new URLSearchParams(new FormData(form, event.submitter));
+  const old = document.getElementById(form.dataset.partId);
+  for (const button of form.querySelectorAll("button")) button.disabled = true;
+  old.setAttribute("aria-busy", "true");
+  try {
+    const part = await loadPart(form.action, form.dataset.partId, { method: "POST", body });
+    old.replaceWith(part);
+    enhance(part);
+    part.querySelector("[role=status]")?.focus();
+  } catch (problem) {
+    old.removeAttribute("aria-busy");
+    for (const button of form.querySelectorAll("button")) button.disabled = false;
+    tellProblem(form, problem);
+  }
+});
+
+// Ctrl-K: every page of the menu, and what a page's own script adds with `command`.
+const commands = [...document.querySelectorAll(".top nav a")].map((link) => ({
+  title: link.textContent.trim(),
+  run: () => location.assign(link.href),
+}));
+
+function palette() {
+  const dialog = document.createElement("dialog");
+  dialog.className = "palette";
+  dialog.setAttribute("aria-label", "Go to or do");
+  const field = document.createElement("input");
+  field.setAttribute("aria-label", "What to go to or do");
+  field.placeholder = "Go to or do …";
+  const list = document.createElement("ul");
+  dialog.append(field, list);
+  const fill = () => {
+    const words = field.value.toLowerCase().split(/\s+/);
+    const found = commands.filter(
+      ({ title }) => words.every((word) => title.toLowerCase().includes(word)),
+    );
+    list.replaceChildren(...found.map(({ title, run }) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "quiet";
+      button.textContent = title;
+      button.addEventListener("click", () => { dialog.close(); run(); });
+      const item = document.createElement("li");
+      item.append(button);
+      return item;
+    }));
+  };
+  field.addEventListener("input", fill);
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") list.querySelector("button")?.click();
+    if (event.key === "ArrowDown") list.querySelector("button")?.focus();
+  });
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  fill();
+  dialog.showModal();
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || !commands.length) return;
+  event.preventDefault();
+  if (!document.querySelector("dialog[open]")) palette();
+});
+
+// Other scripts call these for what they add to the page.
+window.mailcheck = {
+  ago,
+  command: (title, run) => commands.push({ title, run }),
+  enhance,
+  formToken: document.querySelector("meta[name=form-token]")?.content,
+  localize,
+};

@@ -5,7 +5,18 @@
 function enliven(root) {
   for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
   window.mailcheck.localize(root);
+  window.mailcheck.prepareMail?.(root);
 }
+
+// On paper nothing is folded.
+let folded = [];
+window.addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("main details:not([open], .menu)")];
+  for (const one of folded) one.open = true;
+});
+window.addEventListener("afterprint", () => {
+  for (const one of folded) one.open = false;
+});
 
 // The page once more, as the server has it now: the part with this id, ready to be put in.
 async function fetchPart(address, id) {
@@ -105,6 +116,10 @@ if (shown) {
     source.addEventListener("error", () => say(
       source?.readyState === EventSource.CLOSED ? "Not live: load the page again." : "Connecting again.",
     ));
+    source.addEventListener("checks", (event) => {
+      ended = JSON.parse(event.data).ended;
+      markEnded();
+    });
     source.addEventListener("problem", (event) => say(JSON.parse(event.data).problem));
     source.addEventListener("moved", (event) => {
       const { state, final } = JSON.parse(event.data);
@@ -127,12 +142,24 @@ if (shown) {
   window.addEventListener("pageshow", (event) => event.persisted && turn());
 }
 
+// Which checks have ended, on the page that shows them run.
+let ended = [];
+function markEnded() {
+  for (const row of document.querySelectorAll("[data-check]")) {
+    const hasEnded = ended.includes(row.dataset.check);
+    row.classList.toggle("ended", hasEnded);
+    row.firstElementChild.textContent = hasEnded ? "done" : "running";
+    row.firstElementChild.classList.toggle("good", hasEnded);
+  }
+}
+
 async function showNews(state) {
   const { part, title } = await fetchPart(location.pathname, "test");
   document.getElementById("test").replaceWith(part);
   document.title = title;
   document.getElementById("news").textContent = NEWS[state] ?? "";
   enliven(part);
+  markEnded();
 }
 
 // Pre-flight: as many records as somebody wants to try.

@@ -1,0 +1,163 @@
+"""What proving all advice adds to the CPU of a domain page and of a report.
+
+Run it with ``python -m benchmarks.advice``. A domain with nine faults and a mail from it
+are judged by a real resolver over UDP (NSD on loopback), with the proofs and without them
+in turn; the processor's time of this process is compared, from the first question to the page
+that a browser gets (a domain's reputation and its records) and to the report's JSON. There is
+no peer: no other tool proves its advice. Target: at most 15 % more, and no question asked twice.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from twisted.internet.task import react
+from twisted.web.http_headers import Headers
+
+from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
+from mailcheck.assembly.scoring import ScoringAssembly
+from mailcheck.checks.proofs import NO_PROOFS, Proofs
+from mailcheck.cluster.local import LocalCluster, LocalWakeUps
+from mailcheck.config.options import Config
+from mailcheck.core.instants import instant_of
+from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.deliverability import prove_mail
+from mailcheck.operations.deliverability.check_progress import CheckProgress
+from mailcheck.operations.deliverability.score_mail import ScoringSettings
+from mailcheck.operations.domains import compute_reputation, describe_domain
+from mailcheck.operations.domains.compute_reputation import ReputationQuery
+from mailcheck.web.dashboard.domains.pages import view_check
+from mailcheck.web.dashboard.domains.view import WORDS, DomainForm
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.static_files import StaticFiles
+from mailcheck.wire.deliverability.report import render_report
+from mailcheck.wire.parameters import Query
+from mailcheck.wire.shapes import as_json
+from mailcheck.workers.direct import DirectWorker
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.mail_signer import RSA
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import config_in_memory
+from tests.operations.scored_mails import HELO, PERFECT, received
+from tests.servers.name_server import running_name_server
+from tests.web.checking import KnownHosts
+
+DOMAIN = "sender.example"
+
+FAULTY: Mapping[str, Mapping[str, list[str]]] = {
+    DOMAIN: {
+        "TXT": ["v=spf1 include:gone.example ptr a:old.sender.example", "v=spf1 ?all"],
+        "MX": [f"10 {HELO}.", "20 gone.sender.example."],
+    },
+    HELO: {"A": ["8.8.4.10"], "TXT": ["v=spf1 -all"]},
+    "10.4.8.8.in-addr.arpa": {"PTR": ["li982-157.members.linode.example."]},
+    "_dmarc.sender.example": {"TXT": ["v=DMARC1; p=none; sp=none; pct=20; t=y"]},
+    RSA.key_name: {"TXT": [RSA.key_record.replace("v=DKIM1;", "v=DKIM1; t=y;")]},
+}
+MODULES: tuple[Any, ...] = (prove_mail, compute_reputation, describe_domain)
+
+VISIT: Any = SimpleNamespace(
+    request=SimpleNamespace(prepath=[b"domain"], uri=b"/domain", requestHeaders=Headers()),
+    owner=None,
+    is_secure=False,
+    link=str,
+    form_secret=SimpleNamespace(token=str),
+    query=Query({}),
+    urls=SimpleNamespace(public_url="http://127.0.0.1:8080"),
+)
+"""Somebody who looks at the page."""
+
+
+def same(checks: ChecksAssembly) -> ChecksAssembly:
+    """Give the checks."""
+    return checks
+
+
+async def without_proofs(*_: Any) -> Proofs:
+    """Stand in for the proofs."""
+    return NO_PROOFS
+
+
+async def measure(reactor: Any, rounds: int, server: str) -> None:
+    """Judge page and report with and without proofs, in turn, and print the medians."""
+    dns = replace(Config().dns, resolvers=(server,))
+    config = config_in_memory(dns=dns)
+    proving = [module.prove_fixes for module in MODULES]
+    renderer = Renderer(StaticFiles(), lambda: False)
+    spent: dict[tuple[str, bool], list[float]] = {}
+    for number in range(2 * rounds):
+        is_proven = bool(number % 2)
+        for module, prove in zip(MODULES, proving, strict=True):
+            module.prove_fixes = prove if is_proven else without_proofs
+        # A house of its own each time: nothing is remembered.
+        resolvers = open_resolvers(config, reactor, os.urandom)
+        checks = ChecksAssembly(
+            config,
+            reactor,
+            lambda: instant_of(reactor.seconds()),
+            os.urandom,
+            resolvers,
+            KnownHosts(),
+            LocalCluster(reactor),
+        )
+        settings = ScoringSettings("mailcheck.example", False, lambda _: True)
+        scoring = ScoringAssembly(
+            config,
+            settings,
+            reactor,
+            DirectWorker(),
+            CheckProgress(LocalWakeUps()),
+            partial(same, checks),
+        )
+        await checks.health.test_all()
+
+        async def page(checks: ChecksAssembly = checks) -> None:
+            reputation, described = await run_all(
+                checks.reputation.compute(ReputationQuery(DOMAIN)),
+                checks.domain.describe(DOMAIN),
+            )
+            renderer.page(
+                VISIT,
+                "domain.html",
+                form=DomainForm(DOMAIN, "", ""),
+                words=WORDS,
+                name=DOMAIN,
+                problem="",
+                whole="",
+                **view_check(reputation, described),
+            )
+
+        async def report(scoring: ScoringAssembly = scoring) -> None:
+            scored = await scoring.score(received(helo_name="smtp.sender.example"))
+            as_json(render_report(scored))
+
+        work: dict[str, Callable[[], Awaitable[None]]] = {"domain page": page, "report": report}
+        for name, do in work.items():
+            begun = time.process_time()
+            await do()
+            spent.setdefault((name, is_proven), []).append(time.process_time() - begun)
+        await resolvers.close()
+    for name in ("domain page", "report"):
+        plain, proven = (statistics.median(spent[name, one]) * 1000 for one in (False, True))
+        print(f"{name}: {plain:.1f} ms without, {proven:.1f} ms with proofs: {proven / plain:.2f}")
+
+
+def main() -> None:
+    """Run name server and measurement."""
+    parser = argparse.ArgumentParser(description="what proven advice costs")
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    zone = MemoryZone({**PERFECT, **FAULTY})
+    publish_living_lists(zone)
+    with running_name_server(zone) as server:
+        react(measure, (rounds, f"{server.host}:{server.port}"))
+
+
+if __name__ == "__main__":
+    main()

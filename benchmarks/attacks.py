@@ -1,0 +1,234 @@
+"""What is done to a daemon beside the honest client of `benchmarks.hostile_neighbours`."""
+
+import contextlib
+import multiprocessing
+import os
+import re
+import smtplib
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from http.client import HTTPConnection, HTTPException
+from itertools import count, pairwise
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from tests.servers.daemon import API, HOST, free_ports
+
+CHECKS, READERS, DRIPPERS, FLOODS, GUESSERS, SENDERS = 100, 6, 10, 5, 20, 4
+SILENT, UNFINISHED = 300, 15
+PART = b"x" * 8 * 1024 * 1024
+LARGE = b"Subject: large\r\n\r\n" + (b"x" * 70 + b"\r\n") * 290_000
+MAIL = b"Subject: x\r\n\r\n" + b"x" * 70 + b"\r\n"
+
+PACKET = 0.001
+"""Seconds between two packets of one client."""
+
+BETWEEN_GUESSES, BETWEEN_MAILS = 0.2, 0.05
+"""Seconds that one of those who guess, or send, rests: a flood that takes all of the processor is a
+matter for a firewall, and here it would come out of the same two cores."""
+
+NICENESS = 5
+"""Of the attackers' processes, and of their name server: what an attack takes of the processor on
+other machines must not be taken from the daemon here."""
+
+MANY, MORE_THAN_IS_READ, ALIASES, STRINGS = 100, 500, 400, 16_000
+KINDS = ("many", "chain", "texts", "deep." + ".".join("a" * 100))
+"""Hostile zones: as many records as are read, and more; 400 CNAMEs in one answer; one text of
+16,000 strings; 100 records each of which leads to a name of 100 labels."""
+
+
+class Target(NamedTuple):
+    """What is attacked, and as whom."""
+
+    smtp_port: int
+    http_port: int
+    key: str
+    address: str
+
+
+def ask(target: Target, path: str) -> bytes:
+    """Ask the API, on a connection of its own."""
+    with contextlib.closing(HTTPConnection(HOST, target.http_port, timeout=120)) as connection:
+        connection.request("GET", API + path, headers={"X-API-Key": target.key})
+        return connection.getresponse().read()
+
+
+class Attacks:
+    """Ways to attack; each is done again when it has ended, by so many at once.
+
+    ``done`` counts how often each was done to its end, in a way that other processes can read.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._numbers = count()
+        self.crowds: dict[str, tuple[Callable[[int], None], int]] = {
+            "checks": (self._check, CHECKS),
+            "readers": (self._read, READERS),
+            "drippers": (self._drip, DRIPPERS),
+            "floods": (self._flood, FLOODS),
+            "held": (self._hold, SILENT + UNFINISHED),
+            "guessers": (self._guess, GUESSERS),
+            "senders": (self._send, SENDERS),
+        }
+        self._counts: Any = multiprocessing.Array("L", len(self.crowds), lock=False)
+
+    def done(self) -> dict[str, int]:
+        """Say how often each was done."""
+        return dict(zip(self.crowds, self._counts, strict=True))
+
+    def begin(self, names: Sequence[str]) -> None:
+        """Do those of these names until killed."""
+        os.nice(NICENESS)
+        for place, (name, (action, crowd)) in enumerate(self.crowds.items()):
+            if name not in names:
+                continue
+            for number in range(crowd):
+                args = (action, number, place)
+                threading.Thread(target=self._again, args=args, daemon=True).start()
+        threading.Event().wait()
+
+    def _again(self, action: Callable[[int], None], number: int, place: int) -> None:
+        while True:
+            with contextlib.suppress(OSError, HTTPException, smtplib.SMTPRecipientsRefused):
+                action(number)
+            self._counts[place] += 1
+            time.sleep(0.01)
+
+    def _check(self, number: int) -> None:
+        kind = KINDS[number % len(KINDS)]
+        domain = f"{kind}.d{next(self._numbers)}.wild.example.com"
+        ask(self._target, f"/tools/domain?domain={domain}")
+
+    def _read(self, _: int) -> None:
+        found = ask(self._target, "/inbox/wait?tag=large&since=2026-01-01T00:00:00Z&timeout=1")
+        message = found.partition(b'"id":"')[2][:36].decode()
+        ask(self._target, f"/inbox/messages/{message}")
+
+    def _drip(self, _: int) -> None:
+        with socket.create_connection((HOST, self._target.http_port)) as one:
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            lines = (f"GET {API}/inbox/wait?timeout=5 HTTP/1.1", "Host: x", "X-API-Key: ")
+            one.sendall(("\r\n".join(lines) + self._target.key + "\r\n\r\n").encode())
+            for _ in range(4_000):
+                one.sendall(b"x")
+                time.sleep(PACKET)
+
+    def _flood(self, _: int) -> None:
+        with socket.create_connection((HOST, self._target.http_port)) as one:
+            one.sendall(b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999999\r\n\r\n")
+            for _ in range(4_000):
+                one.sendall(b"x" * 4_096)
+                time.sleep(PACKET)
+
+    def _hold(self, number: int) -> None:
+        with socket.create_connection((HOST, self._target.smtp_port)) as one:
+            if number < UNFINISHED:
+                recipient = f"RCPT TO:<{self._target.address}>"
+                for line in ("EHLO x", "MAIL FROM:<a@example.com>", recipient, "DATA"):
+                    one.recv(4096)
+                    one.sendall(line.encode() + b"\r\n")
+                one.recv(4096)
+                one.sendall(PART)
+            while one.recv(4096):
+                pass
+
+    def _guess(self, number: int) -> None:
+        """Guess passwords, each time from another address and for another name."""
+        serial = next(self._numbers)
+        source = (f"127.{1 + number}.{serial // 250 % 250}.{1 + serial % 250}", 0)
+        connection = HTTPConnection(
+            HOST, self._target.http_port, timeout=120, source_address=source
+        )
+        with contextlib.closing(connection):
+            connection.request("GET", "/sign-in")
+            page = connection.getresponse()
+            cookies = [value.partition(";")[0] for value in page.headers.get_all("Set-Cookie", ())]
+            token = re.search(rb'name="form-token" value="([^"]+)"', page.read())
+            assert token is not None, "the page has no form"
+            fields = {"name": f"n{serial}", "password": "wrong horse!"}
+            form = urlencode({"form-token": token[1].decode(), **fields})
+            headers = {
+                "Cookie": "; ".join(cookies),
+                "Content-Type": "application/x-www-form-urlencoded",
+            }
+            connection.request("POST", "/sign-in", form, headers)
+            connection.getresponse().read()
+        time.sleep(BETWEEN_GUESSES)
+
+    def _send(self, _: int) -> None:
+        with smtplib.SMTP(HOST, self._target.smtp_port, timeout=120) as client:
+            client.sendmail("a@example.com", [self._target.address], MAIL)
+        time.sleep(BETWEEN_MAILS)
+
+
+class HostileZone:
+    """A name server whose every ``wild`` name answers with all that a message holds."""
+
+    def __init__(self) -> None:
+        self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._stream = socket.socket()
+        self._stream.bind((HOST, *free_ports(1)))
+        self._datagrams.bind(self._stream.getsockname())
+        self._stream.listen(1024)
+        self.resolver = f'["{HOST}:{self._stream.getsockname()[1]}"]'
+
+    def serve(self) -> None:
+        """Answer over UDP and TCP until killed."""
+        os.nice(NICENESS)
+        for _ in range(4):
+            threading.Thread(target=self._serve_streams, daemon=True).start()
+        while True:
+            query, client = self._datagrams.recvfrom(4096)
+            self._datagrams.sendto(_answer(query, is_stream=False), client)
+
+    def _serve_streams(self) -> None:
+        while True:
+            connection, _ = self._stream.accept()
+            with contextlib.suppress(OSError), connection:
+                size = int.from_bytes(connection.recv(2, socket.MSG_WAITALL), "big")
+                query = connection.recv(size, socket.MSG_WAITALL)
+                if len(query) < size or not size:
+                    continue  # given up
+                reply = _answer(query, is_stream=True)
+                connection.sendall(len(reply).to_bytes(2, "big") + reply)
+
+
+def _answer(query: bytes, *, is_stream: bool) -> bytes:
+    """Answer a question: wild names with all that a message holds, all others with NXDOMAIN."""
+    end = query.index(b"\0", 12) + 5
+    question, rdtype = query[12:end], int.from_bytes(query[end - 4 : end - 2], "big")
+    if b"\x04wild" not in question:
+        soa = b"\xc0\x0c\0\x06\0\x01\0\0\x01\x2c\0\x18\xc0\x0c\xc0\x0c" + b"\0\0\0\1" * 5
+        return query[:2] + b"\x81\x83\0\1\0\0\0\1\0\0" + question + soa
+    if not is_stream:
+        return query[:2] + b"\x83\x80\0\1\0\0\0\0\0\0" + question
+    records = _chain() if b"\x05chain" in question else _records(rdtype, question)
+    head = query[:2] + b"\x81\x80\0\1" + struct.pack("!3H", len(records), 0, 0)
+    return head + question + b"".join(records)
+
+
+def _records(rdtype: int, question: bytes) -> list[bytes]:
+    amount = MORE_THAN_IS_READ if question[1] % 3 == 0 else MANY
+    head = b"\xc0\x0c" + struct.pack("!HHI", rdtype, 1, 1)
+    if rdtype == 1:
+        data = [bytes((192, 0, 2, number % 250)) for number in range(min(amount, 250))]
+    elif rdtype == 15 and b"\x04deep" in question:
+        data = [b"\0%c\xc0\x0c" % number for number in range(100)]
+    elif rdtype == 15:
+        data = [b"\0\x0a\x04mx%02d\xc0\x0c" % number for number in range(100)]
+    elif rdtype == 16 and b"\x05texts" in question:
+        data = [bytes(STRINGS)]
+    elif rdtype == 16:
+        data = [b"\x0fv=spf1 ip4:%04d " % number for number in range(amount)]
+    else:
+        return []
+    return [head + struct.pack("!H", len(one)) + one for one in data]
+
+
+def _chain() -> list[bytes]:
+    names = [b"\xc0\x0c", *(b"\x04c%03d\xc0\x0c" % number for number in range(ALIASES))]
+    return [one + struct.pack("!HHIH", 5, 1, 1, len(two)) + two for one, two in pairwise(names)]

@@ -1,0 +1,132 @@
+"""What thousands of event streams cost, beside parked waits in the same daemon.
+
+Run it with ``.venv/bin/python -m benchmarks.event_streams``. 5,000 GET /inbox/events are open in
+one daemon, all for one tag; then, with all of them open:
+
+* memory of a stream, and CPU time spent while nothing but heartbeats go out,
+* from the end of DATA to the event at one more stream, for its own tag, and the same for the
+  response to a parked wait, mail by mail,
+* from the end of DATA of one mail to the last of 5,000 events.
+
+Targets: 25 KB each, p50 as a wait's.
+"""
+
+import argparse
+import resource
+import select
+import socket
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measuring import cpu_seconds, percentile, resident_bytes
+from benchmarks.parked_waits import Mailcheck, wait_until_quiet
+from benchmarks.waiting_clients import CROWD_TAG, PROBE_TAG, Probe
+from tests.servers.daemon import API, HOST, running_daemon
+
+IDLE = 15.0  # seconds: each stream gets one heartbeat
+EVENT = b"event: message"
+REST = 0.010  # seconds between two mails
+
+
+class Stream:
+    """An open stream on a raw socket."""
+
+    def __init__(self, port: int, request: bytes) -> None:
+        self.socket = socket.create_connection((HOST, port))
+        self.socket.sendall(request)
+
+    def read_until(self, words: bytes) -> float:
+        """Read on until something was said; gives when."""
+        said = b""
+        while words not in said:
+            data = self.socket.recv(65_536)
+            if not data:
+                raise SystemExit("a stream has ended")
+            said += data
+        return time.perf_counter()
+
+
+class EventStreams(Mailcheck):
+    """The same daemon, asked for streams."""
+
+    def request(self, tag: str, cursor: str) -> bytes:
+        """Give a GET /inbox/events."""
+        path = f"{API}/inbox/events?tag={tag}"
+        return f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {self._key}\r\n\r\n".encode()
+
+
+def all_told(streams: list[Stream], sent: float) -> float:
+    """Read until every stream has the event; gives how long after ``sent`` that was."""
+    poll = select.epoll()
+    by_number = {one.socket.fileno(): one.socket for one in streams}
+    for number in by_number:
+        poll.register(number, select.EPOLLIN)
+    said = dict.fromkeys(by_number, b"")
+    while by_number:
+        for number, _ in poll.poll():
+            said[number] += by_number[number].recv(65_536)
+            if EVENT in said[number]:
+                poll.unregister(number)
+                del by_number[number]
+    return time.perf_counter() - sent
+
+
+def shown(latencies: list[float]) -> str:
+    """Write p50 and p99 in milliseconds."""
+    p50, p99 = statistics.median(latencies) * 1e3, percentile(latencies, 99) * 1e3
+    return f"p50 {p50:5.2f} ms   p99 {p99:5.2f} ms"
+
+
+def measure(subject: EventStreams, waits: Mailcheck, size: int, mails: int) -> None:
+    """Take all figures and print them."""
+    probe = Stream(subject.port, subject.request(PROBE_TAG, ""))
+    probe.read_until(b"id: ")
+    wait = Probe(waits)
+    for _ in range(20):  # what is loaded and cached once belongs to no stream
+        wait.measure()
+        probe.read_until(EVENT)
+    before = resident_bytes(subject.pid)
+    streams = [Stream(subject.port, subject.request(CROWD_TAG, "")) for _ in range(size)]
+    for one in streams:
+        one.read_until(b"id: ")
+    wait_until_quiet(subject.pid)
+    each = (resident_bytes(subject.pid) - before) / size
+    cpu = cpu_seconds(subject.pid)
+    time.sleep(IDLE)
+    idle = (cpu_seconds(subject.pid) - cpu) / IDLE
+    told, answered = [], []
+    for _ in range(mails):
+        answered.append(wait.measure())
+        probe.read_until(EVENT)
+    for _ in range(mails):
+        time.sleep(REST)
+        sent = subject.notify(PROBE_TAG)
+        told.append(probe.read_until(EVENT) - sent)
+        subject.settle()
+    sent = subject.notify(CROWD_TAG)
+    seconds = all_told(streams, sent)
+    print(f"{size} streams: {each / 1000:.1f} KB each, {idle * 1e3:.1f} ms CPU/s with heartbeats")
+    print(f"event at one more stream:       {shown(told)}")
+    print(f"response to one more wait:      {shown(answered)}")
+    print(f"one mail at all streams: {seconds:.3f} s")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--streams", type=int, default=5_000)
+    parser.add_argument("--mails", type=int, default=200)
+    options = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with (
+        tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as folder,
+        running_daemon(Path(folder), limits_waits_per_key=options.streams + 2) as daemon,
+    ):
+        measure(EventStreams(daemon), Mailcheck(daemon), options.streams, options.mails)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""How `make docs` builds these pages: plain HTML with search, which needs no network."""
+
+from configparser import ConfigParser
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+_setup = ConfigParser()
+_setup.read(ROOT / "setup.cfg")
+
+project = "mailcheck"
+version = release = _setup["metadata"]["version"]
+language = "en"
+
+extensions = ["myst_parser"]
+myst_heading_anchors = 4
+source_suffix = {".md": "markdown"}
+templates_path = ["_templates"]
+exclude_patterns = ["recipes/node_modules"]
+
+html_theme = "furo"
+html_title = f"mailcheck {version}"
+html_static_path = ["_static"]
+# What is served is what is read: no sources beside it, no date that makes two builds differ.
+html_copy_source = False
+html_show_sphinx = False
+html_use_index = False
+pygments_style = "default"

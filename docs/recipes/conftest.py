@@ -1,0 +1,12 @@
+"""Fixtures: an address for each test (`mail_address`, from the client), and the shop."""
+
+import pytest
+from shop import app
+
+pytest_plugins = ["mailcheck_client"]
+
+
+@pytest.fixture
+def shop():
+    """Give a browser of Flask's for the shop."""
+    return app.test_client()

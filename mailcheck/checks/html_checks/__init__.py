@@ -1,0 +1,1 @@
+"""The checks of the HTML of any mail: clients, accessibility, links. Run in child processes."""

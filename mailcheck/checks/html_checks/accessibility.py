@@ -1,0 +1,309 @@
+"""Who can't read a mail, as far as its HTML tells: by the success criteria of WCAG 2.2.
+
+Said for information; it costs no points. What can't be told from the HTML alone, such as a
+contrast over a picture or by a style sheet, is counted as not judged and is no fault.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from mailcheck.checks.content.html_tree import VOID, Element, End, HtmlTree, Words
+from mailcheck.checks.content.phrases import fold, make_plain
+from mailcheck.checks.content.styles import Look
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.html_checks.places import Lines
+from mailcheck.checks.mail_checks import Accessibility, AccessibilityFinding
+from mailcheck.checks.quality.html import is_dot
+from mailcheck.checks.quality.wording import quote
+
+LEAST_CONTRAST = 4.5
+"""Of words and what lies behind them (WCAG 1.4.3, AA)."""
+
+LEAST_CONTRAST_OF_LARGE = 3.0
+
+LARGE, LARGE_BOLD = 24.0, 18.66
+"""Pixels from which on words are large: 18 points, bold ones 14."""
+
+# fmt: off
+VAGUE = frozenset([
+    "click", "click here", "continue", "details", "go", "here", "learn more", "link", "more",
+    "read more", "see more", "this link", "this page", "view", "view more",
+    "hier", "hier klicken", "klick hier", "klicken sie hier", "mehr", "mehr erfahren",
+    "mehr lesen", "weiter", "weiterlesen", "zum link",
+    "cliquez ici", "en savoir plus", "ici", "lire la suite", "plus", "voir plus",
+    "aqui", "haga clic aqui", "leer mas", "mas", "pincha aqui", "saber mas", "ver mas",
+    "clicca qui", "continua", "leggi", "leggi di piu", "qui", "scopri di piu",
+    "klik hier", "lees meer", "lees verder", "meer",
+    "clique aqui", "leia mais", "mais", "saiba mais",
+])
+# fmt: on
+"""Link texts that say nothing where they are read alone, in folded text (WCAG 2.4.4)."""
+
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BOLD = frozenset(("b", "strong", "th", *_HEADINGS))
+_LARGE_HEADINGS = frozenset(("h1", "h2", "h3"))
+_SEE_THROUGH = re.compile(
+    r"rgba\(|hsl|opacity|#[0-9a-f]{8}\b|#[0-9a-f]{4}\b|rgb\([^)]*+/|mix-blend|filter", re.IGNORECASE
+)
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
+_NAMES = ("aria-label", "aria-labelledby", "title")
+_EDGES = " \t\r\n.:!?\u2026>\u00bb\u203a\u2192-"
+
+
+def judge_accessibility(tree: HtmlTree, lines: Lines) -> Accessibility:
+    """Judge a page. Never raises; takes linear time."""
+    page = _Page()
+    for node in tree.nodes:
+        if isinstance(node, Words):
+            page.add_words(node)
+        elif isinstance(node, Element):
+            page.open(node)
+        else:
+            page.close(node)
+    page.judge_links()
+    findings = sorted(_list_findings(page, lines), key=lambda one: one.finding.severity.rank)
+    return Accessibility(tuple(findings), page.unknown_contrasts)
+
+
+@dataclass(slots=True)
+class _Link:
+    """A link; ``element`` is its first one, where crossed tags have opened it again."""
+
+    element: Element
+    words: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    has_image: bool = False
+
+
+@dataclass(slots=True)
+class _Page:
+    """What is read so far: ``faults`` are the places of each kind of fault."""
+
+    faults: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    samples: dict[str, str] = field(default_factory=dict)
+    has_words: bool = False
+    has_language: bool = False
+    level: int = 0
+    bold: int = 0
+    large_heading: int = 0
+    see_through: int = 0
+    unknown_contrasts: int = 0
+    link: _Link | None = None
+    links: list[_Link] = field(default_factory=list)
+    last: int = 0
+
+    def open(self, element: Element) -> None:
+        name, attributes = element.name, element.attributes
+        if element.position >= 0 and not element.is_copy:
+            self.last = element.position
+        if not self.has_words and (attributes.get("lang") or attributes.get("xml:lang")):
+            self.has_language = True
+        self._count(element, 1)
+        if name == "img":
+            self._add_image(element)
+        elif name == "a" and "href" in attributes and element.look.shows_images:
+            self._open_link(element)
+        elif name in _HEADINGS and element.look.is_seen:
+            level = _HEADINGS[name]
+            if self.level and level > self.level + 1:
+                self._note("heading", f"<h{self.level}> and then <{name}>")
+            self.level = level
+
+    def close(self, end: End) -> None:
+        element = end.element
+        self._count(element, -1)
+        if element.name == "a":
+            self.link = None
+
+    def add_words(self, node: Words) -> None:
+        if not node.look.is_seen or node.text.isspace():
+            return
+        self.has_words = True
+        if self.link is not None:
+            self.link.words.append(node.text)
+        contrast = None if self.see_through else _contrast_of(node.look)
+        if contrast is None:
+            self.unknown_contrasts += 1
+        elif contrast < self._least_contrast(node.look):
+            look, words = node.look, quote(" ".join(node.text.split()))
+            sample = f"\u201c{words}\u201d, {look.colour} on {look.background}, has {contrast:.1f}"
+            self._note("contrast", sample)
+
+    def judge_links(self) -> None:
+        """Judge the links, once all is read: one may be made of several elements."""
+        for link in self.links:
+            words = " ".join(" ".join([*link.words, *link.names]).split())
+            href = quote(link.element.attributes.get("href", "").strip()[:200])
+            if not words:
+                kind = "image link" if link.has_image else "empty link"
+                self._note(kind, href, link.element.position)
+            elif fold(make_plain(words[:100])).strip(_EDGES) in VAGUE:
+                self._note("vague link", f"\u201c{quote(words)}\u201d", link.element.position)
+
+    def _open_link(self, element: Element) -> None:
+        last = self.links[-1] if self.links else None
+        if element.is_copy and last and last.element.attributes is element.attributes:
+            self.link = last
+            return
+        self.link = _Link(element)
+        self.links.append(self.link)
+        self._add_names(element)
+
+    def _add_image(self, element: Element) -> None:
+        if not element.look.shows_images or is_dot(element.attributes):
+            return
+        if self.link is not None:
+            self.link.has_image = True
+            self.link.words.append(element.attributes.get("alt", ""))
+            self._add_names(element)
+        is_decoration = element.attributes.get("role") in ("presentation", "none")
+        if "alt" not in element.attributes and not is_decoration:
+            source = element.attributes.get("src", "").strip()
+            self._note("no alt", quote(source[:200]), element.position)
+
+    def _add_names(self, element: Element) -> None:
+        if self.link is not None:
+            self.link.names += [element.attributes.get(name, "") for name in _NAMES]
+
+    def _count(self, element: Element, by: int) -> None:
+        """Note that an element which changes how words look begins or ends."""
+        name, style = element.name, element.style
+        if name in VOID:
+            return  # it has no end, and nothing in it
+        if name in _BOLD or style.is_bold:
+            self.bold += by
+        if name in _LARGE_HEADINGS and style.font_size is None:
+            self.large_heading += by
+        written = element.attributes.get("style")
+        if written and _is_see_through(written):
+            self.see_through += by
+
+    def _least_contrast(self, look: Look) -> float:
+        is_large = (
+            look.font_size >= LARGE
+            or (look.font_size >= LARGE_BOLD and self.bold > 0)
+            or (self.large_heading > 0)
+        )
+        return LEAST_CONTRAST_OF_LARGE if is_large else LEAST_CONTRAST
+
+    def _note(self, kind: str, sample: str, position: int | None = None) -> None:
+        self.faults[kind].append(self.last if position is None else position)
+        self.samples.setdefault(kind, sample)
+
+
+@lru_cache(maxsize=1_024)
+def _is_see_through(style: str) -> bool:
+    """Tell whether what an element draws lets through what lies behind it."""
+    return _SEE_THROUGH.search(style) is not None
+
+
+def _contrast_of(look: Look) -> float | None:
+    if not (_COLOUR.fullmatch(look.colour) and _COLOUR.fullmatch(look.background)):
+        return None
+    return contrast(look.colour, look.background)
+
+
+@lru_cache(maxsize=1_024)
+def contrast(one: str, other: str) -> float:
+    """Give the contrast of two colours, ``#rrggbb``: from 1 to 21 (WCAG 2.2)."""
+    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    shares = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _list_findings(page: _Page, lines: Lines) -> Iterator[AccessibilityFinding]:
+    if page.has_words and not page.has_language:
+        yield AccessibilityFinding(_no_language(), "3.1.1", (), 1)
+    for kind, (criterion, make) in _MAKERS.items():
+        positions = page.faults.get(kind, [])
+        if positions:
+            finding = make(len(positions), page.samples[kind])
+            yield AccessibilityFinding(finding, criterion, lines.places(positions), len(positions))
+
+
+def _no_language() -> Finding:
+    return Finding(
+        "accessibility.no-language",
+        Severity.WARNING,
+        "The HTML does not say its language, so screen readers may read it in the wrong one.",
+        'Write the language into the html element, such as <html lang="en">.',
+    )
+
+
+def _no_alt(count: int, sample: str) -> Finding:
+    return Finding(
+        "accessibility.image-without-alt",
+        Severity.WARNING,
+        f"Pictures without a text in their place: {count} (the first: {sample});"
+        " screen readers read the address or nothing, and so do programs that load no pictures.",
+        'Give every picture an alt text that says what it shows, and alt="" to decoration.',
+    )
+
+
+def _image_link(count: int, sample: str) -> Finding:
+    return Finding(
+        "accessibility.image-link-without-text",
+        Severity.WARNING,
+        f"Links made of pictures without a text: {count} (the first leads to {sample});"
+        " who can't see the picture does not learn where it leads.",
+        "Give the picture an alt text that says where the link leads.",
+    )
+
+
+def _empty_link(count: int, sample: str) -> Finding:
+    return Finding(
+        "accessibility.empty-link",
+        Severity.WARNING,
+        f"Links without any text: {count} (the first leads to {sample}).",
+        "Write into the link where it leads, or take it out.",
+    )
+
+
+def _vague_link(count: int, sample: str) -> Finding:
+    return Finding(
+        "accessibility.vague-link-text",
+        Severity.NOTE,
+        f"Links whose text says nothing by itself: {count} (the first: {sample});"
+        " screen readers list links without what stands around them.",
+        "Say in the link's own text where it leads: \u201cRead the invoice\u201d, not"
+        " \u201chere\u201d.",
+    )
+
+
+def _contrast(count: int, sample: str) -> Finding:
+    return Finding(
+        "accessibility.low-contrast",
+        Severity.WARNING,
+        f"Pieces of text with too little contrast: {count} (the first: {sample}).",
+        f"Choose colours with a contrast of {LEAST_CONTRAST} at least, large text"
+        f" {LEAST_CONTRAST_OF_LARGE:g}.",
+    )
+
+
+def _heading(count: int, sample: str) -> Finding:
+    return Finding(
+        "accessibility.heading-skipped",
+        Severity.NOTE,
+        f"Headings that skip a level: {count} (the first: {sample}); who goes from heading to"
+        " heading looks for what is not there.",
+        "Go down one level at a time: an h3 under an h2.",
+    )
+
+
+_MAKERS = {
+    "no alt": ("1.1.1", _no_alt),
+    "image link": ("2.4.4", _image_link),
+    "empty link": ("2.4.4", _empty_link),
+    "contrast": ("1.4.3", _contrast),
+    "heading": ("1.3.1", _heading),
+    "vague link": ("2.4.4", _vague_link),
+}
+"""By the kind of a fault: its criterion, and what makes the finding of a count and a sample."""

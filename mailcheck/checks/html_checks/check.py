@@ -1,0 +1,64 @@
+"""The checks of any mail: what clients show of it, who can read it, where it leads.
+
+Runs in a child process: the facts about clients are loaded there alone.
+"""
+
+from collections.abc import Sequence
+
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.checks.content.html_tree import read_tree
+from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
+from mailcheck.checks.content.links import Link, collect_links
+from mailcheck.checks.content.visible_text import render_visible_text
+from mailcheck.checks.html_checks.accessibility import judge_accessibility
+from mailcheck.checks.html_checks.compatibility import judge_compatibility
+from mailcheck.checks.html_checks.places import Lines
+from mailcheck.checks.mail_checks import MailChecks, MailLink, list_unsubscribe
+from mailcheck.checks.quality.links import offers_to_unsubscribe
+
+MAX_WORDS = 80
+"""Characters kept of the words on a link."""
+
+
+def check_html(html: str, text: str, best_link: str | None, leaving: Sequence[str]) -> MailChecks:
+    """Check the bodies of a mail; takes time linear in their length.
+
+    :param best_link: the link that a person would click.
+    :param leaving: the values of List-Unsubscribe.
+    """
+    markup = html[:MAX_HTML]
+    tree = read_tree(markup)
+    links, _ = collect_links(text, render_visible_text(tree))
+    has_html = bool(markup.strip())
+    lines = Lines(markup)
+    return MailChecks(
+        judge_compatibility(markup, tree, lines) if has_html else None,
+        judge_accessibility(tree, lines) if has_html else None,
+        _list_links(links, best_link, leaving),
+        is_cut=len(html) > MAX_HTML,
+    )
+
+
+def check_raw_mail(raw_message: bytes) -> MailChecks:
+    """Check a mail given as its bytes."""
+    content = derive_content(raw_message)
+    leaving = list_unsubscribe(content.header_list)
+    return check_html(content.html, content.text, content.best_link, leaving)
+
+
+def _list_links(
+    links: Sequence[Link], best_link: str | None, fields: Sequence[str]
+) -> tuple[MailLink, ...]:
+    """List each link once, with the words that say most of it."""
+    words: dict[str, str] = {}
+    # "<https://...>, <mailto:...>" (RFC 2369 3.2)
+    leaving = {piece.strip().strip("<>") for field in fields for piece in field.split(",")}
+    for link in links:
+        said = " ".join(link.words.split())[:MAX_WORDS] if link.is_labelled else ""
+        words[link.url] = words.get(link.url) or said
+        if offers_to_unsubscribe(link):
+            leaving.add(link.url)
+    return tuple(
+        MailLink(url, said, is_best=url == best_link, is_unsubscribe=url in leaving)
+        for url, said in list(words.items())[:MAX_LINKS]
+    )

@@ -1,0 +1,200 @@
+"""What the HTML of a mail asks for, and which clients don't do it. Costs no points anywhere.
+
+A finding is a feature that at least one tested client does not support, or only in part. What
+stands between ``<!--[if !mso]><!-->`` and ``<!--<![endif]-->`` is not meant for Outlook on
+Windows and not held against it; what only that reads, in a comment, is not seen by the others
+and not judged.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from mailcheck.checks.content.html_tree import Element, HtmlTree
+from mailcheck.checks.html_checks.clients import (
+    PARTIAL,
+    SUPPORTED,
+    UNKNOWN,
+    UNSUPPORTED,
+    UNTESTED,
+    Facts,
+    Feature,
+    Rules,
+    load_facts,
+    load_rules,
+)
+from mailcheck.checks.html_checks.css import CssFeatures, read_style_sheet
+from mailcheck.checks.html_checks.places import Lines
+from mailcheck.checks.mail_checks import ClientNote, Compatibility, FeatureFinding, Support
+
+FAMILIES = {
+    "gmail": "Gmail",
+    "outlook": "Outlook",
+    "apple-mail": "Apple Mail",
+    "yahoo": "Yahoo",
+}
+"""The families that are told apart; all others are one."""
+
+OTHERS = "Others"
+MSO = "outlook.windows"
+_NOT_MSO = re.compile(r"<!--\[if !mso\]>\s*<!(?:--\s*)?-->", re.IGNORECASE)
+_END_OF_NOT_MSO = re.compile(r"<!--\s*<!\[endif\]-->", re.IGNORECASE)
+
+
+class _Found(Struct):
+    """The places of a feature; ``is_for_mso``: some of them are Outlook's on Windows too."""
+
+    positions: list[int]
+    is_for_mso: bool = False
+
+
+def judge_compatibility(markup: str, tree: HtmlTree, lines: Lines) -> Compatibility:
+    """Judge a page, given as it was sent and as a tree. Never raises; takes linear time."""
+    facts = load_facts()
+    found = _find_features(markup, tree, load_rules())
+    features = [feature for feature in facts.features if feature.slug in found]
+    support = {feature.slug: _support_of(feature, found, facts) for feature in features}
+    findings = [
+        _finding(feature, support[feature.slug], found[feature.slug], facts, lines)
+        for feature in features
+        if {PARTIAL, UNSUPPORTED} & set(support[feature.slug])
+    ]
+    findings.sort(key=lambda one: (-_badness(one), one.slug))
+    return Compatibility(
+        facts.source, facts.licence, facts.date, _judge_clients(support, facts), tuple(findings)
+    )
+
+
+def _badness(finding: FeatureFinding) -> float:
+    """Give the share of the clients that lack a feature; those that do it in part count half."""
+    known = sum(one.supported + one.partial + one.unsupported for one in finding.support)
+    return (len(finding.unsupported) + len(finding.partial) / 2) / max(1, known)
+
+
+def _find_features(markup: str, tree: HtmlTree, rules: Rules) -> Mapping[str, _Found]:
+    found: dict[str, _Found] = defaultdict(lambda: _Found([]))
+    hidden = _find_not_mso(markup)
+    css = CssFeatures(rules)
+    for slug, position in _list_features(tree, rules, css):
+        one = found[slug]
+        one.positions.append(position)
+        is_hidden = any(start <= position < end for start, end in hidden)
+        one.is_for_mso = one.is_for_mso or not is_hidden
+    return found
+
+
+MOST_RANGES = 50
+"""Ranges for all but Outlook that are looked through for each place; templates have about five."""
+
+
+def _find_not_mso(markup: str) -> list[tuple[int, int]]:
+    """Find what Outlook on Windows does not read; what is not closed runs to the end."""
+    ranges: list[tuple[int, int]] = []
+    position = 0
+    while len(ranges) < MOST_RANGES and (begin := _NOT_MSO.search(markup, position)):
+        end = _END_OF_NOT_MSO.search(markup, begin.end())
+        position = end.end() if end else len(markup)
+        ranges.append((begin.start(), position))
+    return ranges
+
+
+def _list_features(tree: HtmlTree, rules: Rules, css: CssFeatures) -> Iterator[tuple[str, int]]:
+    for node in tree.nodes:
+        if isinstance(node, Element) and not node.is_copy and node.position >= 0:
+            for slug in _features_of_element(node, rules, css):
+                yield slug, node.position
+    for sheet in tree.style_sheets:
+        for piece in read_style_sheet(sheet.text):
+            for slug in css.of_piece(piece):
+                yield slug, sheet.position + piece.position
+
+
+def _features_of_element(element: Element, rules: Rules, css: CssFeatures) -> Iterator[str]:
+    name, attributes = element.name, element.attributes
+    yield from rules.elements.get(name, ())
+    for attribute, value in attributes.items():
+        if attribute in rules.attributes:
+            yield from rules.attributes[attribute]
+        elif attribute == "style":
+            yield from css.of_style(value)
+    for (attribute, start), slugs in rules.elements_with.get(name, {}).items():
+        if attributes.get(attribute, "").strip().lower().startswith(start):
+            yield from slugs
+    if name == "img" and "src" in attributes:
+        yield from _features_of_image(attributes["src"], rules)
+
+
+def _features_of_image(address: str, rules: Rules) -> Iterator[str]:
+    address = address.strip()[:2_000].lower()
+    path = re.split("[?#]", address, maxsplit=1)[0]
+    for mark, slugs in rules.images.items():
+        if path.endswith(mark) if mark.startswith(".") else address.startswith(mark):
+            yield from slugs
+
+
+def _support_of(feature: Feature, found: Mapping[str, _Found], facts: Facts) -> str:
+    """Give a letter for each client; what is not meant for a client is as if it had no test."""
+    if found[feature.slug].is_for_mso or MSO not in facts.clients:
+        return feature.support
+    index = facts.clients.index(MSO)
+    return feature.support[:index] + UNTESTED + feature.support[index + 1 :]
+
+
+def _finding(
+    feature: Feature, support: str, found: _Found, facts: Facts, lines: Lines
+) -> FeatureFinding:
+    by_letter: dict[str, list[str]] = defaultdict(list)
+    for client, letter in zip(facts.clients, support, strict=True):
+        by_letter[letter].append(client)
+    concerned = {*by_letter[UNSUPPORTED], *by_letter[PARTIAL]}
+    return FeatureFinding(
+        slug=feature.slug,
+        title=feature.title,
+        tested=feature.tested,
+        support=_count_families(dict(zip(facts.clients, support, strict=True))),
+        unsupported=tuple(map(facts.client_name, by_letter[UNSUPPORTED])),
+        partial=tuple(map(facts.client_name, by_letter[PARTIAL])),
+        notes=tuple(_notes(feature, concerned, facts)),
+        places=lines.places(found.positions),
+        count=len(found.positions),
+    )
+
+
+def _notes(feature: Feature, concerned: set[str], facts: Facts) -> Iterator[ClientNote]:
+    for number, text in feature.notes.items():
+        clients = [
+            client
+            for client, numbers in feature.noted.items()
+            if client in concerned and int(number) in numbers
+        ]
+        if clients:
+            yield ClientNote(text, tuple(map(facts.client_name, clients)))
+
+
+def _judge_clients(support: Mapping[str, str], facts: Facts) -> tuple[Support, ...]:
+    """Count the clients of each family by the worst of what they make of the mail."""
+    worst: dict[str, str] = {}
+    for index, client in enumerate(facts.clients):
+        letters = {one[index] for one in support.values()} - {UNTESTED}
+        order = (UNSUPPORTED, PARTIAL, SUPPORTED, UNKNOWN)
+        worst[client] = next((letter for letter in order if letter in letters), UNKNOWN)
+    return _count_families(worst if support else dict.fromkeys(facts.clients, SUPPORTED))
+
+
+def _count_families(letters: Mapping[str, str]) -> tuple[Support, ...]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for client, letter in letters.items():
+        family = FAMILIES.get(client.partition(".")[0], OTHERS)
+        counts[family, UNKNOWN if letter == UNTESTED else letter] += 1
+    return tuple(
+        Support(
+            family,
+            counts[family, SUPPORTED],
+            counts[family, PARTIAL],
+            counts[family, UNSUPPORTED],
+            counts[family, UNKNOWN],
+        )
+        for family in (*FAMILIES.values(), OTHERS)
+    )

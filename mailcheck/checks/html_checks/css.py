@@ -1,0 +1,249 @@
+"""What a style sheet is made of, with offsets: rules, conditions, declarations, comments.
+
+Not a parser of CSS such as tinycss2, which makes a token of every word: that takes 0.75 us for a
+character, so that the styles of one mail take as long as all that is to be found out about it.
+Here one expression steps from mark to mark by the rules of CSS Syntax 3 (strings, comments,
+``url()`` and brackets hide the marks in them; what is not closed runs to the end), and only
+what was not read before is looked into. Everything takes time linear in the text.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import Enum
+
+from msgspec import Struct
+
+from mailcheck.checks.html_checks.clients import Rules, Slugs
+
+MAX_CSS = 256 * 1024
+"""Characters of a style sheet that are read; Gmail reads 16 KiB."""
+
+MAX_PIECE = 4_000
+"""Characters looked into of one selector or value; data in a url() is none of it."""
+
+_MARK = re.compile(
+    r"/\*.*?(?:\*/|\Z)|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
+    r"|\burl\(\s*+[^\"'\s)][^)]*+\)?|\\.|[(){}\[\];]",
+    re.DOTALL | re.IGNORECASE,
+)
+_HIDDEN = re.compile(
+    r"/\*.*?(?:\*/|\Z)|<!--|-->|\"(?:[^\"\\\n]|\\.)*+\"?|'(?:[^'\\\n]|\\.)*+'?"
+    r"|\burl\(\s*+[^\"'\s)][^)]*+\)?",
+    re.DOTALL | re.IGNORECASE,
+)
+_FUNCTION = re.compile(r"([\w-]+)\(")
+_UNIT = re.compile(r"(?<![\w#.-])[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)([a-z]+|%)")
+_WORD = re.compile(r"[a-z][a-z-]*")
+_IMPORTANT = re.compile(r"!\s*important")
+_ATTRIBUTE = re.compile(r"\[[^\]]*+\]?")
+_PSEUDO = re.compile(r"(::?)([a-z-]+)")
+_ARGUMENT = re.compile(r"\([^()]*+\)")
+_COMBINATOR = re.compile(" ?([>+~]) ?| ")
+_CLASS = re.compile(r"\.[\w-]")
+_GROUPS = frozenset(("media", "supports", "layer", "container", "scope", "document"))
+_FRAMES = frozenset(("keyframes", "-webkit-keyframes", "-moz-keyframes", "-o-keyframes"))
+_OLD_ELEMENTS = frozenset(("after", "before", "first-letter", "first-line"))
+"""Pseudo-elements that may be written with one colon (Selectors 4, 3.6)."""
+
+
+class Kind(Enum):
+    """What a piece of a style sheet is."""
+
+    SELECTOR = "selector"
+    NESTED = "a rule in a rule"
+    AT_RULE = "at-rule"
+    DECLARATION = "declaration"
+    COMMENT = "comment"
+
+
+class Piece(Struct, frozen=True):
+    """A piece: its text, without the name's "@" for an at-rule; ``position`` is its offset."""
+
+    kind: Kind
+    text: str
+    position: int
+
+
+class _Block(Enum):
+    RULE = 0
+    GROUP = 1
+    FRAMES = 2
+    OTHER = 3
+
+
+def read_style_sheet(text: str) -> Iterator[Piece]:
+    """Read a style sheet, its first characters. Any text is one."""
+    text = text[:MAX_CSS]
+    blocks: list[_Block] = []
+    rules = brackets = start = 0
+    for match in _MARK.finditer(text):
+        mark = match.group()
+        if mark.startswith("/*"):
+            yield Piece(Kind.COMMENT, "", match.start())
+        elif mark in "([":
+            brackets += 1
+        elif mark in ")]":
+            brackets = max(0, brackets - 1)
+        elif brackets or mark not in "{};":
+            continue
+        else:
+            before = text[start : match.start()]
+            position = start + len(before) - len(before.lstrip())
+            start = match.end()
+            if mark == "{":
+                kind = _kind_of_block(before, blocks)
+                yield from _open(before, position, blocks, is_nested=rules > 0)
+                blocks.append(kind)
+                rules += kind is _Block.RULE
+            else:
+                yield from _end(before, position, blocks)
+                if mark == "}" and blocks:
+                    rules -= blocks.pop() is _Block.RULE
+    yield from _end(text[start:], start, blocks)
+
+
+def _kind_of_block(before: str, blocks: list[_Block]) -> _Block:
+    prelude = _plain(before)
+    if not prelude.startswith("@"):
+        is_frame = bool(blocks) and blocks[-1] is _Block.FRAMES
+        return _Block.OTHER if is_frame else _Block.RULE
+    name = _name_of(prelude)
+    if name in _GROUPS:
+        return _Block.GROUP
+    return _Block.FRAMES if name in _FRAMES else _Block.OTHER
+
+
+def _open(before: str, position: int, blocks: list[_Block], *, is_nested: bool) -> Iterator[Piece]:
+    prelude = _plain(before)
+    if prelude.startswith("@"):
+        yield Piece(Kind.AT_RULE, prelude[1:], position)
+    elif not (blocks and blocks[-1] is _Block.FRAMES):
+        yield Piece(Kind.SELECTOR, prelude, position)
+        if is_nested:
+            yield Piece(Kind.NESTED, prelude, position)
+
+
+def _end(before: str, position: int, blocks: list[_Block]) -> Iterator[Piece]:
+    """Give what a ";" or the end of a block ends."""
+    text = before.strip()
+    if text.startswith("@"):
+        yield Piece(Kind.AT_RULE, _plain(text)[1:], position)
+    elif blocks and ":" in text:
+        yield Piece(Kind.DECLARATION, text, position)
+
+
+def _plain(text: str) -> str:
+    """Give a piece in lower case without what quotes, comments and addresses hold."""
+    return _HIDDEN.sub(" ", text[:MAX_PIECE]).lower().strip()
+
+
+def _name_of(prelude: str) -> str:
+    """Give the name of an at-rule."""
+    return re.split(r"[\s(]", prelude.removeprefix("@"), maxsplit=1)[0]
+
+
+class CssFeatures:
+    """Names the features of the CSS of one mail; what comes again is looked into once."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._known: dict[tuple[Kind, str], frozenset[str]] = {}
+        self._styles: dict[str, frozenset[str]] = {}
+
+    def of_style(self, text: str) -> frozenset[str]:
+        """Name the features of a ``style`` attribute."""
+        found = self._styles.get(text)
+        if found is None:
+            pieces = read_style_sheet("{" + text)
+            found = frozenset(slug for piece in pieces for slug in self.of_piece(piece))
+            self._styles[text] = found
+        return found
+
+    def of_piece(self, piece: Piece) -> frozenset[str]:
+        """Name the features of a piece of a style sheet."""
+        key = piece.kind, piece.text
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = frozenset(self._read(piece))
+        return found
+
+    def _read(self, piece: Piece) -> Iterator[str]:
+        if piece.kind is Kind.DECLARATION:
+            yield from self._of_declaration(piece.text)
+        elif piece.kind is Kind.SELECTOR:
+            yield from self._of_selector(piece.text)
+        elif piece.kind is Kind.AT_RULE:
+            yield from self._of_at_rule(piece.text)
+        elif piece.kind is Kind.NESTED:
+            yield from self._rules.style_sheet["nesting"]
+        else:
+            yield from self._rules.style_sheet["comment"]
+
+    def _of_at_rule(self, prelude: str) -> Iterator[str]:
+        name = _name_of(prelude)
+        yield from self._rules.at_rules.get(name, ())
+        if name == "media":
+            # min-device-pixel-ratio and its like begin with a hyphen.
+            words = re.findall(r"-?[a-z][a-z-]*", prelude)
+            yield from _look_up(self._rules.media, words)
+
+    def _of_declaration(self, text: str) -> Iterator[str]:
+        name, _, value = _plain(text).partition(":")
+        name, value = name.strip(), value.strip()
+        rules = self._rules
+        yield from rules.properties.get("--" if name.startswith("--") else name, ())
+        words = _WORD.findall(value)
+        if name in rules.values and words:
+            yield from rules.values[name].get(words[0], ())
+        yield from _look_up(rules.words, words)
+        yield from _look_up(rules.functions, _FUNCTION.findall(value))
+        yield from _look_up(rules.units, _UNIT.findall(value))
+        if "!" in value and _IMPORTANT.search(value):
+            yield from rules.words["!important"]
+
+    def _of_selector(self, text: str) -> Iterator[str]:
+        parts = self._rules.style_sheet
+        plain = _ATTRIBUTE.sub("", text)
+        if plain != text:
+            yield from parts["[]"]
+        for colons, name in _PSEUDO.findall(plain):
+            mark = "::" if name in _OLD_ELEMENTS else colons
+            yield from self._rules.pseudo.get(mark + name, ())
+        plain = _PSEUDO.sub("", _without_arguments(plain))
+        alone = plain.split(",")
+        if len(alone) > 1:
+            yield from parts[","]
+        for one in alone:
+            yield from self._of_compounds(" ".join(one.split()))
+
+    def _of_compounds(self, selector: str) -> Iterator[str]:
+        parts = self._rules.style_sheet
+        for match in _COMBINATOR.finditer(selector):
+            yield from parts[match[1] or " "]
+        for compound in _COMBINATOR.sub(" ", selector).split():
+            classes = len(_CLASS.findall(compound))
+            if classes:
+                yield from parts["."]
+            if classes > 1:
+                yield from parts[".."]
+            if "#" in compound:
+                yield from parts["#"]
+            if compound[0] == "*":
+                yield from parts["*"]
+            elif compound[0].isalpha():
+                yield from parts["type"]
+
+
+def _without_arguments(text: str) -> str:
+    """Take out what stands in brackets, from the innermost on; a few are enough in a selector."""
+    for _ in range(4):
+        text, count = _ARGUMENT.subn("", text)
+        if not count:
+            break
+    return text
+
+
+def _look_up(table: Mapping[str, Slugs], names: list[str]) -> Iterator[str]:
+    for name in names:
+        if name in table:
+            yield from table[name]

@@ -1,0 +1,79 @@
+"""What an evaluation of a domain comes to, so that advice can be judged by it."""
+
+from collections.abc import Iterable, Mapping
+
+from mailcheck.checks.dkim.evaluate import DkimVerdict
+from mailcheck.checks.dmarc.evaluate import DmarcVerdict
+from mailcheck.checks.dmarc.stricter import is_vouched_for
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.proofs import Outcome
+from mailcheck.checks.scoring.awards import AWARDS
+from mailcheck.checks.scoring.evidence import Evidence, is_parked
+from mailcheck.checks.scoring.hosts import classify_mx
+from mailcheck.checks.scoring.score import Judgements, add_up, judge_dns
+from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
+from mailcheck.checks.spf.record import Qualifier
+from mailcheck.checks.spf.tree import SpfVerdict
+
+_STRICTNESS = {None: 0, Qualifier.PASS: 0, Qualifier.NEUTRAL: 1, Qualifier.SOFTFAIL: 2}
+_STRICTEST = 3
+
+
+def outcome_of_records(
+    mx: MxVerdict,
+    spf: SpfVerdict,
+    dmarc: DmarcVerdict,
+    dkim: DkimVerdict | None = None,
+    more: Iterable[Finding] = (),
+) -> Outcome:
+    """Judge records alone: by the points that a reputation has for them."""
+    parked = is_parked(spf, mx, dmarc)
+    points = (
+        AWARDS[classify_spf(spf)[0]].points
+        + AWARDS[classify_dmarc(dmarc)[0]].points
+        + AWARDS[classify_mx(mx, is_parked=parked)[0]].points
+    )
+    if dkim is not None:
+        points += AWARDS[classify_dkim(dkim, is_parked=parked)[0]].points
+    of_keys = () if dkim is None or parked else dkim.findings
+    findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *more)
+    if not mx.exists:
+        findings = mx.findings
+    policies = policies_of(spf, dmarc)
+    return Outcome(in_order(findings), points, policies, is_vouched_for(spf, dkim))
+
+
+def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
+    """Judge a domain by its reputation.
+
+    :param rest: what records of DNS don't decide.
+    """
+    mx, spf, dmarc, names = evidence.mx, evidence.spf, evidence.dmarc, evidence.reverse_dns
+    of_name = () if names is None or evidence.is_parked else names.findings
+    of_keys = () if evidence.is_parked else evidence.dkim.findings
+    findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *of_name)
+    if not mx.exists:
+        findings = mx.findings
+    score = add_up((*judge_dns(evidence).values(), *rest.values())) if mx.exists else 0
+    is_vouched = is_vouched_for(spf, evidence.dkim)
+    return Outcome(in_order(findings), score, policies_of(spf, dmarc), is_vouched)
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Give findings as pages show them, the worst first."""
+    return tuple(sorted(findings, key=lambda one: one.severity.rank))
+
+
+def policies_of(spf: SpfVerdict | None, dmarc: DmarcVerdict | None) -> Mapping[str, int]:
+    """Tell how strict the policies are: advice never weakens one."""
+    strictness = {}
+    if spf is not None and spf.records:
+        end = spf.all_qualifier
+        strictness["SPF"] = _STRICTEST if end is Qualifier.FAIL else _STRICTNESS[end]
+    if dmarc is not None and dmarc.policy is not None:
+        strictness["DMARC"] = dmarc.policy.strictness
+    if dmarc is not None and dmarc.record is not None:
+        strictness["DKIM alignment"] = int(dmarc.record.has_strict_dkim)
+        strictness["SPF alignment"] = int(dmarc.record.has_strict_spf)
+    return strictness

@@ -1,0 +1,143 @@
+"""Faults on request: what mail to certain tags meets, so that programs can be tested against it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import Enum
+
+from msgspec import Struct
+
+from mailcheck.core.addresses import fold_tag
+
+PREFIX = "fault."
+
+LONGEST_GREYLISTING = 600
+"""Seconds; a sender comes again after half an hour (RFC 5321 4.5.4.1), one that tests at once."""
+
+LONGEST_DELAY = 60
+"""Seconds; a sender waits for ten minutes for the reply to its mail (RFC 5321 4.5.3.2.6)."""
+
+
+class Meeting(Enum):
+    """When a fault is met, and how."""
+
+    REFUSED_RECIPIENT = "the reply to RCPT refuses"
+    GREYLISTED = "the reply to RCPT refuses for a while"
+    REFUSED_MAIL = "the reply to the message refuses"
+    DELAYED = "the reply to the message comes late"
+    DROPPED = "the connection ends in place of it, nothing is stored"
+    DROPPED_AFTER = "the connection ends in place of it, the mail is stored"
+
+    @property
+    def is_at_recipient(self) -> bool:
+        """Tell whether it is met at RCPT; else it is the whole mail that meets it."""
+        return self in (Meeting.REFUSED_RECIPIENT, Meeting.GREYLISTED)
+
+
+class Fault(Struct, frozen=True):
+    """What mail to one tag meets.
+
+    ``reply`` is a code of RFC 5321 4.2 with the enhanced code of RFC 3463, where there is such a
+    reply; ``seconds`` is how long the fault lasts, where it does.
+    """
+
+    tag: str
+    meeting: Meeting
+    reply: tuple[int, str] = (0, "")
+    seconds: int = 0
+
+
+class FaultOffered(Struct, frozen=True):
+    """A row of the table that people read. In ``tag`` an N stands for a number."""
+
+    tag: str
+    does: str
+    good_sender: str
+
+
+LARGEST_EVERY = 1_000
+"""The most mails of a key of which one may be made to fail."""
+
+MAIL_REFUSED = (451, "4.3.0")
+"""The reply to a mail that a key's own setting refuses, too."""
+
+_FIXED: Mapping[str, Fault] = {
+    fault.tag: fault
+    for fault in (
+        Fault("fault.rcpt-451", Meeting.REFUSED_RECIPIENT, (451, "4.3.0")),
+        Fault("fault.rcpt-550", Meeting.REFUSED_RECIPIENT, (550, "5.1.1")),
+        Fault("fault.quota", Meeting.REFUSED_RECIPIENT, (452, "4.2.2")),
+        Fault("fault.data-451", Meeting.REFUSED_MAIL, MAIL_REFUSED),
+        Fault("fault.data-554", Meeting.REFUSED_MAIL, (554, "5.7.1")),
+        Fault("fault.drop-data", Meeting.DROPPED),
+        Fault("fault.drop-after", Meeting.DROPPED_AFTER),
+    )
+}
+
+_TIMED: Mapping[str, tuple[Meeting, tuple[int, str], int]] = {
+    "fault.greylist": (Meeting.GREYLISTED, (451, "4.7.1"), LONGEST_GREYLISTING),
+    "fault.slow": (Meeting.DELAYED, (0, ""), LONGEST_DELAY),
+}
+
+_WITH_SECONDS = re.compile(r"(fault\.[a-z]+)-([1-9][0-9]{0,2})", re.ASCII)
+
+FAULTS: Sequence[FaultOffered] = (
+    FaultOffered(
+        "fault.rcpt-451",
+        "RCPT gets 451",
+        "keeps the mail and tries this recipient again later; the others get theirs now",
+    ),
+    FaultOffered(
+        "fault.rcpt-550",
+        "RCPT gets 550",
+        "never tries this address again, and tells who typed it",
+    ),
+    FaultOffered(
+        "fault.quota",
+        "RCPT gets 452, as of a full mailbox",
+        "tries again for hours, then tells its sender that the mailbox is full",
+    ),
+    FaultOffered(
+        f"{PREFIX}greylist-N",
+        "RCPT gets 451 until N seconds, 1 to 600, after the first try of that sender and recipient",
+        "tries again later from the same sender, and gets through",
+    ),
+    FaultOffered(
+        "fault.data-451",
+        "the message gets 451; nothing is stored, for no recipient",
+        "keeps the mail and tries all recipients again later",
+    ),
+    FaultOffered(
+        "fault.data-554",
+        "the message gets 554; nothing is stored, for no recipient",
+        "does not try again, and tells its sender",
+    ),
+    FaultOffered(
+        f"{PREFIX}slow-N",
+        "the mail is stored, and its 250 comes N seconds, 1 to 60, later",
+        "waits for it, without holding up whoever clicked, and sends once",
+    ),
+    FaultOffered(
+        "fault.drop-data",
+        "the connection ends in place of the reply; nothing is stored",
+        "tries again: without a 250 the mail has not arrived",
+    ),
+    FaultOffered(
+        "fault.drop-after",
+        "the mail is stored, and the connection ends in place of the reply",
+        "tries again, with the same Message-ID, so that who gets it twice can tell",
+    ),
+)
+"""All of them. What begins like one and is none of these is an ordinary tag."""
+
+
+def find_fault(tag: str) -> Fault | None:
+    """Find the fault of a tag, compared as tags are, without case; nothing for any other tag."""
+    folded = fold_tag(tag)
+    if not folded.startswith(PREFIX):
+        return None
+    timed = _WITH_SECONDS.fullmatch(folded)
+    if timed is None or timed[1] not in _TIMED:
+        return _FIXED.get(folded)
+    meeting, reply, longest = _TIMED[timed[1]]
+    seconds = int(timed[2])
+    return Fault(folded, meeting, reply, seconds) if seconds <= longest else None

@@ -1,0 +1,205 @@
+"""Doing things side by side: several at once, one call for all who ask, a piece in each turn.
+
+What can wait waits while mail is coming in: its senders wait for a reply.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import ExpectedFailure
+
+
+async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Run all at the same time; gives their results in order.
+
+    When one fails, or the caller is cancelled, the others are cancelled and
+    their end is awaited; the failure that came first is raised.
+    `gatherResults` alone lets the others run on.
+    """
+    running = [Deferred.fromCoroutine(coroutine) for coroutine in coroutines]
+    try:
+        return await gatherResults(running, consumeErrors=True)
+    except BaseException as failure:
+        for one in running:
+            one.cancel()
+        raise getattr(getattr(failure, "subFailure", None), "value", failure) from None
+
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+
+@dataclass(slots=True)
+class _Call(Generic[Result]):
+    """A call under way, and all who wait for it."""
+
+    waiting: list[Deferred[Result]] = field(default_factory=list)
+    work: Deferred[Result] | None = None
+
+
+class SharedCalls(Generic[Key, Result]):
+    """Merges calls with the same key while one is under way.
+
+    A caller that is cancelled leaves the others alone. A fault of ours that nobody
+    waits for any more is logged.
+
+    :param ends_unwanted: a call that nobody waits for any more is cancelled; else
+        it goes on.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        function: Callable[[Key], Coroutine[Any, Any, Result] | Deferred[Result]],
+        *,
+        ends_unwanted: bool = False,
+    ) -> None:
+        self._function = function
+        self._ends_unwanted = ends_unwanted
+        self._under_way: dict[Key, _Call[Result]] = {}
+
+    def __len__(self) -> int:
+        return len(self._under_way)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._under_way
+
+    def call(self, key: Key) -> Deferred[Result]:
+        """Call the function, or join the call that is under way."""
+        call = self._under_way.get(key)
+        if call is not None:
+            return self._join(call)
+        work = self._function(key)  # a function that is no coroutine may raise
+        call = self._under_way[key] = _Call()
+        mine = self._join(call)
+        call.work = ensureDeferred(work)
+        call.work.addBoth(self._answer, key, call)
+        return mine
+
+    def stop(self) -> None:
+        """Cancel all that is under way."""
+        for call in list(self._under_way.values()):
+            if call.work is not None:
+                call.work.cancel()
+
+    def _join(self, call: _Call[Result]) -> Deferred[Result]:
+        def leave(joined: Deferred[Result]) -> None:
+            call.waiting.remove(joined)
+            if self._ends_unwanted and not call.waiting and call.work is not None:
+                call.work.cancel()
+
+        joined: Deferred[Result] = Deferred(leave)
+        call.waiting.append(joined)
+        return joined
+
+    def _answer(self, result: Result | Failure, key: Key, call: _Call[Result]) -> None:
+        del self._under_way[key]
+        if not call.waiting and isinstance(result, Failure):
+            if not result.check(CancelledError, ExpectedFailure):
+                self._log.failure("What nobody waited for any more failed", result)
+            return
+        while call.waiting:
+            call.waiting.pop(0).callback(result)
+
+
+REST = 0.01
+"""Seconds between two pieces at least: each takes some milliseconds."""
+
+REST_SHARE = 3.0
+"""Seconds of rest for each second that a piece took: all of them have a quarter of the reactor."""
+
+
+class Turn:
+    """A piece of work that is done some time, unless it is cancelled."""
+
+    __slots__ = ("action",)
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self.action: Callable[[], None] | None = action
+
+    def cancel(self) -> None:
+        """Do nothing; harmless when it was done or cancelled already."""
+        self.action = None
+
+
+class Turns:
+    """Does pieces of work in the order in which they came, with a rest between two."""
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self._waiting: deque[Turn] = deque()
+
+    def call(self, action: Callable[[], None]) -> Turn:
+        """Have an action called in a turn of its own."""
+        turn = Turn(action)
+        self._waiting.append(turn)
+        if len(self._waiting) == 1:
+            self._clock.callLater(0, self._take)
+        return turn
+
+    def wait(self) -> Deferred[None]:
+        """Fire in a turn of its own; what hangs on it is the piece of work."""
+        waiting: Deferred[None] = Deferred(lambda _: turn.cancel())
+        turn = self.call(lambda: waiting.callback(None))
+        return waiting
+
+    def _take(self) -> None:
+        action = None
+        while self._waiting and action is None:
+            action = self._waiting[0].action
+            if action is None:
+                self._waiting.popleft()
+        if action is None:
+            return
+        began = self._clock.seconds()
+        try:
+            action()
+        finally:
+            self._waiting.popleft()
+            if self._waiting:
+                took = self._clock.seconds() - began
+                self._clock.callLater(max(REST, REST_SHARE * took), self._take)
+
+
+QUIET = 0.05
+"""Seconds without new mail after which the machine counts as idle."""
+
+
+class MailTraffic:
+    """Remembers when mail came in last, and since when without a pause."""
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._clock = clock
+        self._newest_at = -math.inf
+        self._burst_began_at = -math.inf
+
+    def note(self) -> None:
+        """Take note of a mail that has just been stored."""
+        if not self.is_flowing:
+            self._burst_began_at = self._clock.seconds()
+        self._newest_at = self._clock.seconds()
+
+    @property
+    def is_flowing(self) -> bool:
+        """Tell whether mail is coming in."""
+        return self.seconds_until_quiet() > 0
+
+    def seconds_until_quiet(self, longest: float = math.inf) -> float:
+        """Say when the machine counts as idle unless more comes in: 0 is now.
+
+        A burst that lasts for ``longest`` seconds is waited for no more. A
+        clock that was set back ends it, too.
+        """
+        now = self._clock.seconds()
+        # Compared as moments: of a difference of large numbers there may be a rest for ever.
+        quiet_at = min(self._newest_at + QUIET, self._burst_began_at + longest)
+        return quiet_at - now if self._newest_at <= now < quiet_at else 0.0

@@ -1,0 +1,48 @@
+"""What child processes do, by name: it is imported there, and not where the calls are made.
+
+To take mails apart and to verify them needs a quarter of all that mailcheck loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mailcheck.checks.deliverability.reading import MailReading
+    from mailcheck.checks.mail_checks import MailChecks
+    from mailcheck.core.content import MessageContent
+
+
+class ByName:
+    """Stands for a function of a module that is imported when it is first called.
+
+    Pickled it is its name: who sends a call to a process need not have imported what it calls.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function."""
+        return getattr(import_module(self._module), self._name)(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ByName, (self._module, self._name)
+
+
+derive_content: Callable[[bytes], MessageContent] = ByName(
+    "mailcheck.checks.content.derive", "derive_content"
+)
+read_mail_for_score: Callable[[bytes], MailReading] = ByName(
+    "mailcheck.checks.deliverability.reading", "read_mail_for_score"
+)
+check_html: Callable[[str, str, str | None, tuple[str, ...]], MailChecks] = ByName(
+    "mailcheck.checks.html_checks.check", "check_html"
+)
+check_raw_mail: Callable[[bytes], MailChecks] = ByName(
+    "mailcheck.checks.html_checks.check", "check_raw_mail"
+)
+change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_linear", "change_dkimpy")

@@ -1,0 +1,280 @@
+"""Following an inbox: each message that matches, in order, for as long as somebody listens."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.core.accounts import Caller
+from mailcheck.core.cursors import START, Position, format_cursor, require_reached
+from mailcheck.core.errors import (
+    MessageNotFound,
+    ShuttingDown,
+    StoreUnavailable,
+    WaitInterrupted,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.core.instants import BEGINNING
+from mailcheck.core.messages import Refusal, StoredMessage
+from mailcheck.operations.accounts.revoked_keys import RevokedKeys
+from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
+from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
+from mailcheck.operations.inbox.wait_for_message import ANY_CONTENT, position_of
+from mailcheck.operations.places import WaitSlots
+from mailcheck.operations.ports import MessageRow, MessageStore, Now
+
+READ_AT_ONCE = 20
+"""Messages that one who is behind gets from the store at a time: he may read them slowly."""
+
+HEARTBEAT = 15.0
+"""Seconds without a cursor after which one is told: proxies close what is silent for 30 or 60."""
+
+
+class Arrived(Struct, frozen=True):
+    """A message that matches."""
+
+    message: StoredMessage
+
+    @property
+    def cursor(self) -> Position:
+        """Give the position to go on from."""
+        return self.message.summary.position
+
+
+class Refused(Struct, frozen=True):
+    """A mail that may have matched was refused."""
+
+    refusal: Refusal
+
+
+class UpToHere(Struct, frozen=True):
+    """Everything up to here was told: where to go on from.
+
+    ``has_removals``: messages of the inbox were deleted; which, the store knows. A hint: where
+    it was lost, nothing says so.
+    """
+
+    cursor: Position
+    has_removals: bool = False
+
+
+Event = Arrived | Refused | UpToHere
+
+
+class FollowInbox:
+    """The operation behind event streams."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        feeds: InboxFeeds,
+        loader: MessageLoader,
+        slots: WaitSlots,
+        keys: RevokedKeys,
+        clock: IReactorTime,
+        expiry_now: Now,
+    ) -> None:
+        self._store = store
+        self._feeds = feeds
+        self._loader = loader
+        self._slots = slots
+        self._keys = keys
+        self._clock = clock
+        self._expiry_now = expiry_now
+
+    async def follow(
+        self,
+        caller: Caller,
+        wanted: MessageFilter,
+        seconds: float | None = None,
+        heartbeat: float = HEARTBEAT,
+    ) -> AsyncGenerator[Event, None]:
+        """Give what comes in from now on, or after a cursor or moment, each once and in order.
+
+        At first, every ``heartbeat`` seconds without another cursor, when messages were deleted,
+        and at the end it gives the cursor up to which all was told: who goes on from the last one
+        misses nothing and gets no message twice. Refusals have none: who goes on may get one
+        again. It ends after ``seconds``, never where there are none; the caller must close it.
+
+        It takes a place among the waits of the key.
+
+        :raises InvalidParameter: ``after`` is a cursor of another inbox.
+        :raises TooManyWaits: the key holds as many waits as it may.
+        :raises InvalidCredentials: the key has been revoked meanwhile.
+        :raises WaitInterrupted: the daemon stops or the store fails meanwhile.
+        """
+        if wanted.after is None and wanted.since is None:
+            wanted = replace(wanted, after=await position_of(caller, self._store))
+        async with self._slots.taken_by(caller):
+            position = wanted.start
+            try:
+                waiter = self._feeds.join(
+                    caller.account_id, wanted, hears_refusals=True, most_held=LOOK_SIZE
+                )
+                try:
+                    with self._keys.watched(caller.key_id, waiter.fail):
+                        following = _Following(waiter, position, self._clock, seconds, heartbeat)
+                        async for event in self._tell(following):
+                            position = following.position
+                            yield event
+                finally:
+                    self._feeds.leave(waiter)
+            except (ShuttingDown, StoreUnavailable) as failure:
+                problem = f"the stream was cut short: {failure}"
+                raise WaitInterrupted(problem, format_cursor(position)) from failure
+
+    async def _tell(self, following: "_Following") -> AsyncGenerator[Event, None]:
+        waiter = following.waiter
+        while not following.is_over:
+            found, up_to = await self._next(following)
+            for one in found:
+                event = await self._event(waiter, one)
+                following.move(one)
+                if event is not None:
+                    yield event
+            following.position = max(following.position, up_to)
+            if waiter.must_tell_removal:
+                waiter.must_tell_removal = False
+                yield UpToHere(following.position, has_removals=True)
+            if following.is_due:
+                yield following.up_to_here(self._feeds.read_up_to(waiter))
+        yield following.up_to_here(START)
+
+    async def _next(
+        self, following: "_Following"
+    ) -> tuple[Sequence[MessageRow | Refusal], Position]:
+        """Give what is to be told next, and up to where that is all: the start where it is open."""
+        waiter = following.waiter
+        if not (following.is_behind or waiter.has_missed):
+            with suppress(DeferredTimeout):
+                await waiter.when_offered().addTimeout(following.patience, self._clock)
+            return _in_order(*following.take()), START
+        # What comes from here on is offered, or missed and read from the store once more.
+        waiter.has_missed = False
+        rows, refusals, up_to = await self._read(waiter, following.position)
+        following.refused_up_to = up_to
+        has_more = len(rows) == READ_AT_ONCE
+        following.is_behind = has_more or not self._feeds.has_looked(waiter, up_to)
+        return _in_order(rows, refusals), up_to
+
+    async def _read(
+        self, waiter: Waiter, after: Position
+    ) -> tuple[Sequence[MessageRow], Sequence[Refusal], Position]:
+        """Read the next messages and refusals; up to the position that is given, they are all."""
+        rows, last_position = await self._store.oldest_matches(
+            waiter.account_id,
+            replace(waiter.wanted, after=after),
+            self._expiry_now(),
+            READ_AT_ONCE,
+            ANY_CONTENT,
+        )
+        require_reached(waiter.wanted.start, last_position)
+        up_to = last_position
+        if len(rows) == READ_AT_ONCE:
+            up_to = rows[-1].summary.position
+        if up_to - after <= len(rows):  # a position that no message has may be a refusal's
+            return rows, (), up_to
+        between = replace(waiter.wanted.address, after=after, up_to=up_to)
+        refusals = await self._store.recent_refusals(
+            waiter.account_id, BEGINNING, LOOK_SIZE, between
+        )
+        wanted = waiter.wanted
+        return (
+            rows,
+            [one for one in refusals if wanted.is_addressed(one.tag, one.recipient)],
+            up_to,
+        )
+
+    async def _event(self, waiter: Waiter, one: MessageRow | Refusal) -> Event | None:
+        """Give what is told; nothing of a message that is gone, or has other contents."""
+        if isinstance(one, Refusal):
+            return Refused(one)
+        try:
+            message = await self._loader.complete(one)
+        except MessageNotFound:
+            return None
+        wanted = waiter.wanted
+        # Of one that could not be taken apart nothing is known: that it does not match is not said.
+        if wanted.asks_content and message.content is not UNREADABLE:
+            return None if wanted.content_mismatches(message.content) else Arrived(message)
+        return Arrived(message)
+
+
+class _Following:
+    """How far one who listens was told, and when he hears of it again.
+
+    ``is_behind``: what comes next is in the store.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_due_at",
+        "_ends_at",
+        "_heartbeat",
+        "is_behind",
+        "position",
+        "refused_up_to",
+        "waiter",
+    )
+
+    def __init__(
+        self,
+        waiter: Waiter,
+        position: Position,
+        clock: IReactorTime,
+        seconds: float | None,
+        heartbeat: float,
+    ) -> None:
+        self.waiter = waiter
+        waiter.hears_removals = True
+        self.position = position
+        self.refused_up_to = position
+        self.is_behind = True
+        self._clock = clock
+        self._heartbeat = heartbeat
+        self._due_at = clock.seconds()
+        self._ends_at = None if seconds is None else clock.seconds() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._ends_at is not None and self._clock.seconds() >= self._ends_at
+
+    @property
+    def is_due(self) -> bool:
+        return self._clock.seconds() >= self._due_at
+
+    @property
+    def patience(self) -> float:
+        """Seconds until there is something to do, come what may."""
+        until = self._due_at if self._ends_at is None else min(self._due_at, self._ends_at)
+        return max(0.0, until - self._clock.seconds())
+
+    def take(self) -> tuple[list[MessageRow], list[Refusal]]:
+        """Take what was offered and not told yet."""
+        return self.waiter.take(self.position, self.refused_up_to)
+
+    def move(self, one: MessageRow | Refusal) -> None:
+        """Note that a message, or a refusal, was told."""
+        if isinstance(one, Refusal):
+            self.refused_up_to = max(self.refused_up_to, one.position)
+        else:
+            self.position = one.summary.position
+            self._due_at = self._clock.seconds() + self._heartbeat
+
+    def up_to_here(self, read_up_to: Position) -> UpToHere:
+        """Give the cursor to go on from; the next one is due later."""
+        self._due_at = self._clock.seconds() + self._heartbeat
+        return UpToHere(max(self.position, read_up_to))
+
+
+def _in_order(
+    rows: Sequence[MessageRow], refusals: Sequence[Refusal]
+) -> list[MessageRow | Refusal]:
+    return sorted([*rows, *refusals], key=_position) if refusals else list(rows)
+
+
+def _position(one: MessageRow | Refusal) -> Position:
+    return one.position if isinstance(one, Refusal) else one.summary.position

@@ -1,0 +1,160 @@
+"""Values that are kept as text: read back they are equal to what was kept, or nothing.
+
+msgspec writes them, as MessagePack, which knows pairs as keys. It can't read a union of two
+classes of others, which addresses are (``IPv4Address | IPv6Address``), so reading goes by the
+annotations of the classes here.
+"""
+
+import dataclasses
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import cache, partial
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from types import NoneType, UnionType
+from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from mailcheck.operations.ports import Memory
+from mailcheck.operations.recent import RecentlyUsed
+
+READ_BEFORE = 500
+"""Values that are not read again while their text is the same: a reputation takes 3 ms."""
+
+Value = TypeVar("Value")
+Reader = Callable[[Any], Any]
+
+_ATOMS = {str: (str,), int: (int,), float: (int, float), bool: (bool,), NoneType: (NoneType,)}
+_IN_TEXT: dict[frozenset[Any], Reader] = {
+    frozenset({IPv4Address, IPv6Address}): ip_address,
+    frozenset({IPv4Network, IPv6Network}): ip_network,
+}
+
+
+class KeptValues(Generic[Value]):
+    """Values of one kind in a memory, by key."""
+
+    def __init__(self, memory: Memory, kind: str, value_type: Any) -> None:
+        self._memory = memory
+        self._prefix = f"{kind} "
+        self._read = reader_of(value_type)
+        self._read_before: RecentlyUsed[str, tuple[str, Value]] = RecentlyUsed(READ_BEFORE)
+
+    async def recall(self, key: str) -> Value | None:
+        """Give what is kept; nothing where it can't be read."""
+        text = await self._memory.recall(self._prefix + key)
+        if text is None:
+            return None
+        before = self._read_before.get(key)
+        if before is not None and before[0] == text:
+            return before[1]
+        try:
+            value = cast(Value, self._read(msgspec.msgpack.decode(b64decode(text, validate=True))))
+        except (msgspec.DecodeError, ValueError, TypeError, LookupError):
+            return None
+        self._read_before.put(key, (text, value))
+        return value
+
+    async def keep(self, key: str, value: Value, milliseconds: int) -> None:
+        """Keep a value so long."""
+        text = b64encode(msgspec.msgpack.encode(value, enc_hook=_plain)).decode()
+        await self._memory.keep(self._prefix + key, text, milliseconds)
+
+    async def claim(self, key: str, milliseconds: int) -> bool:
+        """Take on finding a value out; false while another daemon does."""
+        return await self._memory.claim(self._prefix + key, milliseconds)
+
+    async def give_up(self, key: str) -> None:
+        """Find it out no more."""
+        await self._memory.give_up(self._prefix + key)
+
+
+@cache
+def reader_of(kind: Any) -> Reader:
+    """Give what makes a value of this type from plain ones; it raises where that is no such value.
+
+    :raises TypeError: values of this type can't be kept.
+    """
+    kind = getattr(kind, "__supertype__", kind)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind in _ATOMS:
+        return lambda value: _atom(value, _ATOMS[kind])
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _read_fields(kind, kind.__struct_fields__, kind)
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return _read_fields(kind, names, partial(_filled, kind))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if origin in (Union, UnionType):
+        return _read_one_of(arguments)
+    if origin is tuple and arguments[1:] != (...,):
+        readers = tuple(map(reader_of, arguments))
+        return lambda values: tuple(
+            read(value) for read, value in zip(readers, _atom(values, (list, tuple)), strict=True)
+        )
+    if origin in (tuple, Sequence, frozenset):
+        read_item, make = reader_of(arguments[0]), frozenset if origin is frozenset else tuple
+        return lambda values: make(map(read_item, _atom(values, (list, tuple))))
+    if origin is Mapping:
+        read_key, read_value = map(reader_of, arguments)
+        return lambda pairs: {
+            read_key(key): read_value(value) for key, value in _atom(pairs, (dict,)).items()
+        }
+    raise TypeError(f"{kind} can't be kept")
+
+
+def _read_fields(kind: Any, names: Iterable[str], make: Callable[..., Any]) -> Reader:
+    hints = get_type_hints(kind)
+    readers: dict[str, Reader] = {}
+
+    def read(values: Any) -> Any:
+        # Made when it is first used: a class may hold others of its own.
+        if not readers:
+            readers.update({name: reader_of(hints[name]) for name in names})
+        if _atom(values, (dict,)).keys() != readers.keys():
+            raise LookupError(f"{kind} of another mailcheck")
+        return make(**{name: read_field(values[name]) for name, read_field in readers.items()})
+
+    return read
+
+
+def _filled(kind: Any, **values: Any) -> Any:
+    """Make one, not by its constructor: what that judges, as a fix, was judged when it was kept."""
+    value = object.__new__(kind)
+    for name, part in values.items():
+        object.__setattr__(value, name, part)
+    return value
+
+
+def _read_one_of(kinds: Sequence[Any]) -> Reader:
+    rest = frozenset(kinds) - {NoneType}
+    if rest in _IN_TEXT:
+        read = _IN_TEXT[rest]
+    elif len(rest) == 1:
+        read = reader_of(next(iter(rest)))
+    else:
+        raise TypeError(f"one of {kinds} can't be kept")
+    return lambda value: None if value is None and len(kinds) > len(rest) else read(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (IPv4Address, IPv6Address, IPv4Network, IPv6Network)):
+        return str(value)
+    raise TypeError(f"{value!r} can't be kept")
+
+
+def _atom(value: Any, kinds: tuple[type, ...]) -> Any:
+    if not isinstance(value, kinds):
+        raise TypeError(f"{value!r} is none of {kinds}")
+    return value

@@ -1,0 +1,128 @@
+"""Proving advice before it is shown: the one place where records are tried.
+
+Each finding's record is judged alone, by the evaluation that found it, over the answers
+that it had. What fails alone is tried beside the records that were proven before it:
+faults that belong together are mended together. A name has one record in the end, so
+that whoever publishes all of them from top to bottom undoes nothing.
+"""
+
+from collections.abc import Callable, Sequence
+
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_mended
+from mailcheck.checks.proposed_zone import write_rdata
+from mailcheck.operations.ask import Inquiry
+
+MAX_TRIALS = 16
+"""Evaluations for all advice of one check; the worst honest domain needs nine."""
+
+TURNS = 2
+"""What is not enough alone is tried again beside what was proven after it."""
+
+Judge = Callable[[Answers], Outcome]
+"""Judges by the answers that are known, and names what is missing."""
+
+PATIENCE = 2.0
+"""Seconds for what has to be asked for proofs, within the budget of the request."""
+
+
+async def prove_fixes(before: Outcome, judge: Judge, inquiry: Inquiry) -> Proofs:
+    """Try the records that the findings propose, in their order, and give those that hold.
+
+    :param before: what ``judge`` says without any of them.
+    :param inquiry: has what is published; nothing that it knows is asked again.
+    """
+    inquiry.hurry(PATIENCE)
+    proving = _Proving(before, judge, inquiry)
+    proofs: dict[tuple[str, str], ProvenFix] = {}
+    mendable = [
+        one
+        for one in before.findings
+        if one.records_to_try and one.severity is not Severity.UNDETERMINED
+    ]
+    for _ in range(TURNS):
+        for finding in mendable:
+            key = finding.id, finding.meaning
+            fix = None if key in proofs else await proving.find_fix(finding)
+            if fix is not None:
+                proofs[key] = fix
+    return proofs
+
+
+class _Proving:
+    """The trials of one check, each made once."""
+
+    def __init__(self, before: Outcome, judge: Judge, inquiry: Inquiry) -> None:
+        self._before = before
+        self._judge = judge
+        self._inquiry = inquiry
+        self._outcomes: dict[tuple[Change, ...], Outcome] = {(): before}
+        self._accepted: dict[tuple[str, str], Change] = {}
+
+    async def find_fix(self, finding: Finding) -> ProvenFix | None:
+        """Give the record that mends a finding: one that is shown already, else its own."""
+        for change in self._accepted.values():
+            alone = self._outcomes.get((change,))
+            if alone is not None and is_mended(finding, self._before, alone):
+                return self._make(finding, change, self._before, alone)
+        for record in finding.records_to_try:
+            fix = await self._prove(finding, Change(record, finding.replaced))
+            if fix is not None:
+                self._accepted[fix.change.place] = fix.change
+                return fix
+        return None
+
+    async def _prove(self, finding: Finding, change: Change) -> ProvenFix | None:
+        alone = await self._try((change,))
+        fix = None if alone is None else self._make(finding, change, self._before, alone)
+        rival = self._accepted.get(change.place)
+        if alone is not None and fix is not None:
+            # Where it takes the place of a record that is shown, nothing may be undone.
+            state = None if rival is None else await self._try((rival,))
+            return None if state is not None and _undoes(state, alone) else fix
+        shown = tuple(self._accepted.values())
+        others = tuple(one for one in shown if one is not rival)
+        if not others:
+            return None
+        state, both = await self._try(shown), await self._try((*others, change))
+        if state is None or both is None or (rival is not None and _undoes(state, both)):
+            return None
+        return self._make(finding, change, state, both, others)
+
+    async def _try(self, changes: tuple[Change, ...]) -> Outcome | None:
+        """Judge with some changes; nothing once there were too many trials."""
+        if changes not in self._outcomes:
+            if len(self._outcomes) > MAX_TRIALS:
+                return None
+            self._outcomes[changes] = await self._inquiry.ask_again(
+                lambda answers: self._judge(Overlay(answers, changes))
+            )
+        return self._outcomes[changes]
+
+    def _make(
+        self,
+        finding: Finding,
+        change: Change,
+        before: Outcome,
+        after: Outcome,
+        others: Sequence[Change] = (),
+    ) -> ProvenFix | None:
+        beside = tuple(one.record for one in others)
+        try:
+            return ProvenFix(finding, change, self._removed(change), before, after, beside)
+        except NotProven:
+            return None
+
+    def _removed(self, change: Change) -> tuple[str, ...]:
+        """Give the published values that go, as they are typed into a zone editor."""
+        records = self._inquiry.records_at(*change.place)
+        return tuple(write_rdata(one) for one in records if change.drops(one))
+
+
+def _undoes(before: Outcome, after: Outcome) -> bool:
+    """Tell whether a fault is there again that was mended."""
+    faults = (Severity.ERROR, Severity.WARNING)
+    had = {one.id for one in before.findings if one.severity in faults}
+    return any(one.id not in had for one in after.findings if one.severity in faults)

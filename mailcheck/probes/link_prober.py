@@ -1,0 +1,170 @@
+"""Asks for the links of mails, through the guarded dialer: a status for each hop, never a body.
+
+Each hop of a redirect is looked up, checked and dialled anew; what leads to an address that is
+not public is not asked.
+"""
+
+from functools import partial
+from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
+
+import idna
+from twisted.internet.defer import Deferred
+from twisted.web.client import Agent
+from twisted.web.http_headers import Headers
+
+from mailcheck.checks.content.limits import MAX_URL
+from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
+from mailcheck.core.instants import MINUTE
+from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.ports import Memory
+from mailcheck.probes.fetching import (
+    BREAKDOWNS,
+    HEADER_ALLOWANCE,
+    REDIRECTS,
+    USER_AGENT,
+    WebConnections,
+    check_url,
+    problem_of,
+)
+from mailcheck.probes.guarded_dialer import (
+    AddressRefused,
+    DialFailed,
+    FetchFailed,
+    FetchProblem,
+    GuardedDialer,
+)
+from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
+from mailcheck.probes.trust import TrustRoots
+
+SECONDS = 9.0
+"""For all hops of a link together."""
+
+AT_ONCE = 50
+"""Links of all accounts that are asked for at a time."""
+
+FRESHNESS = MINUTE
+"""Long enough to spare a server that many mails lead to."""
+
+_PROBLEMS = {
+    FetchProblem.NO_HOST: LinkProblem.NO_HOST,
+    FetchProblem.NO_CONNECTION: LinkProblem.NO_CONNECTION,
+    FetchProblem.BAD_CERTIFICATE: LinkProblem.BAD_CERTIFICATE,
+    FetchProblem.BAD_REDIRECT: LinkProblem.BAD_URL,
+    FetchProblem.TOO_LARGE: LinkProblem.NO_HTTP,
+    FetchProblem.NO_HTTP: LinkProblem.NO_HTTP,
+    FetchProblem.SILENT: LinkProblem.SILENT,
+}
+_OURS = frozenset((LinkProblem.BUSY, LinkProblem.SILENT, LinkProblem.NO_AUTHORITIES))
+"""What may be over in a moment, and is not kept."""
+
+
+class GuardedLinkProber:
+    """The `mailcheck.operations.inbox.check_links.LinkProber` over the guarded dialer.
+
+    :param trust: whom to believe over https; nothing where nobody is known.
+    """
+
+    def __init__(
+        self,
+        reactor: ProbeReactor,
+        dialer: GuardedDialer,
+        trust: TrustRoots | None,
+        memory: Memory,
+    ) -> None:
+        self._reactor = reactor
+        self._dialer = dialer
+        self._trust = trust
+        self._probes: SharedProbes[LinkAnswer] = SharedProbes(
+            reactor,
+            Bounds(FRESHNESS, at_once=AT_ONCE),
+            KeptValues(memory, "link", LinkAnswer),
+            self._run,
+            worth=Worth(lambda answer: answer.problem not in _OURS),
+            when_busy=partial(_answer_to, problem=LinkProblem.BUSY),
+        )
+
+    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+        """Answer as `mailcheck.operations.inbox.check_links.LinkProber` promises."""
+        return self._probes.get(f"{method} {url}")
+
+    def stop(self) -> None:
+        """Give up what is under way."""
+        self._probes.stop()
+
+    async def _run(self, key: str) -> LinkAnswer:
+        hops: list[Hop] = []
+
+        def too_late(_: object, __: float) -> LinkAnswer:
+            return _answer_to(key, hops, LinkProblem.SILENT)
+
+        following = Deferred.fromCoroutine(self._follow(key, hops))
+        return await following.addTimeout(SECONDS, self._reactor, too_late)
+
+    async def _follow(self, key: str, hops: list[Hop]) -> LinkAnswer:
+        method, _, url = key.partition(" ")
+        for _ in range(MAX_REDIRECTS + 1):
+            try:
+                address = check_url(write_ascii(url), MAX_URL)
+            except (FetchFailed, ValueError):
+                problem = LinkProblem.BAD_REDIRECT if hops else LinkProblem.BAD_URL
+                return _answer_to(key, hops, problem)
+            asked = await self._ask(method, address)
+            if isinstance(asked, LinkProblem):
+                return _answer_to(key, hops, asked)
+            status, location = asked
+            hops.append(Hop(url, status))
+            if status not in REDIRECTS or not location:
+                return _answer_to(key, hops)
+            try:
+                url = urljoin(url, location)
+            except ValueError:
+                return _answer_to(key, hops, LinkProblem.BAD_REDIRECT)
+        return _answer_to(key, hops, LinkProblem.TOO_MANY_REDIRECTS)
+
+    async def _ask(self, method: str, url: str) -> tuple[int, str] | LinkProblem:
+        """Send one request; gives the status and where it leads, or why there is none."""
+        if not self._trust and url.startswith("https:"):
+            return LinkProblem.NO_AUTHORITIES
+        connections = WebConnections(
+            self._dialer,
+            self._trust or TrustRoots(()),
+            seconds=SECONDS,
+            max_octets=HEADER_ALLOWANCE,
+        )
+        agent = Agent.usingEndpointFactory(self._reactor, connections)
+        headers = Headers({"Accept": ["*/*"], "User-Agent": [USER_AGENT]})
+        try:
+            response = await agent.request(method.encode(), url.encode("ascii"), headers)
+        except AddressRefused:
+            return LinkProblem.NOT_PUBLIC
+        except (DialFailed, *BREAKDOWNS, ValueError) as failure:
+            return _PROBLEMS[problem_of(failure)]
+        finally:
+            connections.hang_up()
+        locations: list[bytes] = response.headers.getRawHeaders(b"location") or [b""]
+        return response.code, locations[0].decode("utf-8", "replace").strip()
+
+
+def _answer_to(
+    key: str, hops: list[Hop] | tuple[Hop, ...] = (), problem: LinkProblem | None = None
+) -> LinkAnswer:
+    method, _, url = key.partition(" ")
+    return LinkAnswer(url, method, tuple(hops), problem)
+
+
+def write_ascii(url: str) -> str:
+    """Write a URL of any script as it is sent: A-labels and percent signs, without a fragment.
+
+    :raises ValueError: it has no host that can be written so.
+    """
+    parts = urlsplit(urldefrag(url.strip()).url)
+    host, port = parts.hostname or "", parts.port
+    if not host.isascii():
+        host = idna.encode(host, uts46=True).decode("ascii")
+    if ":" in host:
+        host = f"[{host}]"
+    user = "@" if parts.username is not None or parts.password is not None else ""
+    place = f"{user}{host}" if port is None else f"{user}{host}:{port}"
+    path, query = (quote(part, safe="%/:=&?~+!$,;'@()*[]|") for part in (parts.path, parts.query))
+    return urlunsplit((parts.scheme.lower(), place, path or "/", query, ""))

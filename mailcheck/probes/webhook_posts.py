@@ -1,0 +1,314 @@
+"""Posting to the receivers of webhooks, signed as Standard Webhooks asks, by the guarded dialer.
+
+Whoever may register chooses where is posted to: so only public addresses are, or those that the
+operator allows an account; no redirect is followed; and no target gets more than its share.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IConsumer
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from twisted.web.client import Agent, HTTPConnectionPool
+from twisted.web.http_headers import Headers
+from twisted.web.iweb import IBodyProducer, IResponse
+from zope.interface import implementer
+
+from mailcheck.core.client_limits import MINUTE_WINDOW
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import SECOND
+from mailcheck.core.network_addresses import IpAddress, IpNetwork, counting_key, parse_ip_address
+from mailcheck.core.webhooks import Attempt
+from mailcheck.operations.inbox.webhook_ports import Post
+from mailcheck.operations.ports import Hit, Now, RateCounters
+from mailcheck.probes.fetching import BREAKDOWNS, USER_AGENT, WebConnections, problem_of
+from mailcheck.probes.guarded_dialer import (
+    AddressRefused,
+    DialFailed,
+    FetchProblem,
+    GuardedDialer,
+    HostNotFound,
+    HostUndetermined,
+    Refused,
+)
+from mailcheck.probes.reactor import ProbeReactor
+from mailcheck.probes.trust import TrustRoots
+
+SECONDS = 15.0
+"""For one delivery."""
+
+DRAIN_SECONDS = 2.0
+"""For the rest of an answer, which nobody reads: a connection that still talks then is closed."""
+
+KEPT_SECONDS = 30
+"""That an idle connection is kept for the next event."""
+
+MAX_OCTETS = 65_536
+"""Of an answer."""
+
+MOST_A_MINUTE = 1_200
+"""Events that one public address (IPv6: its /64) gets in a clock minute, of all accounts."""
+
+_WHY: Mapping[FetchProblem, str] = {
+    FetchProblem.BAD_CERTIFICATE: "its certificate is not that of its host, or nobody known "
+    "vouches for it",
+    FetchProblem.NO_CONNECTION: "no encrypted connection came about",
+    FetchProblem.TOO_LARGE: f"its answer has more than {MAX_OCTETS:,} bytes",
+    FetchProblem.NO_HTTP: "its answer broke off, or is not HTTP",
+}
+
+
+class WebhookPosts:
+    """The `mailcheck.operations.inbox.webhook_ports.WebhookDialer` over the guarded dialer.
+
+    :param allowed: networks, not public, that accounts may be told in, by the accounts' names.
+    :param own_url: where this service itself is reached.
+    :param seconds: for one delivery, from the question to DNS to the status.
+    """
+
+    def __init__(
+        self,
+        reactor: ProbeReactor,
+        dialer: GuardedDialer,
+        trust: TrustRoots,
+        counters: RateCounters,
+        allowed: Mapping[str, Sequence[IpNetwork]],
+        own_url: str,
+        now: Now,
+        seconds: float,
+    ) -> None:
+        self._reactor = reactor
+        self._dialer = dialer
+        self._trust = trust
+        self._counters = counters
+        self._allowed = allowed
+        self._own_place = _place(own_url)
+        self._now = now
+        self._seconds = seconds
+
+    def require_foreign(self, url: str) -> None:
+        """See that a URL does not lead to this service itself, as far as that shows."""
+        if _place(url) == self._own_place:
+            raise InvalidParameter("url", "url leads to this service itself")
+
+    def line(self, account_name: str) -> "Line":
+        """Give a line of its own for a webhook of an account; nothing is sent yet."""
+        allowed = self._allowed.get(account_name, ())
+        pace = _Pace(self._counters, allowed, self._now)
+        connections = WebConnections(
+            self._dialer,
+            self._trust,
+            seconds=self._seconds,
+            max_octets=MAX_OCTETS,
+            may_use=pace.within,
+            allowed=allowed,
+        )
+        return Line(
+            self._reactor, connections, pace, self._seconds, has_authorities=bool(self._trust)
+        )
+
+
+class _Pace:
+    """Counts what an address gets."""
+
+    def __init__(self, counters: RateCounters, allowed: Collection[IpNetwork], now: Now) -> None:
+        self._counters = counters
+        self._allowed = allowed
+        self._now = now
+        self.wait = 0
+
+    async def within(self, addresses: Sequence[IpAddress]) -> Sequence[IpAddress]:
+        """Count an event to each; gives those that did not have too many."""
+        now = self._now()
+        self.wait = 0
+        found = []
+        for address in addresses:
+            if any(address in network for network in self._allowed):
+                found.append(address)
+                continue
+            windows = ((MINUTE_WINDOW, MINUTE_WINDOW.index(now), MOST_A_MINUTE),)
+            subject = f"webhooks to {counting_key(str(address))}"
+            ((count,),) = await self._counters.hit(Hit(subject, windows))
+            if count <= MOST_A_MINUTE:
+                found.append(address)
+            else:
+                self.wait = max(1, MINUTE_WINDOW.reset_at(now) - now)
+        if found:
+            self.wait = 0
+        return found
+
+
+class Line:
+    """The way to one receiver, event by event."""
+
+    def __init__(
+        self,
+        reactor: ProbeReactor,
+        connections: WebConnections,
+        pace: _Pace,
+        seconds: float,
+        *,
+        has_authorities: bool,
+    ) -> None:
+        anything: Any = reactor
+        self._reactor = reactor
+        self._connections = connections
+        self._pace = pace
+        self._seconds = seconds
+        self._has_authorities = has_authorities
+        self._pool = HTTPConnectionPool(anything)
+        self._pool.maxPersistentPerHost = 1
+        self._pool.cachedConnectionTimeout = KEPT_SECONDS
+        self._agent = Agent.usingEndpointFactory(anything, connections, self._pool)
+
+    def post(self, post: Post) -> Deferred[Attempt]:
+        """Send an event; whatever goes wrong is the result. Cancelling hangs up."""
+
+        def too_late(_: object, __: float) -> Attempt:
+            self.hang_up()
+            return Attempt(problem=f"no answer within {self._seconds:g} seconds")
+
+        posting = Deferred.fromCoroutine(self._post(post))
+        return posting.addTimeout(self._seconds, self._reactor, too_late)
+
+    def hang_up(self) -> None:
+        """Close what is open."""
+        self._pool.closeCachedConnections().addErrback(lambda _: None)
+        self._connections.hang_up()
+
+    async def _post(self, post: Post) -> Attempt:
+        if post.url.startswith("https:") and not self._has_authorities:
+            return Attempt(problem="there are no authorities to check its certificate against")
+        self._pace.wait = 0
+        kept = self._connections.peer
+        if kept is not None and not await self._pace.within([kept]):
+            return self._too_much()
+        try:
+            try:
+                return await self._send(post)
+            except BREAKDOWNS:
+                if kept is None or self._connections.is_flooded:
+                    raise
+            # The receiver has closed the kept connection just now: that is no failure of it.
+            self._connections.hang_up()
+            return await self._send(post)
+        except (DialFailed, *BREAKDOWNS) as failure:
+            self._connections.hang_up()
+            return self._explain(failure)
+
+    async def _send(self, post: Post) -> Attempt:
+        self._connections.count_anew()
+        headers = Headers(_signed(post))
+        body = _Body(post.body)
+        response: IResponse = await self._agent.request(
+            b"POST", post.url.encode("ascii"), headers, body
+        )
+        rest = _Rest()
+        response.deliverBody(rest)
+        try:
+            await rest.ended.addTimeout(DRAIN_SECONDS, self._reactor)
+        except DeferredTimeout:
+            self._connections.hang_up()
+        return _judge(response.code)
+
+    def _too_much(self) -> Attempt:
+        problem = f"its address has had {MOST_A_MINUTE:,} events in this minute"
+        return Attempt(problem=problem, wait=self._pace.wait)
+
+    def _explain(self, failure: Exception) -> Attempt:
+        if self._pace.wait:
+            return self._too_much()
+        if isinstance(failure, DialFailed):
+            return Attempt(problem=_why_not_connected(failure))
+        problem = FetchProblem.TOO_LARGE if self._connections.is_flooded else problem_of(failure)
+        return Attempt(problem=_WHY.get(problem, "nothing can be sent to its address"))
+
+
+def _judge(status: int) -> Attempt:
+    if 200 <= status < 300:
+        return Attempt(status)
+    is_redirect = 300 <= status < 400
+    more = ", and redirects are not followed" if is_redirect else ""
+    return Attempt(status, f"it answered {status}{more}")
+
+
+def _why_not_connected(failure: DialFailed) -> str:
+    if isinstance(failure, HostNotFound):
+        return "its host has no address"
+    if isinstance(failure, HostUndetermined):
+        return "the address of its host could not be found out"
+    if isinstance(failure, AddressRefused):
+        return f"its address is not connected to: {failure}"
+    if isinstance(failure, Refused):
+        return "its host refuses connections"
+    return "its host does not answer"
+
+
+def _signed(post: Post) -> dict[bytes, list[bytes]]:
+    # Here: whoever has no webhook has no need of it.
+    from standardwebhooks import Webhook
+
+    sent_at = datetime.fromtimestamp(post.sent_at // SECOND, UTC)
+    sign = partial(_sign, Webhook, post, sent_at)
+    signatures = " ".join(map(sign, post.secrets))
+    return {
+        b"Content-Type": [b"application/json; charset=utf-8"],
+        b"User-Agent": [USER_AGENT.encode()],
+        b"webhook-id": [post.event_id.encode()],
+        b"webhook-timestamp": [str(post.sent_at // SECOND).encode()],
+        b"webhook-signature": [signatures.encode()],
+    }
+
+
+def _sign(kind: Any, post: Post, sent_at: datetime, secret: str) -> str:
+    signature: str = kind(secret).sign(post.event_id, sent_at, post.body.decode())
+    return signature
+
+
+def _place(url: str) -> tuple[IpAddress | str, int]:
+    """Give host and port of a URL, so that the same place is written in the same way."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").removesuffix(".")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return parse_ip_address(host) or host, port
+
+
+@implementer(IBodyProducer)
+class _Body:
+    """A body that is there already."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self.length = len(body)
+
+    def startProducing(self, consumer: IConsumer) -> Deferred[None]:  # noqa: N802
+        """Write all of it."""
+        consumer.write(self._body)
+        return succeed(None)
+
+    def pauseProducing(self) -> None:  # noqa: N802
+        """Do nothing: all is written."""
+
+    def resumeProducing(self) -> None:  # noqa: N802
+        """Do nothing: all is written."""
+
+    def stopProducing(self) -> None:  # noqa: N802
+        """Do nothing: all is written."""
+
+
+class _Rest(Protocol):
+    """Lets a body pass by; ``ended`` fires when there is no more of it, for whatever reason."""
+
+    def __init__(self) -> None:
+        self.ended: Deferred[None] = Deferred()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Tell of the end."""
+        if not self.ended.called:
+            self.ended.callback(None)

@@ -1,0 +1,1 @@
+"""What was found out about domains and lists, as rows."""

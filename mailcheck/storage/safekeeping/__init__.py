@@ -1,0 +1,1 @@
+"""A store as a whole: backed up, put back, checked, copied to another engine."""

@@ -1,0 +1,102 @@
+"""Webhooks: made, their secret shown once, tried, resumed, deleted; what was told last."""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from mailcheck.core.cursors import START
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.webhooks import Webhook
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.inbox.webhooks import KeepWebhooks
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.parameters import Query
+
+PLACE = "/keys"
+"""The page that they are listed on."""
+
+
+class WebhookForm(Struct, frozen=True):
+    """What was filled in, and what was wrong with it."""
+
+    url: str = ""
+    tag: str = ""
+    failure: ExpectedFailure | None = None
+
+
+NO_WEBHOOK = WebhookForm()
+"""Nothing is filled in."""
+
+
+class WebhookPages:
+    """What is done with one's own webhooks, from the page of the keys.
+
+    :param show: gives that page.
+    """
+
+    def __init__(
+        self,
+        webhooks: KeepWebhooks,
+        budget: CheckBudget,
+        renderer: Renderer,
+        show: Callable[[Visit, WebhookForm], Awaitable[Reply]],
+    ) -> None:
+        self._webhooks = webhooks
+        self._budget = budget
+        self._renderer = renderer
+        self._show = show
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        one = "/webhooks/<webhook_id>"
+        return [
+            Page("POST", "/webhooks", self.create),
+            Page("POST", f"{one}/rotate", self.rotate),
+            Page("POST", f"{one}/test", self.test),
+            Page("POST", f"{one}/resume", self.resume),
+            Page("POST", f"{one}/replay", self.replay),
+            Page("POST", f"{one}/delete", self.delete),
+        ]
+
+    async def create(self, visit: Visit) -> Reply:
+        """POST /webhooks: url, tag. The answer shows the secret."""
+        url, tag = (visit.form.text("url") or "").strip(), visit.form.text("tag") or ""
+        try:
+            wanted = Query({"tag": [tag]} if tag else {}).wait_filter()
+            made = await self._webhooks.create(visit.account.id, url, wanted)
+        except ExpectedFailure as failure:
+            return await self._show(visit, WebhookForm(url, tag, failure))
+        return self._shown_once(visit, made)
+
+    async def rotate(self, visit: Visit) -> Reply:
+        """POST /webhooks/<webhook_id>/rotate. The answer shows the new secret."""
+        return self._shown_once(
+            visit, await self._webhooks.rotate(visit.account.id, visit.path["webhook_id"])
+        )
+
+    async def test(self, visit: Visit) -> Reply:
+        """POST /webhooks/<webhook_id>/test: counted as a check."""
+        await self._budget.take(visit.account.id)
+        delivery = await self._webhooks.test(visit.account.id, visit.path["webhook_id"])
+        outcome = "taken" if delivery.attempt.is_taken else "failed"
+        return redirect(visit, PLACE, done=f"webhook-test-{outcome}")
+
+    async def resume(self, visit: Visit) -> Reply:
+        """POST /webhooks/<webhook_id>/resume."""
+        await self._webhooks.restart(visit.account.id, visit.path["webhook_id"])
+        return redirect(visit, PLACE, done="webhook-resumed")
+
+    async def replay(self, visit: Visit) -> Reply:
+        """POST /webhooks/<webhook_id>/replay: all that the inbox holds."""
+        await self._webhooks.restart(visit.account.id, visit.path["webhook_id"], START)
+        return redirect(visit, PLACE, done="webhook-replayed")
+
+    async def delete(self, visit: Visit) -> Reply:
+        """POST /webhooks/<webhook_id>/delete."""
+        await self._webhooks.delete(visit.account.id, visit.path["webhook_id"])
+        return redirect(visit, PLACE, done="webhook-deleted")
+
+    def _shown_once(self, visit: Visit, webhook: Webhook) -> Reply:
+        return self._renderer.page(visit, "webhook_secret.html", webhook=webhook)

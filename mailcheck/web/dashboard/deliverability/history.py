@@ -1,0 +1,158 @@
+"""How a domain's tests went: a plot of their scores, and two reports side by side."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest
+from mailcheck.core.errors import NoMailYet
+from mailcheck.operations.deliverability.find_test import FindTest
+from mailcheck.web.dashboard.deliverability.report_view import (
+    BEST,
+    level_of,
+    read_document,
+    view_report,
+)
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.deliverability.findings import points
+
+MOST = 30
+"""Tests that a plot shows: the newest."""
+
+WIDTH, HEIGHT, MARGIN = 640, 120, 12
+"""Of the plot, in units of its picture."""
+
+
+class PlottedTest(Struct, frozen=True):
+    """A test in the plot: where its point lies, and what it says."""
+
+    listed: ListedTest
+    x: float
+    y: float
+    score: float
+    level: str
+
+
+class History(Struct, frozen=True):
+    """The tests of a domain, oldest first."""
+
+    domain: str
+    tests: tuple[PlottedTest, ...]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def line(self) -> str:
+        """Write the line through all points."""
+        return " ".join(f"{one.x},{one.y}" for one in self.tests)
+
+
+class Comparison(Struct, frozen=True):
+    """What changed from one report to the next.
+
+    ``checks`` and ``rules`` are those that came out differently, each with both results.
+    """
+
+    fixed: tuple[Any, ...]
+    new: tuple[Any, ...]
+    kept: tuple[Any, ...]
+    checks: tuple[tuple[str, Any, Any], ...]
+    rules: tuple[tuple[str, str, str, str], ...]
+
+
+async def find_history(find: FindTest, visit: Visit, document: Any) -> History | None:
+    """Find the tests of the domain that a report is about; nothing where it is the only one."""
+    _, _, domain = str(document["email"]["from"] or "").rpartition("@")
+    if not domain:
+        return None
+    found = await find.of_domain(visit.account.id, domain, MOST)
+    return plot(domain, found) if len(found) > 1 else None
+
+
+def plot(domain: str, found: Sequence[ListedTest]) -> History:
+    """Lay the scores of tests, given newest first, out from left to right."""
+    scored = [(one, points(one.tenths)) for one in reversed(found) if one.tenths is not None]
+    step = (WIDTH - 2 * MARGIN) / max(1, len(scored) - 1)
+    rise = (HEIGHT - 2 * MARGIN) / BEST
+    return History(
+        domain,
+        tuple(
+            PlottedTest(
+                one,
+                round(MARGIN + place * step, 1),
+                round(HEIGHT - MARGIN - score * rise, 1),
+                score,
+                level_of(score, is_content_only=one.is_content_only),
+            )
+            for place, (one, score) in enumerate(scored)
+        ),
+    )
+
+
+def compare(before: Any, after: Any) -> Comparison:
+    """Tell what changed from one report to another."""
+    old = {one["id"]: one for one in before["deductions"]}
+    now = {one["id"]: one for one in after["deductions"]}
+    checks = tuple(
+        (name, before["checks"][name], check)
+        for name, check in after["checks"].items()
+        if name in before["checks"] and _outcome(before["checks"][name]) != _outcome(check)
+    )
+    return Comparison(
+        fixed=tuple(one for name, one in old.items() if name not in now),
+        new=tuple(one for name, one in now.items() if name not in old),
+        kept=tuple(one for name, one in now.items() if name in old),
+        checks=checks,
+        rules=tuple(_changed_rules(before, after)),
+    )
+
+
+def _outcome(check: Mapping[str, Any]) -> tuple[Any, ...]:
+    return check["status"], check["determined"], check["deduction"], check["detail"]
+
+
+def _changed_rules(before: Any, after: Any) -> list[tuple[str, str, str, str]]:
+    old = {rule["id"]: rule for one in before["report"]["checklists"] for rule in one["rules"]}
+    return [
+        (checklist["name"], rule["text"], old[rule["id"]]["result"], rule["result"])
+        for checklist in after["report"]["checklists"]
+        for rule in checklist["rules"]
+        if rule["id"] in old and old[rule["id"]]["result"] != rule["result"]
+    ]
+
+
+class ComparisonPages:
+    """The page with two reports side by side."""
+
+    def __init__(self, find: FindTest, renderer: Renderer) -> None:
+        self._find = find
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the one page."""
+        return [Page("GET", "/tests/<test_id>/changes/<other_id>", self.show)]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /tests/{id}/changes/{other}: what changed from the older test to the newer one."""
+        account = visit.account.id
+        both = [await self._find.one(account, visit.path[name]) for name in ("test_id", "other_id")]
+        both.sort(key=lambda one: (one.test.received_at or one.test.created_at, one.test.id))
+        before, after = (_document(one) for one in both)
+        return self._renderer.page(
+            visit,
+            "report_changes.html",
+            sides=[
+                {"test": one.test, **view_report(document)}
+                for one, document in zip(both, (before, after), strict=True)
+            ],
+            changes=compare(before, after),
+        )
+
+
+def _document(result: DeliverabilityResult) -> Any:
+    if result.report is None:
+        raise NoMailYet("one of the two tests has no report (yet): compare completed ones")
+    return read_document(result.report)

@@ -1,0 +1,59 @@
+"""The mail of a test beside its report: shown as a mail of the inbox is, in the same frame."""
+
+from typing import Any
+
+from mailcheck.core.deliverability_tests import DeliverabilityResult
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.deliverability.mail_of_test import MailOfTest
+from mailcheck.operations.inbox.show_message import ShowMessage
+from mailcheck.web.dashboard.inbox.message_frame import frame_reply
+from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
+from mailcheck.web.dashboard.visits import Visit
+from mailcheck.web.site.replies import Reply
+
+
+class MailOfReport:
+    """Shows the mails of tests, to whoever may see the test."""
+
+    def __init__(self, mail: MailOfTest, show: ShowMessage) -> None:
+        self._mail = mail
+        self._show = show
+
+    async def values(self, visit: Visit, result: DeliverabilityResult) -> dict[str, Any]:
+        """Give what the templates need of the mail; a report is there without it too.
+
+        ``view`` is nothing before there is a report, and where the mail can't be shown now.
+        """
+        if result.report is None:
+            return {"view": None}
+        try:
+            message = await self._mail.of(result)
+            view = await view_message(self._show, message, visit)
+        except ExpectedFailure:
+            return {"view": None}
+        look = view.look
+        return view.values() | {"look": lambda name, **more: look(name, **more) + "#mail"}
+
+    async def frame(self, visit: Visit, result: DeliverabilityResult) -> Reply:
+        """Give the document of the mail's HTML, for the frame.
+
+        :raises MessageNotFound: the test has no mail.
+        """
+        message = await self._mail.of(result)
+        is_remote = asks_for_remote(visit)
+        safe = await self._show.html(message, allows_remote=is_remote)
+        return frame_reply(safe, message.summary.header.subject, allows_remote=is_remote)
+
+    async def document(self, result: DeliverabilityResult) -> tuple[str, str]:
+        """Give the mail to be put into a file: the document of its HTML, and its text.
+
+        The document is empty where it has no HTML. It loads nothing from elsewhere.
+
+        :raises MessageNotFound: the test has no mail.
+        """
+        message = await self._mail.of(result)
+        if not message.content.html:
+            return "", message.content.text
+        safe = await self._show.html(message, allows_remote=False)
+        reply = frame_reply(safe, message.summary.header.subject, allows_remote=False)
+        return reply.body.decode("utf-8"), message.content.text

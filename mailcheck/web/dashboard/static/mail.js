@@ -1,0 +1,49 @@
+// A mail: its frame is as high as what is in it, and shows it as a phone or at night.
+"use strict";
+
+function prepareMail(root) {
+  const frame = root.querySelector("iframe.mail-frame");
+  const preview = root.querySelector("#preview");
+  if (!frame) return;
+  const fit = () => {
+    const shown = frame.contentDocument?.documentElement;
+    if (!shown) return;
+    const { scrollY } = window;
+    frame.style.height = "0"; // what is high by the frame's height alone must not keep it so
+    frame.style.height = `${shown.scrollHeight}px`;
+    window.scrollTo({ top: scrollY, behavior: "instant" });
+  };
+  const watch = () => {
+    fit();
+    for (const image of frame.contentDocument.images) image.addEventListener("load", fit);
+  };
+  frame.addEventListener("load", watch);
+  if (frame.contentDocument?.readyState === "complete" && frame.contentDocument.body?.childElementCount) watch();
+  let width = 0;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (contentRect.width !== width) fit();
+    width = contentRect.width;
+  }).observe(frame);
+
+  preview.hidden = false;
+  preview.addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (!button) return;
+    if (button.id === "dark-mail") {
+      const isDark = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(isDark));
+      // The frame's own scheme is what the mail's media queries see.
+      frame.style.colorScheme = isDark ? "dark" : "light";
+      frame.contentDocument.documentElement.classList.toggle("dark", isDark);
+    } else {
+      for (const other of preview.querySelectorAll("[data-width]")) {
+        other.setAttribute("aria-pressed", String(other === button));
+      }
+      frame.style.maxWidth = button.dataset.width && `${button.dataset.width}px`;
+    }
+    fit();
+  });
+}
+
+prepareMail(document);
+window.mailcheck.prepareMail = prepareMail;

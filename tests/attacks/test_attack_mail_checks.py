@@ -1,0 +1,91 @@
+"""HTML and style sheets built to make the checks of a mail slow, large or wrong.
+
+Every piece is repeated to a quarter of what is looked at. No test measures time: a step that is
+quadratic in so much runs for minutes.
+"""
+
+import pytest
+
+from mailcheck.checks.content.limits import MAX_HTML, MAX_LINKS
+from mailcheck.checks.html_checks.check import check_html, check_raw_mail
+from mailcheck.checks.html_checks.places import MAX_EXCERPT, MAX_PLACES
+from mailcheck.checks.mail_checks import MailChecks
+from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
+
+pytestmark = pytest.mark.attack
+
+CSS = [
+    *("{", "}", "(", ")", "[", '"', "'", "\\", ";", ":", "@", "!", "/*", "*/", "/", "<!--", "a"),
+    *("a{", "a{b:c", "@media a{", "@media(", "url(", "url('", "a{url(;", "!important", "! ", " "),
+    *("p>", "p ", "\n", ">", "a,", ":not(", "::", "..", "[a=", ".a.b", "#", "a{b:1px;", "--x:"),
+    *("@import ", "@keyframes a{0%{", "calc(", "1e", "-", ".", "0.", "a{b:'", 'a{b:"', "\\'"),
+]
+HTML = [
+    *('<p style="', '<p style="a:b">', "<div>", "<a href=x>", "<a href=https://x/>", "<img src=x>"),
+    *("<!--[if !mso]><!-->", "<!--<![endif]-->", "<!--[if !mso]><!--><p style='float:left'>"),
+    *("<style>", "<style>a{}</style>", "<h1><h3>", "<b>", "<b><p>", "<table><tr><td>", "&#"),
+    *("<p style='color:#999'>x", "<p style='opacity:.5'>", "\n<b>", "<a href=https://x/><table>"),
+    *("<img srcset=a alt>", "<p lang=x>", "<style>/*", "<svg><style>", "<a href='#'>here</a>"),
+]
+
+
+def check(html: str) -> MailChecks:
+    """Check a page; what comes out stays small."""
+    checks = check_html(html, "", None, ())
+    assert checks.compatibility is not None
+    assert checks.accessibility is not None
+    places = [
+        *(one.places for one in checks.compatibility.findings),
+        *(one.places for one in checks.accessibility.findings),
+    ]
+    assert len(places) < 320
+    for some in places:
+        assert len(some) <= MAX_PLACES
+        assert all(len(place.excerpt) <= MAX_EXCERPT for place in some)
+    assert len(checks.links) <= MAX_LINKS
+    return checks
+
+
+def repeated(piece: str) -> str:
+    """Repeat a piece up to a quarter of what is looked at."""
+    return piece * (MAX_HTML // 4 // len(piece))
+
+
+@pytest.mark.parametrize("piece", CSS)
+def test_hostile_style_sheets_take_linear_time(piece: str) -> None:
+    """Whatever a sheet is made of, it is read once; and so is what stands behind it."""
+    check("<style>" + repeated(piece))
+    check('<p style="' + repeated(piece.replace('"', "'")))
+
+
+@pytest.mark.parametrize("piece", HTML)
+def test_hostile_pages_take_linear_time(piece: str) -> None:
+    """Whatever a page is made of, each element is looked at once."""
+    check(repeated(piece))
+
+
+def test_many_different_styles_are_bounded() -> None:
+    """Styles that never come again cost their own length."""
+    check("".join(f'<p style="margin:{n}px;x{n}:{n}em">' for n in range(4_000)))
+    check("<style>" + "".join(f".a{n} > b{n}:hover{{width:{n}px}}" for n in range(4_000)))
+
+
+def test_a_long_line_is_cut() -> None:
+    """A page on one line has short excerpts, and every place on line 1."""
+    checks = check("<p style='float:left'>" * 20_000)
+    assert checks.compatibility is not None
+    (finding,) = (one for one in checks.compatibility.findings if one.slug == "css-float")
+    assert [place.line for place in finding.places] == [1]
+    assert finding.count == 20_000
+
+
+@pytest.mark.parametrize("mail", read_hostile_mails(), ids=lambda mail: mail.name)
+def test_hostile_mails_are_checked(mail: HostileMail) -> None:
+    """Mails made to break pages break no check, and no control character comes out."""
+    checks = check_raw_mail(mail.raw_message)
+    shown = [link.words for link in checks.links]
+    for found in (checks.compatibility, checks.accessibility):
+        shown += [
+            place.excerpt for one in (found.findings if found else ()) for place in one.places
+        ]
+    assert all(ord(letter) >= 32 for text in shown for letter in text)

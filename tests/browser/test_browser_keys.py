@@ -1,0 +1,218 @@
+"""The inbox by keyboard, with a mail beside the list, in a real browser."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.people import Person
+from tests.browser.watching import Watched, watched_page
+from tests.house import mail
+
+
+@pytest.fixture
+def inbox(person: Person, watched: Watched) -> Page:
+    """Open an inbox of three mails, "Third" on top, on a wide screen."""
+    for subject, tag in (("First", "a"), ("Second", "b"), ("Third", "a")):
+        person.get_mail(mail(subject), tag)
+    watched.page.set_viewport_size({"width": 1440, "height": 900})
+    watched.go("/inbox")
+    watched.page.locator("#live[data-state=open]").wait_for()
+    return watched.page
+
+
+def subjects(page: Page) -> list[str]:
+    """List the subjects that are to be seen."""
+    return page.locator("#mails li:visible .subject").all_inner_texts()
+
+
+def press(page: Page, *keys: str) -> None:
+    """Press keys, one after the other."""
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_mails_are_read_by_keyboard(inbox: Page, watched: Watched) -> None:
+    """j, k and Enter walk through the mails beside the list; u and the browser lead back."""
+    press(inbox, "j", "j", "Enter")
+    expect(inbox.locator("#mail h1")).to_have_text("Second")
+    assert len(subjects(inbox)) == 3  # beside it
+    expect(inbox.locator("#mails li.current .subject")).to_have_text("Second")
+    expect(inbox.get_by_text("Who vouches for it")).to_contain_text("DKIM none")
+    press(inbox, "j")
+    expect(inbox.locator("#mail h1")).to_have_text("First")
+    press(inbox, "k")
+    expect(inbox.locator("#mail h1")).to_have_text("Second")
+    watched.require_accessible()
+    press(inbox, "u")
+    expect(inbox.locator("#mail")).to_have_count(0)
+    assert inbox.url.endswith("/inbox")
+    inbox.go_back()
+    expect(inbox.locator("#mail h1")).to_have_text("Second")
+    inbox.reload()
+    expect(inbox.locator("#mail h1")).to_have_text("Second")
+    assert len(subjects(inbox)) == 3
+    watched.require_quiet()
+
+
+def test_the_first_mail_is_near(inbox: Page) -> None:
+    """Two tabs and the skip link between them lead to the first mail."""
+    press(inbox, "Tab", "Enter", "Tab")
+    expect(inbox.locator("#mails a").first).to_be_focused()
+
+
+def test_a_deletion_is_held_back(inbox: Page, watched: Watched, person: Person) -> None:
+    """What was deleted by a key comes back by Undo; what was not taken back is gone for good."""
+    press(inbox, "j", "#")
+    assert subjects(inbox) == ["Second", "First"]
+    inbox.get_by_role("button", name="Undo").click()
+    assert subjects(inbox) == ["Third", "Second", "First"]
+    press(inbox, "j", "x", "j", "x", "Delete")
+    assert subjects(inbox) == ["First"]
+    expect(inbox.locator("#toast")).to_contain_text("2 mails deleted")
+    watched.go("/keys")
+    watched.go_until("/inbox", lambda: subjects(inbox) == ["First"])
+    watched.require_quiet()
+
+
+def test_many_are_selected_at_once(inbox: Page) -> None:
+    """With Shift all between two boxes are selected, and deleted together."""
+    boxes = inbox.locator("#mails input[type=checkbox]")
+    boxes.nth(0).click()
+    boxes.nth(2).click(modifiers=["Shift"])
+    expect(inbox.locator("#mails input:checked")).to_have_count(3)
+    inbox.get_by_role("button", name="Delete what is selected").click()
+    assert subjects(inbox) == []
+
+
+def test_the_list_survives_a_mail(inbox: Page, watched: Watched) -> None:
+    """A filter stays in the address while its mails are read, and after."""
+    inbox.get_by_role("link", name="+a 2").click()
+    inbox.get_by_role("link", name="First").click()
+    expect(inbox.locator("#mail h1")).to_have_text("First")
+    assert "tag=a" in inbox.url
+    inbox.reload()
+    assert subjects(inbox) == ["Third", "First"]
+    inbox.get_by_role("link", name="Newer").click()
+    expect(inbox.locator("#mail h1")).to_have_text("Third")
+    inbox.get_by_role("link", name="Headers").click()
+    expect(inbox.get_by_role("region", name="The mail's header")).to_be_visible()
+    assert "tag=a" in inbox.url
+    inbox.get_by_role("link", name="Back to the inbox").click()
+    assert subjects(inbox) == ["Third", "First"]
+    watched.require_quiet()
+
+
+def test_keys_do_what_the_page_says(inbox: Page, watched: Watched) -> None:
+    """? shows the keys; / searches; g and a letter lead elsewhere; Ctrl-K finds it all."""
+    press(inbox, "?")
+    expect(inbox.get_by_role("dialog", name="Keys")).to_contain_text("next and previous mail")
+    watched.require_accessible()
+    press(inbox, "Escape", "/")
+    expect(inbox.get_by_label("Search the mail")).to_be_focused()
+    press(inbox, "j")  # a letter, where one writes
+    expect(inbox.get_by_label("Search the mail")).to_have_value("j")
+    inbox.get_by_label("Search the mail").fill("")
+    inbox.locator("h1").evaluate("document.activeElement.blur()")
+    press(inbox, "Control+k")
+    inbox.get_by_label("What to go to or do").fill("block")
+    watched.press_to_leave("Enter", "**/blocklists")
+    watched.go("/inbox")
+    press(inbox, "g")
+    watched.press_to_leave("t", "**/tests")
+    watched.require_quiet()
+
+
+def test_a_frame_is_as_high_as_its_mail(person: Person, watched: Watched) -> None:
+    """No mail is read through a slit: long ones make a high frame, and a phone's width a higher."""
+    page = watched.page
+    head = "From: a@example.com\r\nSubject: Long\r\nContent-Type: text/html\r\n\r\n"
+    html = "<html dir=rtl lang=ar><body>" + "<p>word word word word word</p>" * 200 + "<p>end</p>"
+    person.get_mail((head + html + "\r\n").encode())
+    watched.go("/inbox")
+    page.get_by_role("link", name="Long").click()
+    frame = page.frame_locator("iframe.mail-frame")
+    frame.get_by_text("end").wait_for()
+    page.wait_for_function("document.querySelector('.mail-frame').clientHeight > 4000")
+    assert frame.locator("html").get_attribute("dir") == "rtl"
+    assert frame.locator("html").get_attribute("lang") == "ar"
+    page.get_by_role("button", name="Phone").click()
+    page.wait_for_function("document.querySelector('.mail-frame').clientWidth === 390")
+    page.get_by_role("button", name="Dark", exact=True).first.click()
+    assert frame.locator("html").evaluate("(one) => getComputedStyle(one).colorScheme") == "dark"
+    watched.require_accessible()
+    watched.require_quiet()
+
+
+def test_colours_are_chosen_and_remembered(person: Person, watched: Watched) -> None:
+    """Dark by choice, on every page from then on, also where the system is light."""
+    page = watched.page
+    watched.go("/inbox?tag=a")
+    page.get_by_role("group", name="Colours").get_by_role("button", name="Dark").click()
+    assert page.url.endswith("/inbox?tag=a")
+    for path in ("/inbox", "/keys"):
+        watched.go(path)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 27)"
+        watched.require_accessible()
+    page.get_by_role("group", name="Colours").get_by_role("button", name="System").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(14, 19, 27)"
+    watched.require_quiet()
+
+
+def test_a_phone_shows_mail_at_once(person: Person, watched: Watched) -> None:
+    """The first mail begins within the first 40 % of a phone's screen; a mail fills it."""
+    page = watched.page
+    person.get_mail(mail("First"), "a")
+    page.set_viewport_size({"width": 390, "height": 844})
+    watched.go("/inbox")
+    page.locator("#live[data-state=open]").wait_for()
+    box = page.locator("#mails li").first.bounding_box()
+    assert box is not None
+    assert box["y"] <= 0.4 * 844
+    page.get_by_role("link", name="First").click()
+    expect(page.locator("#mail h1")).to_be_visible()
+    expect(page.locator("#mails")).to_be_hidden()
+    code = page.locator("#code-1").bounding_box()
+    assert code is not None
+    assert code["y"] <= 0.4 * 844
+    watched.require_accessible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_what_was_deleted_elsewhere_is_gone(inbox: Page, watched: Watched, person: Person) -> None:
+    """Rows, counts and tags of an open list follow what another page deletes; so does a mail."""
+    state = watched.context.storage_state()
+    browser = watched.context.browser
+    assert browser is not None
+    press(inbox, "j", "Enter")
+    expect(inbox.locator("#mail h1")).to_have_text("Third")
+    press(inbox, "u")
+    with watched_page(browser, person.daemon.http_port, storage_state=state) as other:
+        other.go("/inbox")
+        press(other.page, "j", "j", "#")
+        other.go("/keys")
+        expect(inbox.locator("#mails li")).to_have_count(2)
+        expect(inbox.locator("#mails li a").first).to_be_focused()
+        expect(inbox.locator("#total")).to_have_text("2")
+        expect(inbox.locator(".tags [data-tag=b]")).to_have_count(0)
+        press(inbox, "Enter")
+        expect(inbox.locator("#mail h1")).to_have_text("Third")
+        other.go("/inbox")
+        other.page.get_by_text("Delete all").click()
+        other.page.get_by_role("button", name="Delete 2 messages for good").click()
+        expect(inbox.get_by_text("This mail has been deleted meanwhile.")).to_be_visible()
+        press(inbox, "u")
+        expect(inbox.locator("#mails li")).to_have_count(0)
+    inbox.wait_for_function("document.title === 'Inbox - mailcheck'")
+
+
+def test_new_tags_are_counted_live(inbox: Page, person: Person) -> None:
+    """A mail to a new tag makes its link; a hidden tab counts it in its title."""
+    person.get_mail(mail("Fourth"), "fresh")
+    expect(inbox.locator(".tags [data-tag=fresh] .count")).to_have_text("1")
+    expect(inbox.locator("#total")).to_have_text("4")
+    inbox.wait_for_function("document.title.startsWith('(4) Inbox')")
+
+
+def test_space_selects(inbox: Page) -> None:
+    """Space selects the mail that has the focus, as x does, and scrolls nothing."""
+    press(inbox, "j", " ", "j", "j", "Shift+X")
+    expect(inbox.locator("#mails input:checked")).to_have_count(3)

@@ -1,0 +1,126 @@
+"""Searching with suggestions, attachments beside their mail, and news of it on the desktop."""
+
+from email.message import EmailMessage
+from email.policy import SMTP
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.people import Person
+from tests.browser.watching import Watched
+from tests.house import mail
+
+GIF = bytes.fromhex(
+    "47494638396101000100800000ff000000000021f90400000000002c00000000010001000002024401003b"
+)
+
+
+@pytest.fixture
+def inbox(person: Person, watched: Watched) -> Page:
+    """Open an inbox of two mails with tags, one of them read."""
+    person.get_mail(mail("Read already"), "a")
+    person.get_mail(mail("Welcome"), "signup")
+    watched.go("/inbox")
+    watched.page.get_by_role("link", name="Read already").click()
+    watched.page.locator("#mail").wait_for()
+    watched.go("/inbox")
+    watched.page.locator("#live[data-state=open]").wait_for()
+    return watched.page
+
+
+def test_a_search_is_suggested(inbox: Page, watched: Watched) -> None:
+    """The field offers the grammar, then values; keys choose, and what is whole is looked for."""
+    field = inbox.get_by_role("combobox", name="Search the mail")
+    options = inbox.get_by_role("option")
+    inbox.keyboard.press("/")
+    expect(options.first).to_be_visible()
+    watched.require_accessible()
+    inbox.keyboard.type("is:u")
+    expect(options).to_have_count(1)
+    inbox.keyboard.press("ArrowDown")
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    watched.press_to_leave("Enter", "**q=is%3Aunread*")
+    expect(inbox.locator("#mails li")).to_have_count(1)
+    field.click()
+    field.press("End")
+    inbox.keyboard.type(" tag:")
+    options.get_by_text("tag:signup").click()
+    inbox.wait_for_url("**tag%3Asignup*")
+    watched.require_accessible()
+    expect(inbox.locator("#mails li")).to_have_count(1)
+    inbox.get_by_role("link", name="Remove is:unread").click()
+    inbox.wait_for_url(lambda url: "is%3Aunread" not in url)
+    inbox.get_by_role("link", name="Remove tag:signup").click()
+    expect(inbox.locator("#mails li")).to_have_count(2)
+    watched.require_quiet()
+
+
+def test_a_word_is_suggested_for_its_fields(inbox: Page, watched: Watched) -> None:
+    """A plain word may be meant for author, subject or recipient; Escape closes, Enter searches."""
+    field = inbox.get_by_role("combobox", name="Search the mail")
+    field.click()
+    inbox.keyboard.type("wel")
+    offered = inbox.locator("[role=option] code")
+    expect(offered).to_have_text(["from:wel", "subject:wel", "to:wel"])
+    inbox.keyboard.press("Escape")
+    expect(inbox.get_by_role("option")).to_have_count(0)
+    watched.press_to_leave("Enter", "**q=wel")
+    expect(inbox.locator("#mails li")).to_have_count(1)
+
+
+def with_files() -> bytes:
+    """Write a mail with a picture, a text, a page and an archive."""
+    message = EmailMessage()
+    message["Subject"] = "With files"
+    message.set_content("Look below.")
+    files = [
+        ("a.gif", GIF, "image/gif"),
+        ("b.txt", "Gr\u00fc\u00dfe".encode(), "text/plain"),
+        ("c.html", b"<h1>x</h1><script>top.document.title = 'ran'</script>", "text/html"),
+        ("d.zip", b"PK", "application/zip"),
+    ]
+    for name, data, kind in files:
+        main, _, sub = kind.partition("/")
+        message.add_attachment(data, maintype=main, subtype=sub, filename=name)
+    return message.as_bytes(policy=SMTP)
+
+
+def test_attachments_are_looked_at_beside_their_mail(
+    inbox: Page, watched: Watched, person: Person
+) -> None:
+    """Pictures are seen, text is read, a page is its own source, and no script of it runs."""
+    person.get_mail(with_files())
+    row = inbox.get_by_role("link", name="With files")
+    expect(row).to_contain_text("Look below.")
+    expect(inbox.get_by_title("4 attachments")).to_be_visible()
+    row.click()
+    picture = inbox.get_by_role("img", name="a.gif")
+    picture.scroll_into_view_if_needed()
+    inbox.wait_for_function("document.querySelector('.attachments img').naturalWidth === 1")
+    for number, text in enumerate(("Gr\u00fc\u00dfe", "<script>top.document.title")):
+        inbox.get_by_text("Look at it").nth(number).click()
+        frame = inbox.frame_locator("iframe.text-file").nth(number)
+        expect(frame.locator("pre")).to_contain_text(text)
+    watched.require_accessible()
+    watched.require_quiet()
+
+
+def test_news_on_the_desktop_is_asked_for(inbox: Page, watched: Watched, person: Person) -> None:
+    """Nothing asks by itself; who has said yes is told of what comes while he looks elsewhere."""
+    inbox.get_by_text("Tag or sample").click()
+    inbox.evaluate(
+        """() => {
+          window.told = [];
+          Notification.requestPermission = async () => "granted";
+          Object.defineProperty(Notification, "permission", {get: () => "granted"});
+          window.Notification = class extends EventTarget {
+            static permission = "granted";
+            constructor(title, options) { super(); window.told.push([title, options.body]); }
+          };
+          Object.defineProperty(document, "hidden", {get: () => true});
+        }"""
+    )
+    person.get_mail(mail("News"), "a")
+    inbox.wait_for_function("window.told.length === 1")
+    assert inbox.evaluate("window.told") == [["News", "Shop\n482913"]]
+    watched.require_quiet()

@@ -1,0 +1,161 @@
+"""Who can't read a mail, as far as its HTML tells."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mailcheck.checks.content.html_tree import read_tree
+from mailcheck.checks.html_checks.accessibility import contrast, judge_accessibility
+from mailcheck.checks.html_checks.places import Lines
+from mailcheck.checks.mail_checks import Accessibility
+
+
+def judge(markup: str) -> Accessibility:
+    """Judge a page."""
+    return judge_accessibility(read_tree(markup), Lines(markup))
+
+
+def kinds(markup: str) -> list[str]:
+    """Name what is found in the body of a page whose language is known."""
+    found = judge(f'<html lang="en"><body>{markup}</body></html>').findings
+    return [one.finding.id.removeprefix("accessibility.") for one in found]
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("<p>Hello</p>", []),
+        ('<img src="a.png">', ["image-without-alt"]),
+        ('<img src="a.png" alt="">', []),
+        ('<img src="a.png" alt="A shoe">', []),
+        ('<img src="a.png" role="presentation">', []),
+        ('<img src="a.gif" width="1" height="1">', []),
+        ('<div style="display:none"><img src="a.png"></div>', []),
+        ('<a href="https://a.example/"><img src="a.png" alt=""></a>', ["image-link-without-text"]),
+        ('<a href="https://a.example/"><img src="a.png" alt="Shop"></a>', []),
+        ('<a href="https://a.example/"><img src="a.png" alt="">Shop</a>', []),
+        ('<a href="https://a.example/" aria-label="Shop"><img src="a.png" alt=""></a>', []),
+        ('<a href="https://a.example/"></a>', ["empty-link"]),
+        ('<a name="top"></a>', []),
+        ('<a href="https://a.example/">Click <b>here</b>!</a>', ["vague-link-text"]),
+        ('<a href="https://a.example/">Hier klicken</a>', ["vague-link-text"]),
+        ('<a href="https://a.example/">aqu\u00ed</a>', ["vague-link-text"]),
+        ('<a href="https://a.example/">Read the invoice</a>', []),
+        ('<a href="https://a.example/"><table><tr><td>The shop</td></tr></table></a>', []),
+        ('<b><a href="https://a.example/">The<p>shop</b> opens</p></a>', []),
+        ("<h1>One</h1><h2>Two</h2><h1>Three</h1>", []),
+        ("<h1>One</h1><h3>Three</h3>", ["heading-skipped"]),
+        ("<h3>Three</h3><h4>Four</h4>", []),
+        ('<p style="color:#777777">grey</p>', ["low-contrast"]),
+        ('<p style="color:#767676">grey</p>', []),
+        ('<p style="color:#949494;font-size:24px">large</p>', []),
+        ('<p style="color:#959595;font-size:24px">large</p>', ["low-contrast"]),
+        ('<p style="color:#949494;font-size:19px"><b>large, bold</b></p>', []),
+        ('<p style="color:#949494;font-size:19px"><b>x</b> not bold</p>', ["low-contrast"]),
+        ('<h1 style="color:#949494">large</h1>', []),
+        ('<h4 style="color:#949494">small</h4>', ["low-contrast"]),
+        (
+            '<table bgcolor="#336699"><tr><td><font color="#6699cc">x</font></table>',
+            ["low-contrast"],
+        ),
+        ('<p style="color:#999;visibility:hidden">hidden</p>', []),
+    ],
+)
+def test_findings(markup: str, expected: list[str]) -> None:
+    """What a person can't see or follow is found, and nothing where there is no barrier."""
+    assert kinds(markup) == expected
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        '<p style="color:rgba(0,0,0,.4)">x</p>',
+        '<div style="background:url(a.png)"><p style="color:#999">x</p></div>',
+        '<div style="background:rgba(0,0,0,.1)"><p style="color:#555">x</p></div>',
+        '<style>.a{color:#eee}</style><p class="a">x</p>',
+        '<p style="color:var(--ink)">x</p>',
+        '<p style="opacity:.5;color:#777">x</p>',
+    ],
+)
+def test_a_contrast_that_is_not_known_is_no_fault(markup: str) -> None:
+    """Where a sheet, a picture or what shines through decides, the contrast is not judged."""
+    judged = judge(f'<html lang="en"><body>{markup}</body></html>')
+    assert not judged.findings
+    assert judged.contrasts_not_judged == 1
+
+
+def test_what_lets_nothing_through_ends_with_its_element() -> None:
+    """Behind an element whose colours are not known words are judged again."""
+    judged = judge(
+        '<html lang="en"><div style="opacity:.9"><p style="color:#777">x</p></div>'
+        '<p style="color:#777">y</p>'
+    )
+    assert [one.count for one in judged.findings] == [1]
+    assert judged.contrasts_not_judged == 1
+
+
+@pytest.mark.parametrize(
+    ("markup", "is_missing"),
+    [
+        ("<p>Hello</p>", True),
+        ('<html lang=""><p>Hello</p>', True),
+        ('<html lang="en"><p>Hello</p>', False),
+        ('<html><body lang="de"><p>Hallo</p>', False),
+        ('<div lang="fr"><p>Salut</p></div>', False),
+        ('<p>Hello</p><div lang="fr">Salut</div>', True),
+        ('<img src="a.png" alt="">', False),
+    ],
+)
+def test_the_language_is_asked_for(markup: str, is_missing: bool) -> None:
+    """The language is said before the first words; where there are none, it need not be."""
+    found = [one.finding.id for one in judge(markup).findings]
+    assert ("accessibility.no-language" in found) == is_missing
+
+
+def test_findings_have_their_places() -> None:
+    """A finding counts its places, names the first lines, and the criterion it is about."""
+    markup = "<html lang=en>\n" + '<p>x</p>\n<img src="a.png">\n' * 8
+    (finding,) = judge(markup).findings
+    assert finding.criterion == "1.1.1"
+    assert [place.line for place in finding.places] == [3, 5, 7, 9, 11]
+    assert finding.places[0].excerpt == '<img src="a.png">'
+    assert finding.count == 8
+    assert "8 (the first: a.png)" in finding.finding.meaning
+
+
+def test_worst_findings_come_first() -> None:
+    """What keeps people out stands before what is good to know."""
+    found = kinds('<h1>a</h1><h4>b</h4><a href="x:">here</a><img src="a.png">')
+    assert found == ["image-without-alt", "heading-skipped", "vague-link-text"]
+
+
+def test_contrasts_are_those_of_wcag() -> None:
+    """Black on white is 21, the same colour is 1, the grey of the examples of WCAG is 4.54."""
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#336699", "#336699") == 1
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.005)
+    assert contrast("#ff0000", "#0000ff") == contrast("#0000ff", "#ff0000")
+
+
+MARKUP = st.lists(
+    st.sampled_from(
+        [
+            *('<a href="https://a.example/">', "</a>", "<b>", "</b>", "<p>", "</p>", "<h1>"),
+            *("<h4>", "</h1>", "words", "here", "<img src=x>", '<p style="color:#999">', "\n"),
+            *("<table><tr><td>", "</td></tr></table>", '<div style="opacity:.5">', "</div>"),
+        ]
+    ),
+    max_size=30,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(MARKUP)
+def test_any_page_is_judged(pieces: Sequence[str]) -> None:
+    """Crossed and unclosed tags break nothing, and every place is in the page."""
+    markup = "".join(pieces)
+    for finding in judge(markup).findings:
+        assert finding.count >= len(finding.places)
+        assert all(place.line <= markup.count("\n") + 1 for place in finding.places)

@@ -1,0 +1,87 @@
+"""Faults on request: exactly the tags of the table, and no other."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.core.faults import FAULTS, PREFIX, Meeting, find_fault
+
+PAGE = Path(__file__).parents[2] / "docs" / "faults.md"
+
+TAGS = [one.tag.replace("-N", "-7") for one in FAULTS]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_each_tag_of_the_table_is_a_fault(tag: str) -> None:
+    """Every tag that people read of is one, in whatever case it is written."""
+    fault = find_fault(tag)
+    assert fault is not None
+    assert find_fault(tag.upper()) == fault
+    assert fault.tag == tag
+    refuses = fault.meeting in (
+        Meeting.REFUSED_RECIPIENT,
+        Meeting.GREYLISTED,
+        Meeting.REFUSED_MAIL,
+    )
+    assert (fault.reply[0] >= 400) == refuses
+
+
+def test_a_code_in_a_tag_is_the_code_of_the_reply() -> None:
+    """``fault.data-554`` gets 554, and so with each that names a code."""
+    named = {tag: int(tag[-3:]) for tag in TAGS if re.search(r"-\d{3}$", tag)}
+    assert len(named) == 4
+    for tag, code in named.items():
+        fault = find_fault(tag)
+        assert fault is not None
+        assert fault.reply[0] == code
+
+
+@pytest.mark.parametrize(("name", "longest"), [("fault.greylist", 600), ("fault.slow", 60)])
+def test_numbers_within_their_range(name: str, longest: int) -> None:
+    """A number is whole, at least 1, within its range, and written in one way."""
+    for seconds in (1, longest):
+        fault = find_fault(f"{name}-{seconds}")
+        assert fault is not None
+        assert fault.seconds == seconds
+    for wrong in (0, longest + 1, "01", "+1", "1.5", "", "\u0661", "1 "):
+        assert find_fault(f"{name}-{wrong}") is None, wrong
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "",
+        "signup",
+        "fault",
+        "fault.",
+        "fault.rcpt",
+        "fault.rcpt-452",
+        "fault.rcpt-451x",
+        "xfault.rcpt-451",
+        "fault.drop",
+        "fault.drop-data-5",
+        "fault.data-5",
+        "fault.quota-3",
+        "fault.rcpt-451\n",
+    ],
+)
+def test_others_are_ordinary_tags(tag: str) -> None:
+    """What only looks like one of them is a tag like any other."""
+    assert find_fault(tag) is None
+
+
+@given(st.text(max_size=20))
+def test_nothing_else_is_one(ending: str) -> None:
+    """Whatever stands behind ``fault.``, it is a row of the table or an ordinary tag."""
+    fault = find_fault(PREFIX + ending)
+    rows = {one.tag for one in FAULTS}
+    assert fault is None or re.sub(r"(slow|greylist)-\d+$", r"\1-N", fault.tag) in rows
+
+
+def test_the_page_has_the_table() -> None:
+    """What the page says of each fault is what the service says."""
+    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    assert rows == [(one.tag, one.does, one.good_sender) for one in FAULTS]

@@ -1,0 +1,252 @@
+"""Several processes on the same ports: opened once, handed on, and kept running."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred
+from twisted.internet.error import CannotListenError, ProcessDone, ProcessTerminated
+from twisted.internet.task import Clock
+from twisted.logger import LogLevel, capturedLogs
+from twisted.python.failure import Failure
+
+from mailcheck.assembly.processes import (
+    inherited_ports,
+    metrics_addresses,
+    parent_of_processes,
+    shared_addresses,
+)
+from mailcheck.config.options import (
+    Config,
+    DaemonOptions,
+    OpsOptions,
+    SmtpOptions,
+    StorageOptions,
+    WebOptions,
+)
+from mailcheck.core.instants import Instant
+from mailcheck.core.network_addresses import parse_listen_address
+from mailcheck.daemon.listening import CannotStart
+from mailcheck.daemon.processes import (
+    LASTING,
+    LONGEST_PAUSE,
+    PATIENCE,
+    SHORTEST_PAUSE,
+    Processes,
+)
+from mailcheck.ops.supervision import SOCKET
+
+ADDRESSES = [parse_listen_address(text) for text in ("127.0.0.1:25", "127.0.0.1:80")]
+DESCRIPTORS = {25: 71, 80: 72}
+
+
+class Port:
+    """A port that is open; nobody is taken in through it here."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_read = True
+        self.is_open = True
+
+    def fileno(self) -> int:
+        """Give its descriptor."""
+        return DESCRIPTORS[self.number]
+
+    def stopReading(self) -> None:
+        """Leave its connections to others."""
+        self.is_read = False
+
+    def stopListening(self) -> None:
+        """Close it."""
+        self.is_open = False
+
+
+class Child:
+    """A process that was started; it ends when the test says so."""
+
+    def __init__(self, protocol: Any, arguments: Sequence[str], env: Mapping[str, str]) -> None:
+        self.protocol = protocol
+        self.arguments = list(arguments)
+        self.environment = env
+        self.descriptors: dict[int, int] = {}
+        self.heard: list[str] = []
+        self.pid = 4711
+        protocol.transport = self
+
+    def signalProcess(self, name: str) -> None:
+        """Take a signal."""
+        self.heard.append(name)
+
+    def end(self, status: int = 0, signal: int | None = None) -> None:
+        """End."""
+        well = status == 0 and signal is None
+        why: Exception = ProcessDone(0) if well else ProcessTerminated(status, signal)
+        self.protocol.processEnded(Failure(why))
+
+
+class Machine(Clock):
+    """A reactor whose ports and processes are the test's."""
+
+    def __init__(self, taken: Sequence[int] = ()) -> None:
+        super().__init__()
+        self.ports: list[Port] = []
+        self.children: list[Child] = []
+        self._taken = taken
+
+    def listenTCP(self, port: int, _: object, **__: object) -> Port:
+        """Open a port, unless it is taken."""
+        if port in self._taken:
+            raise CannotListenError("127.0.0.1", port, OSError(98, "Address already in use"))
+        self.ports.append(Port(port))
+        return self.ports[-1]
+
+    def callWhenRunning(self, work: Any) -> None:
+        """Run it: this one runs always."""
+        work()
+
+    def spawnProcess(
+        self,
+        protocol: Any,
+        _: str,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        childFDs: dict[int, int],  # noqa: N803
+    ) -> None:
+        """Start a process."""
+        self.children.append(Child(protocol, arguments, env))
+        self.children[-1].descriptors = childFDs
+
+
+def started(machine: Machine, count: int = 2) -> Processes:
+    """Start so many processes."""
+    environments = [{"NUMBER": str(number)} for number in range(count)]
+    processes = Processes(machine, ADDRESSES, ["--config=a.toml"], environments)
+    processes.privilegedStartService()
+    processes.startService()
+    return processes
+
+
+def stopped(processes: Processes) -> list[Any]:
+    """Stop them; gives a list that is filled when all have ended."""
+    ended: list[Any] = []
+    stopping: Deferred[Any] = processes.stopService()
+    stopping.addBoth(ended.append)
+    return ended
+
+
+def test_each_process_gets_the_open_ports() -> None:
+    """They are opened once, by who takes no connection itself, and named to each process."""
+    machine = Machine()
+    processes = started(machine)
+    assert [port.number for port in machine.ports] == [25, 80]
+    assert not any(port.is_read for port in machine.ports)
+    for number, child in enumerate(machine.children):
+        assert child.descriptors == {0: 0, 1: 1, 2: 2, 3: 71, 4: 72}
+        assert child.arguments[-3:] == ["--config=a.toml", "--inherited", "3,4"]
+        assert child.environment == {"NUMBER": str(number)}
+    ended = stopped(processes)
+    for child in machine.children:
+        child.end()
+    assert ended
+    assert not any(port.is_open for port in machine.ports)
+
+
+def test_a_port_that_is_taken() -> None:
+    """It is named, and no process is started."""
+    machine = Machine(taken=[80])
+    with pytest.raises(CannotStart, match=r"127\.0\.0\.1:80"):
+        started(machine)
+    assert machine.children == []
+
+
+def test_a_process_that_ends_is_started_again() -> None:
+    """After a second, after ever longer while it does not last, after a second if it did."""
+    machine = Machine()
+    processes = started(machine, count=1)
+    for pause in (1.0, 2.0, 4.0, 8.0, 16.0, LONGEST_PAUSE, LONGEST_PAUSE):
+        count = len(machine.children)
+        machine.children[-1].end(signal=9)
+        machine.advance(pause - 0.1)
+        assert len(machine.children) == count
+        machine.advance(0.1)
+        assert len(machine.children) == count + 1
+    machine.advance(LASTING)
+    with capturedLogs() as events:
+        machine.children[-1].end(status=1)
+    (told,) = [event for event in events if event["log_level"] is LogLevel.warn]
+    assert (told["status"], told["pause"]) == ("exit status 1", SHORTEST_PAUSE)
+    ended = stopped(processes)
+    assert ended
+    assert not machine.getDelayedCalls()
+
+
+def test_processes_that_do_not_end_are_killed() -> None:
+    """They are asked to end, and have time to take in the mail under way."""
+    machine = Machine()
+    processes = started(machine)
+    ended = stopped(processes)
+    machine.children[0].end()
+    machine.advance(PATIENCE - 1)
+    assert [child.heard for child in machine.children] == [["TERM"], ["TERM"]]
+    assert not ended
+    machine.advance(1)
+    assert machine.children[1].heard == ["TERM", "KILL"]
+    machine.children[1].end(signal=9)
+    assert ended
+    assert len(machine.children) == 2
+
+
+def test_all_are_told_to_read_again() -> None:
+    """SIGHUP is passed on."""
+    machine = Machine()
+    processes = started(machine)
+    processes.reload()
+    assert [child.heard for child in machine.children] == [["HUP"], ["HUP"]]
+    ended = stopped(processes)
+    for child in machine.children:
+        child.end()
+    assert ended
+
+
+def config_of(folder: Path) -> Config:
+    """Give the options of two processes."""
+    return Config(
+        smtp=SmtpOptions(listen=("127.0.0.1:25",), submission_listen=()),
+        web=WebOptions(listen=("127.0.0.1:80",)),
+        ops=OpsOptions(listen=("127.0.0.1:9000", "unix:/run/metrics")),
+        daemon=DaemonOptions(processes=2),
+        storage=StorageOptions(state_directory=str(folder)),
+    )
+
+
+def test_what_each_process_has_for_itself(tmp_path: Path) -> None:
+    """Its metrics have a port, the first one makes the first account, the parent alone reports."""
+    machine = Machine()
+    config = config_of(tmp_path)
+    environment = {SOCKET: "/run/notify", "HOME": "/root"}
+    tree = parent_of_processes(config, ["-n"], None, environment, machine, Instant(0))
+    (processes,) = [one for one in tree if isinstance(one, Processes)]
+    processes.privilegedStartService()
+    processes.startService()
+    first, second = (child.environment for child in machine.children)
+    assert SOCKET not in first
+    assert first["HOME"] == "/root"
+    assert first["MAILCHECK_DAEMON_PROCESSES"] == second["MAILCHECK_DAEMON_PROCESSES"] == "1"
+    assert "MAILCHECK_ACCOUNTS_BOOTSTRAP" not in first
+    assert second["MAILCHECK_ACCOUNTS_BOOTSTRAP"] == "false"
+    assert first["MAILCHECK_OPS_LISTEN"] == "127.0.0.1:9000,unix:/run/metrics"
+    assert second["MAILCHECK_OPS_LISTEN"] == "127.0.0.1:9001"
+    assert metrics_addresses(config, 1) == ["127.0.0.1:9001"]
+    ended = stopped(processes)
+    for child in machine.children:
+        child.end()
+    assert ended
+
+
+def test_a_process_finds_the_ports_that_it_was_given(tmp_path: Path) -> None:
+    """Their descriptors come in the order of the options; without any it opens its own."""
+    config = config_of(tmp_path)
+    endpoints = [address.endpoint for address in shared_addresses(config)]
+    assert inherited_ports(config, "3,4") == dict(zip(endpoints, (3, 4), strict=True))
+    assert inherited_ports(config, "") == {}

@@ -1,0 +1,124 @@
+"""A resolver that is dead: found out once for all who ask, and so is that it is back."""
+
+from typing import Any, cast
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.dns.liveness import INTERVAL, SENDINGS, WHILE_DEAD
+from mailcheck.dns.resolution import ResolverSettings
+from mailcheck.dns.resolver import StubResolver
+from tests.dns.scripted_network import (
+    ROOT_SERVER,
+    SECOND_SERVER,
+    SERVER,
+    ScriptedNetwork,
+    collect,
+)
+
+FIRST_TRY = ResolverSettings().try_timeouts[0]
+
+
+def question(name: str) -> DnsQuestion:
+    """Ask for the address of a name."""
+    return DnsQuestion(f"{name}.example", "A")
+
+
+@pytest.fixture
+def network() -> ScriptedNetwork:
+    """Give a network where nobody says anything."""
+    network = ScriptedNetwork()
+    network.knows_root = False
+    return network
+
+
+@pytest.fixture
+def stub(network: ScriptedNetwork) -> StubResolver:
+    """Give a resolver with two servers."""
+    return StubResolver(network, [SERVER, SECOND_SERVER], ResolverSettings(), network.random_bytes)
+
+
+def die(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Ask, and have nobody answer until that is known."""
+    first = collect(stub.lookup(question("first")))
+    network.pump([FIRST_TRY, *[INTERVAL] * SENDINGS])
+    assert [answer.status for answer in first] == [DnsStatus.TIMEOUT]
+
+
+def test_nobody_waits_twice_for_the_dead(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Who asked before it was known has timed out then; who asks later has at once, unasked.
+
+    It is known within two seconds and a half, and never believed to be an answer.
+    """
+    die(network, stub)
+    assert network.seconds() <= 2.5
+    asked = len(network.queries)
+    for number in range(50):
+        (answer,) = collect(stub.lookup(question(f"n{number}")))
+        assert answer.status is DnsStatus.TIMEOUT
+        assert not answer.status.is_determined
+    assert len(network.queries) == asked
+
+
+@pytest.mark.parametrize("server", [SERVER, SECOND_SERVER])
+@pytest.mark.parametrize("rcode", [0, 2, 5])
+def test_any_answer_brings_it_back(
+    network: ScriptedNetwork, stub: StubResolver, server: object, rcode: int
+) -> None:
+    """The dead are asked each second, and one answer of one of them is enough, whatever it says."""
+    die(network, stub)
+    sent = len(network.probes)
+    network.pump([WHILE_DEAD] * 5)
+    assert len(network.probes) == sent + 5 * 2
+    probe = next(one for one in reversed(network.probes) if one.server == server)
+    probe.reply(*([] if rcode else [ROOT_SERVER]), rcode=rcode)
+    assert network.getDelayedCalls() == []
+    answers = collect(stub.lookup(question("back")))
+    network.queries[-1].reply("back.example. 60 IN A 192.0.2.1")
+    assert [answer.status for answer in answers] == [DnsStatus.FOUND]
+
+
+def test_dead_names_kill_nobody(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Of names that stay unanswered nothing is concluded, however many: the servers answer."""
+    network.knows_root = True
+    dead = [collect(stub.lookup(question(f"dead{number}"))) for number in range(50)]
+    network.pump([0.1] * 70)
+    assert [answer.status for (answer,) in dead] == [DnsStatus.TIMEOUT] * 50
+    answers = collect(stub.lookup(question("alive")))
+    network.queries[-1].reply("alive.example. 60 IN A 192.0.2.1")
+    assert [answer.status for answer in answers] == [DnsStatus.FOUND]
+    assert network.getDelayedCalls() == []
+
+
+def test_an_answer_to_anybody_counts(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Who says something else meanwhile is alive, and is asked no more whether he is."""
+    collect(stub.lookup(question("dead")))
+    network.advance(FIRST_TRY)
+    assert network.probes
+    collect(stub.lookup(question("alive")))
+    network.queries[-1].reply("alive.example. 60 IN A 192.0.2.1")
+    sent = len(network.probes)
+    network.pump([INTERVAL] * 2)
+    assert len(network.probes) == sent
+
+
+def test_asking_the_dead_is_bounded(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """However long they are dead few questions wait for them, and none after the end."""
+    die(network, stub)
+    network.pump([WHILE_DEAD] * 100)
+    waiting = [one for port in network.open_ports for one in cast(Any, port.protocol)._waiting]
+    assert len(waiting) <= 2 * SENDINGS
+    stub.close()
+    assert network.getDelayedCalls() == []
+    assert network.open_ports == []
+
+
+def test_no_way_to_any_server(network: ScriptedNetwork, stub: StubResolver) -> None:
+    """Where nothing can be sent it is known as well, and found out when it can be again."""
+    network.unreachable |= {SERVER.host, SECOND_SERVER.host}
+    die(network, stub)
+    network.unreachable.clear()
+    network.knows_root = True
+    network.advance(WHILE_DEAD)
+    collect(stub.lookup(question("back")))
+    assert network.queries[-1].question[0] == "back.example."

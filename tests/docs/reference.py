@@ -1,0 +1,420 @@
+"""Writes ``docs/reference/`` from the code (``make reference``), and into other pages the snippets
+that the page "Connect" has too.
+
+The pages are committed, so that they can be read where the sources are; a test says when they
+are no longer what the code says.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from mailcheck.checks.dnsbl.catalogue import Blocklist
+from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.quality.topics import load_topics
+from mailcheck.checks.weights import COSTS, LISTING_TIERS, MEASURED
+from mailcheck.cli.main import COMMANDS, make_parser
+from mailcheck.config.options import Config
+from mailcheck.config.reading import FILE_SUFFIX, variable_name
+from mailcheck.core.instruments import Kind
+from mailcheck.web.dashboard.api_reference.types import list_fields, name_bounds, name_type
+from mailcheck.web.dashboard.snippets import write_snippets
+from mailcheck.wire.urls import PublicUrls
+from tests.docs.blocks import list_pages, read_blocks, with_snippets
+from tests.docs.findings import KnownFinding, read_findings
+from tests.house import House, config_in_memory
+from tests.ops.test_ops_monitoring import our_metrics
+from tests.spec.description import load_document
+from tests.web.mcp.agent import Agent
+
+FOLDER = Path(__file__).parents[2] / "docs" / "reference"
+
+
+def code(value: object) -> str:
+    """Show a word as code, where it is not empty."""
+    return f"`{value}`" if str(value) else ""
+
+
+def cell(text: str) -> str:
+    """Make a text fit into a cell of a table: one line, no bars, nothing that looks like HTML."""
+    text = " ".join(text.split())
+    parts = re.split(r"(`[^`]*`)", text)
+    plain = [
+        re.sub(r"([*_<>\[\]])", r"\\\1", one) if i % 2 == 0 else one for i, one in enumerate(parts)
+    ]
+    return "".join(plain).replace("|", r"\|")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table; nothing where there are no rows."""
+    written = [f"| {' | '.join(row)} |" for row in rows]
+    if not written:
+        return ""
+    return "\n".join([f"| {' | '.join(head)} |", "|---" * len(head) + "|", *written]) + "\n"
+
+
+def page(title: str, source: str, *parts: str) -> str:
+    """Write a page; ``source`` says what it is made from."""
+    head = f"# {title}\n\nMade from {source}; `make reference` writes this page anew.\n"
+    return "\n".join([head, *(part for part in parts if part)])
+
+
+# Options.
+
+
+def write_options() -> str:
+    """Write every option of the configuration."""
+    config = Config()
+    sections = []
+    for section in fields(config):
+        options = getattr(config, section.name)
+        rows = [
+            _option_row(section.name, one, getattr(options, one.name)) for one in fields(options)
+        ]
+        head = ("Option", "Default", "Variable", "Meaning")
+        sections.append(f"## {section.name}\n\n{type(options).__doc__}\n\n{table(head, rows)}")
+    words = (
+        "The daemon and `mailcheck` read one TOML file (`--config`), and the environment over it."
+        " A variable holds a TOML value, a bare word, or words with commas between them. A secret"
+        f" option has a twin with `{FILE_SUFFIX}` at the end of its name, which names a file that"
+        " holds it. What is unknown or wrong is an error that names the line.\n"
+    )
+    return page("Options", "`mailcheck/config/options.py`", words, *sections)
+
+
+def _option_row(section: str, option: Any, default: Any) -> tuple[str, str, str, str]:
+    known = option.metadata
+    bounds = [
+        f"at least {known['lowest']:,}" if known["lowest"] is not None else "",
+        f"at most {known['highest']:,}" if known["highest"] is not None else "",
+        "one of " + ", ".join(map(code, known["choices"])) if known["choices"] else "",
+        "secret" if known["is_secret"] else "",
+    ]
+    said = "; ".join(filter(None, bounds))
+    text = known["text"] + (f" ({said})" if said else "")
+    shown = json.dumps(default if not isinstance(default, tuple) else list(default))
+    return (code(option.name), code(shown), code(variable_name(section, option.name)), cell(text))
+
+
+# Commands.
+
+
+def write_commands() -> str:
+    """Write every command with what it takes."""
+    parser = make_parser(list(COMMANDS))
+    parts = [_write_command("mailcheck", parser, "")]
+    parts += [
+        _write_command(f"mailcheck {words}", one, text)
+        for words, one, text in _commands_of(parser)
+        if not _is_group(one)
+    ]
+    status = (
+        "Exit status: 0 fine; 1 a problem, or no mail came; 2 wrong usage; 3 something could not"
+        " be determined. `mailcheck COMMAND --help` says the same as this page.\n"
+    )
+    return page("Commands", "`mailcheck/cli/`", status, *parts)
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> Iterator[Any]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield action
+
+
+def _is_group(parser: argparse.ArgumentParser) -> bool:
+    return any(_subcommands(parser))
+
+
+def _commands_of(
+    parser: argparse.ArgumentParser, before: str = ""
+) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    for action in _subcommands(parser):
+        texts = {one.dest: one.help or "" for one in action._choices_actions}
+        for name, one in action.choices.items():
+            yield before + name, one, texts.get(name, "")
+            yield from _commands_of(one, f"{before}{name} ")
+
+
+def _write_command(name: str, parser: argparse.ArgumentParser, text: str) -> str:
+    rows = [
+        (code(_spelling(action)), cell((action.help or "") + _choices(action)))
+        for action in parser._actions
+        if not isinstance(action, argparse._SubParsersAction | argparse._HelpAction)
+    ]
+    words = text or parser.description or ""
+    return f"## {name}\n\n{cell(words)}\n\n{table(('Takes', 'Meaning'), rows)}"
+
+
+def _spelling(action: argparse.Action) -> str:
+    value = action.metavar or (action.dest.upper() if action.option_strings else action.dest)
+    value = "" if action.nargs == 0 else str(value)
+    if not action.option_strings:
+        return f"[{value}]" if action.nargs in ("?", "*") else value
+    return " ".join(filter(None, (", ".join(action.option_strings), value)))
+
+
+def _choices(action: argparse.Action) -> str:
+    return f" ({', '.join(map(str, action.choices))})" if action.choices else ""
+
+
+# Routes, shapes and tools.
+
+
+def write_routes(document: Mapping[str, Any]) -> str:
+    """Write every route: what it takes, and with which statuses it answers."""
+    calls: dict[str, list[str]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            calls[operation["tags"][0]].append(_write_route(method.upper(), path, operation))
+    groups = [
+        f"## {tag['name']}\n\n{tag['description']}\n\n" + "\n".join(calls[tag["name"]])
+        for tag in document["tags"]
+    ]
+    words = (
+        "All paths are below `/api/v1`. A daemon shows the same with an example and a command for"
+        " each call at `/api`, and for programs at `/api/v1/openapi.json`. The types are on"
+        " [a page of their own](shapes.md).\n"
+    )
+    return page("Routes", "the OpenAPI document that the daemon serves", words, *groups)
+
+
+def _write_route(method: str, path: str, operation: Mapping[str, Any]) -> str:
+    parameters = [
+        (
+            code(one["name"]),
+            one["in"] + (", required" if one["required"] else ""),
+            _kind(one["schema"]),
+            cell(_with_bounds(one["description"], one["schema"])),
+        )
+        for one in operation.get("parameters", ())
+    ]
+    answers = [
+        (status, _kinds(answer), cell(answer["description"]))
+        for status, answer in operation["responses"].items()
+        if "$ref" not in answer
+    ]
+    shared = [status for status, answer in operation["responses"].items() if "$ref" in answer]
+    body = _kinds(operation.get("requestBody", {}))
+    return "\n".join(
+        filter(
+            None,
+            (
+                f"### {method} {path}\n\n**{operation['summary']}.** {operation['description']}\n",
+                f"Body: {body}\n" if body else "",
+                table(("Parameter", "In", "Type", "Meaning"), parameters),
+                table(("Status", "Body", "Meaning"), answers),
+                f"And {', '.join(shared)} as everywhere.\n" if shared else "",
+            ),
+        )
+    )
+
+
+def _with_bounds(text: str, schema: Mapping[str, Any]) -> str:
+    bounds = name_bounds(schema)
+    return f"{text} ({bounds})" if bounds else text
+
+
+_LINK = re.compile(r'<a href="#schema-(\w+)">\w+</a>')
+_TAGS = re.compile(r"</?(?:code|b)>")
+
+
+def _markdown(shown: Markup) -> str:
+    """Write in Markdown what the page about the API shows; a type with a name is a link."""
+    linked = _LINK.sub(lambda found: f"[{found[1]}](shapes.md#{found[1].lower()})", str(shown))
+    return unescape(_TAGS.sub(lambda found: "`" if "code" in found[0] else "", linked))
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    return _markdown(name_type(schema)).replace("|", r"\|")
+
+
+def _kinds(described: Mapping[str, Any]) -> str:
+    contents = described.get("content", {})
+    return ", ".join(
+        f"{_kind(one['schema'])} ({media_type})" if "schema" in one else f"bytes ({media_type})"
+        for media_type, one in contents.items()
+    )
+
+
+def _field_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for row in list_fields(schema):
+        required = "" if row.is_required else " (may be missing)"
+        kind = _markdown(row.kind).replace("|", r"\|")
+        yield code(row.name), kind + required, cell(_markdown(row.description))
+
+
+def write_shapes(document: Mapping[str, Any]) -> str:
+    """Write every JSON shape with its fields."""
+    head = ("Field", "Type", "Meaning")
+    parts = []
+    for name, schema in sorted(document["components"]["schemas"].items()):
+        fields = table(head, _field_rows(schema)) or f"{_kind(schema)}\n"
+        parts.append(f"## {name}\n\n{schema.get('description', '')}\n\n{fields}")
+    return page("JSON shapes", "`mailcheck/wire/`, by the OpenAPI document", *parts)
+
+
+def write_tools(house: House) -> str:
+    """Write every tool of the MCP server."""
+    parts = []
+    for name, tool in Agent(house).tools().items():
+        takes = table(("Takes", "Type", "Meaning"), _field_rows(tool["inputSchema"]))
+        gives = table(("Gives", "Type", "Meaning"), _field_rows(tool["outputSchema"]))
+        hints = [hint for hint, is_so in tool["annotations"].items() if is_so is True]
+        parts.append(
+            f"## {name}\n\n**{tool['title']}.** {tool['description']}\n\n"
+            f"Hints: {', '.join(map(code, hints)) or 'none'}.\n\n"
+            + (takes or "It takes nothing.\n")
+            + f"\n{gives}"
+        )
+    return page("Tools for agents", "what the MCP server lists (`tools/list`)", *parts)
+
+
+# What is measured, found and asked.
+
+
+def write_metrics(house: House) -> str:
+    """Write every metric with its labels."""
+    endings = {Kind.COUNTER: "_total", Kind.GAUGE: "", Kind.DISTRIBUTION: ""}
+    rows = [
+        (
+            code(metric.name + endings[metric.kind]),
+            {Kind.DISTRIBUTION: "histogram"}.get(metric.kind, metric.kind.value),
+            ", ".join(map(code, metric.labels)),
+            cell(metric.text),
+        )
+        for metric in our_metrics(house)
+    ]
+    words = (
+        "Beside them stand those of every Python process (`process_*`, `python_gc_*`). What they"
+        " are for: [operations.md](../operations.md#metrics); the alerts on them:"
+        " [alerts.md](../alerts.md).\n"
+    )
+    rows_text = table(("Metric", "Kind", "Labels", "What it says"), rows)
+    return page("Metrics", "`mailcheck/assembly/metrics.py`", rows_text, words)
+
+
+def write_topics() -> str:
+    """Write what each topic is about, why it matters and where to read on."""
+    topics = dict.fromkeys(load_topics().values())
+    sections = []
+    for topic in topics:
+        links = ", ".join(f"[{one.title}]({one.url})" for one in topic.links)
+        more = f"\n\nRead on: {links}." if links else ""
+        sections.append(f"## {topic.heading}\n\n{topic.why}{more}\n")
+    words = "What the checks of domains and mails are about, as pages and command line say it.\n"
+    return page("Topics", "the table of topics", words, *sections)
+
+
+def write_findings() -> str:
+    """Write every finding: its id, what it means, what mends it, what it costs, who finds it."""
+    areas: dict[str, list[str]] = {}
+    for one, found in read_findings().items():
+        areas.setdefault(one.partition(".")[0], []).append(_write_finding(one, found))
+    words = (
+        "What stands in braces differs from case to case. Points are those of a mail's score"
+        " (0 to 10), see [what they are made of](../deliverability-tests.md); what a domain's"
+        " reputation loses stands beside each of its factors.\n"
+    )
+    parts = [f"## {area}\n\n" + "\n".join(rows) for area, rows in sorted(areas.items())]
+    return page("Findings", "`mailcheck/checks/` and the doctor", words, *parts)
+
+
+def _write_finding(one: str, found: KnownFinding) -> str:
+    cost = COSTS.get(one)
+    if cost is not None:
+        points = f"{cost.tenths / 10:.1f}: {cost.reason}"
+    else:
+        points = "measured in each case" if one in MEASURED else ""
+    meanings = found.meanings or ([f"{cost.when}."] if cost is not None else [])
+    sources = ", ".join(map(code, sorted(found.modules)))
+    told = "told in the words of the case"
+    lines = [
+        f"* Severity: {', '.join(sorted(found.severities)) or 'depends on the case'}",
+        f"* Meaning: {cell(' / '.join(meanings)) or told}",
+        f"* What to do: {cell(' / '.join(found.fixes)) or told}",
+        *([f"* Points: {cell(points)}"] if points else []),
+        f"* Found by: {sources}",
+    ]
+    return f"### {one}\n\n" + "\n".join(lines) + "\n"
+
+
+def write_blocklists() -> str:
+    """Write every list of the catalogue: what it knows, what a listing weighs, on what terms."""
+    catalogue = parse_catalogue(packaged_catalogue_text())
+    rows = [
+        (
+            cell(one.name) + ("" if one.is_enabled else " (switched off)"),
+            code(one.zone),
+            ", ".join(sorted(kind.value for kind in one.query_zones)),
+            _profiles(one, catalogue.address_profile, catalogue.domain_profile),
+            str(one.weight),
+            f"{one.daily_budget:,}" if one.daily_budget is not None else "no limit",
+            f"<{one.delist_url}>" if one.delist_url else "",
+            cell(one.access),
+        )
+        for one in sorted(catalogue.blocklists, key=lambda one: (-one.weight, one.name))
+    ]
+    head = ("List", "Zone", "Knows", "Asked about", "Weight", "A day", "Removal", "Terms")
+    tiers = [
+        (f"{tier.weight} and more", f"{tier.tenths / 10:.1f}", cell(tier.reason))
+        for tier in LISTING_TIERS
+    ]
+    return page(
+        "Blocklists",
+        "`mailcheck/checks/dnsbl/blocklists.toml`",
+        f"{len(catalogue.address_profile)} are asked about an address,"
+        f" {len(catalogue.domain_profile)} about a domain.\n",
+        table(head, rows),
+        "What a listing takes off a mail's score, by the weight of the list:\n",
+        table(("Weight", "Points", "Why"), tiers),
+    )
+
+
+def _profiles(one: Blocklist, *profiles: Sequence[Blocklist]) -> str:
+    named = zip(("addresses", "domains"), profiles, strict=True)
+    return ", ".join(name for name, profile in named if one in profile)
+
+
+# What other pages have of the code.
+
+
+def write_snippets_into_pages() -> dict[Path, str]:
+    """Give each page that has snippets as it should be."""
+    urls = PublicUrls("http://127.0.0.1:8080")
+    texts = {one.name: one.text for one in write_snippets(urls, "", "127.0.0.1:2587")}
+    pages = [page for page in list_pages() if any(block.snippet for block in read_blocks(page))]
+    return {page: with_snippets(page, texts) for page in pages}
+
+
+def write_pages() -> dict[str, str]:
+    """Give all pages by the names of their files."""
+    house = House(config_in_memory())
+    document = load_document()
+    pages = {
+        "options.md": write_options(),
+        "commands.md": write_commands(),
+        "routes.md": write_routes(document),
+        "shapes.md": write_shapes(document),
+        "tools.md": write_tools(house),
+        "metrics.md": write_metrics(house),
+        "topics.md": write_topics(),
+        "findings.md": write_findings(),
+        "blocklists.md": write_blocklists(),
+    }
+    house.close()
+    return pages
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in write_pages().items():
+        (FOLDER / name).write_text(text, "utf-8")
+    for path, text in write_snippets_into_pages().items():
+        path.write_text(text, "utf-8")

@@ -1,0 +1,133 @@
+"""The documentation as it is built, and as the daemon serves it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from mailcheck.web.site.documentation import Documentation, lead_to_first_page
+from tests.house import House
+
+ROOT = Path(__file__).parents[2]
+ELSEWHERE = re.compile(r'<(?:script|link|img|iframe|source)\b[^>]*\b(?:src|href)="(?:https?:)?//')
+INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>|\son[a-z]+=\"[^#]*\(")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the pages as `make docs` does: what Sphinx warns of is an error."""
+    folder = tmp_path_factory.mktemp("docs")
+    command = ["-q", "-W", "--keep-going", "-d", str(folder / "read"), "-b", "html"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", *command, str(ROOT / "docs"), str(folder / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+@pytest.fixture(scope="module")
+def documentation(built: Path) -> Documentation:
+    """The pages in one archive."""
+    return Documentation(Path(shutil.make_archive(str(built.parent / "docs"), "zip", built)))
+
+
+def test_links_and_anchors_lead_somewhere(built: Path) -> None:
+    """Sphinx finds every page that is linked to, every anchor, and no page that nobody leads to."""
+    pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    assert pages
+    for page in pages:
+        assert (built / page.with_suffix(".html")).exists(), page
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "NEWS.md", "SECURITY.md"])
+def test_links_of_the_sources_lead_somewhere(name: str) -> None:
+    """What stands beside docs/ links to files, folders and headings that there are."""
+    text = re.sub(r"`[^`]*`", "", (ROOT / name).read_text("utf-8"))
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        target = ROOT / (path or name)
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def anchors(page: Path) -> set[str]:
+    """Give the names of a page's headings, as those who show Markdown make them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_pages_need_no_network(built: Path) -> None:
+    """No page loads anything from elsewhere."""
+    for path in built.rglob("*.html"):
+        assert not ELSEWHERE.search(path.read_text("utf-8")), path.name
+
+
+def test_pages_keep_to_their_policy(built: Path) -> None:
+    """No script stands in a page: the policy that they are sent with runs only files."""
+    for path in built.rglob("*.html"):
+        assert not INLINE_SCRIPT.search(path.read_text("utf-8")), path.name
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type"),
+    [
+        ("", "text/html; charset=utf-8"),
+        ("index.html", "text/html; charset=utf-8"),
+        ("search.html", "text/html; charset=utf-8"),
+        ("searchindex.js", "text/javascript; charset=utf-8"),
+        ("reference/options.html", "text/html; charset=utf-8"),
+        ("_static/styles/furo.css", "text/css; charset=utf-8"),
+    ],
+)
+def test_files_are_served(documentation: Documentation, name: str, media_type: str) -> None:
+    """Each file is sent as what it is, under a policy that lets in nothing from elsewhere."""
+    reply = documentation.read(name)
+    assert (reply.status, reply.content_type) == (200, media_type)
+    assert reply.body
+    policy = reply.headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self';")
+    assert "http" not in policy
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere.html", "../setup.cfg", "/etc/passwd", "reference", "x" * 5000, "\0"]
+)
+def test_nothing_else_is_served(documentation: Documentation, name: str) -> None:
+    """What is not in the archive is 404, whatever its name would mean to a file system."""
+    assert documentation.read(name).status == 404
+
+
+def test_a_checkout_without_the_pages_says_how_to_build_them(tmp_path: Path) -> None:
+    """Where `make docs` was never run, the answer is the sentence that says so."""
+    reply = Documentation(tmp_path / "docs.zip").read("index.html")
+    assert reply.status == 404
+    assert b"make docs" in reply.body
+
+
+def test_pages_made_anew_are_read(tmp_path: Path) -> None:
+    """What `make docs` builds while the daemon runs is what is sent from then on."""
+    archive, anew = tmp_path / "docs.zip", tmp_path / "anew.zip"
+    documentation = Documentation(archive)
+    for words in ("the first", "the second"):
+        with ZipFile(anew, "w") as written:
+            written.writestr("index.html", words)
+        anew.replace(archive)
+        assert [documentation.read("").body for _ in range(2)] == [words.encode()] * 2
+    archive.unlink()
+    assert documentation.read("").status == 404
+
+
+def test_the_daemon_has_them_below_docs(house: House) -> None:
+    """/docs/ has the pages, or says how to build them, without a key; /docs leads there."""
+    assert lead_to_first_page().headers["Location"] == "docs/"
+    for path in ("/docs/", "/docs/reference/options.html", "/docs/_static/styles/furo.css"):
+        answer = house.open(path).answer()
+        assert answer.status == 200 or b"make docs" in answer.body
+    assert house.open("/docs/..%2fsetup.cfg").answer().status == 404

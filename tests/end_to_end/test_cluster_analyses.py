@@ -1,0 +1,137 @@
+"""Deliverability tests of several daemons: each is analysed once, also those of one that dies."""
+
+import contextlib
+import os
+import re
+import signal
+import smtplib
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.dns.servers import Server
+from tests.end_to_end.test_cluster import options_of
+from tests.end_to_end.test_deliverability_crash import MAIL, RECORDS, generate, send, verdict
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+from tests.servers.held_names import holding_names
+from tests.servers.name_server import running_name_server
+from tests.servers.postgresql import TEMPLATE, PostgresqlServer
+from tests.servers.redis import running_redis
+
+TAKEN_OVER = 40.0
+"""Seconds after which the tests of a dead daemon are with another one."""
+
+ANALYSED = re.compile(r'mailcheck_analyses_total\{outcome="(\w+)"\} (\d+)')
+
+pytestmark = pytest.mark.end_to_end
+
+
+@contextlib.contextmanager
+def stopped(daemon: Daemon) -> Iterator[None]:
+    """Let a daemon do nothing as long as the context lasts."""
+    os.killpg(daemon.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(daemon.process.pid, signal.SIGCONT)
+
+
+def address_of(server: Server) -> str:
+    """Write where a name server is, as `[dns] resolvers` has it."""
+    return f"{server.host}:{server.port}"
+
+
+class Two:
+    """Two daemons on one database: a good one, and one that can be made unable to finish."""
+
+    def __init__(
+        self, folder: Path, postgresql: PostgresqlServer, redis_url: str, names: Server
+    ) -> None:
+        self.names = names
+        self._postgresql = postgresql
+        self._database = f"analyses_{os.getpid()}_{time.monotonic_ns()}"
+        url = postgresql.make_database(self._database, TEMPLATE)
+        self.options: dict[str, Any] = {
+            **options_of(url, None),
+            "cluster_redis": redis_url,
+            "dns_resolvers": [address_of(names)],
+            "dns_allow_special_use": True,
+            "network_allow_private": True,
+        }
+        self._metrics = dict(zip(("one", "other"), free_ports(2), strict=True))
+        self._folder = folder
+
+    def running(self, name: str, **options: Any) -> contextlib.AbstractContextManager[Daemon]:
+        """Run one of them as long as the context lasts; the second is to know the first's key."""
+        listen = f"{HOST}:{self._metrics[name]}"
+        return running_daemon(
+            self._folder / name, **{**self.options, "ops_listen": [listen], **options}
+        )
+
+    def analysed(self, name: str) -> dict[str, int]:
+        """Say how many analyses a daemon has ended, by their outcome."""
+        url = f"http://{HOST}:{self._metrics[name]}/metrics"
+        text = urllib.request.urlopen(url, timeout=60).read().decode()
+        return {outcome: int(count) for outcome, count in ANALYSED.findall(text)}
+
+    def attempts(self) -> list[int]:
+        """Say how often the analysis of each test was begun, by the database."""
+        sql = "SELECT attempts FROM deliverability_test WHERE state <> 'pending' ORDER BY attempts"
+        return [attempts for (attempts,) in self._postgresql.run(sql, self._database)]
+
+
+@pytest.fixture
+def two(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[Two]:
+    """Daemons that know the sender of all mails."""
+    with running_redis() as redis, running_name_server(MemoryZone(RECORDS)) as names:
+        yield Two(tmp_path, postgresql_server, redis.url, names)
+
+
+def test_each_test_is_analysed_once(two: Two) -> None:
+    """Mail comes in by both, and all are told that tests wait: one of them takes each."""
+    with two.running("one") as one, two.running("other", accounts_bootstrap_key=one.key) as other:
+        tests = [generate(one) for _ in range(24)]
+        for number, test in enumerate(tests):
+            send((one, other)[number % 2], test["email"])
+        verdicts = [verdict((other, one)[n % 2], test["testId"]) for n, test in enumerate(tests)]
+        assert all(found == verdicts[0] for found in verdicts)
+        counts = [two.analysed(name) for name in ("one", "other")]
+        assert sum(count.get("completed", 0) for count in counts) == len(tests)
+        assert set(counts[0]) | set(counts[1]) == {"completed"}
+        assert two.attempts() == [1] * len(tests)
+
+
+def test_a_daemon_dies_with_tests(two: Two) -> None:
+    """They move to another one within 40 s, who waits there gets their reports, and none of
+    either daemon's tests is analysed twice.
+    """
+    with (
+        holding_names(two.names, ["."]) as held,
+        two.running("one", dns_resolvers=[address_of(held.server)]) as dying,
+        two.running("other", accounts_bootstrap_key=dying.key) as heir,
+    ):
+        held.release()
+        tests = [generate(dying) for _ in range(4)]
+        own = generate(heir)
+        held.hold()  # from now on its analyses wait for answers
+        with stopped(heir):  # else it would take some of them
+            with smtplib.SMTP(HOST, dying.smtp_port, "good.test") as client:
+                client.sendmail("ann@good.test", [test["email"] for test in tests], MAIL)
+            dying.wait_until(lambda: two.attempts() == [1] * len(tests))
+            dying.kill()
+        began = time.monotonic()
+        send(heir, own["email"])
+        expected = verdict(heir, own["testId"])
+        waits = [heir.ask("GET", f"/test/{test['testId']}/wait?timeout=60") for test in tests]
+        reports = [wait.answer().json for wait in waits]
+        assert time.monotonic() - began < TAKEN_OVER
+        assert {report["status"] for report in reports} == {"completed"}
+        assert [verdict(heir, test["testId"]) for test in tests] == [expected] * len(tests)
+        # Twice begun, once by the dead: it has ended none of them.
+        assert two.analysed("other") == {"completed": len(tests) + 1}
+        assert two.attempts() == [1] + [2] * len(tests)

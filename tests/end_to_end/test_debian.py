@@ -1,0 +1,310 @@
+"""From a bare Debian to mail on port 25, a reload, a web proxy, an alert that fires, a backup, a
+restore and an upgrade.
+
+It does what docs/installing.md, operations.md, proxies.md, tuning.md and alerts.md say, as root, in
+a namespace of its own: what is written to /etc, /opt, /usr and /var is gone at the end, and ports
+25, 80, 443, 587, 8080 and 9090 are its own. systemd does not run there, and
+``tests/servers/debian-systemctl`` stands in for it; apt-get installs nothing. mailcheck comes from
+a wheel of the sources, and its dependencies from the environment of the tests.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT, read_blocks
+from tests.end_to_end.test_installation import FILES, FOLDERS
+from tests.servers.postgresql import program
+
+pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(900)]
+
+RUNNER = "tests/end_to_end/test_debian.py"
+PYTHON = "/usr/bin/python3"
+DEADLINE = 800  # seconds, for a machine that does much else
+
+NAMESPACE = r"""
+set -eu -o pipefail
+ip link set lo up
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /var/log
+mkdir /var/log/nginx
+mount -t tmpfs tmpfs "$WORK/layers"
+for folder in etc opt usr/lib/sysusers.d var/lib; do
+    upper="$WORK/layers/$folder"
+    mkdir -p "$upper/upper" "$upper/work" "/$folder"
+    options="lowerdir=/$folder,upperdir=$upper/upper,workdir=$upper/work"
+    mount -t overlay overlay -o "$options" "/$folder"
+done
+rm -rf /opt/mailcheck
+mkdir -p /etc/systemd/system "$WORK/home"
+cd "$WORK/home"
+echo "$SMALL" > /run/mailcheck-more-environment
+apt-get() { echo "apt-get $*"; }
+"""
+
+DEPENDENCIES = """
+echo "$DEPENDENCIES" > "$(echo /opt/mailcheck/lib/python3*/site-packages)/dependencies.pth"
+sed '1s|.*|#!/opt/mailcheck/bin/python|' "$TWISTD" > /opt/mailcheck/bin/twistd
+chmod +x /opt/mailcheck/bin/twistd
+"""
+
+STEPS = r"""
+KEY=$(mailcheck key issue alice | grep -o 'mck_[A-Za-z0-9]*' | head -n 1)
+API=http://127.0.0.1:8080/api/v1
+ADDRESS=$(curl -sf -H "X-API-Key: $KEY" "$API/inbox/address" | sed 's/.*"address":"//; s/".*//')
+
+post() {
+    printf 'Subject: %s\n\nHello\n' "$1" |
+        curl -sf --crlf -T - smtp://127.0.0.1:25 --mail-from shop@example.com --mail-rcpt "$ADDRESS"
+}
+subjects() {
+    curl -sf -H "X-API-Key: $KEY" "$API/inbox/messages" | grep -o '"subject":"[^"]*"' | tr '\n' ' '
+}
+"""
+
+CERTIFICATE = r"""
+certify() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \
+        -subj "/CN=$1" -keyout privkey.pem -out fullchain.pem 2> /dev/null
+}
+shown() {
+    openssl s_client -connect 127.0.0.1:25 -starttls smtp < /dev/null 2> /dev/null |
+        sed -n 's/^subject=.*CN = //p'
+}
+certify first.example
+"""
+
+RELOADED = r"""
+cat >> /etc/mailcheck/mailcheck.toml <<'END'
+[smtp]
+certificate = "/etc/mailcheck/tls/certificate.pem"
+private_key = "/etc/mailcheck/tls/key.pem"
+END
+systemctl restart mailcheck.service
+echo "shown: $(shown)"
+certify second.example
+"""
+
+
+RENEWED = r"""
+certify third.example
+mkdir -p /etc/letsencrypt/renewal-hooks/deploy
+"""
+
+RENEW = r"""
+RENEWED_LINEAGE=$PWD /etc/letsencrypt/renewal-hooks/deploy/mailcheck
+"""
+
+PROXIED = r"""
+proxied() {
+    curl -sfk --resolve mailcheck.your.domain:443:127.0.0.1 "https://mailcheck.your.domain$1"
+}
+for _ in $(seq 100); do proxied /readyz > /dev/null && break; sleep 0.1; done
+echo "proxied: $(proxied /readyz | grep -o '"ready"')"
+NAMED='https://mailcheck.your.domain/api/v1'
+echo "named: $(proxied /api/v1/openapi.json | grep -o "$NAMED" | head -n 1)"
+"""
+
+AT_ONCE = r"""
+sed -i 's/ for: .*/ for: 1s/' /etc/prometheus/alerts.yml
+"""
+"""Nobody waits for minutes."""
+
+
+def until_shown(name: str) -> str:
+    """Wait for a certificate on port 25, and tell which it is."""
+    looked = f'[ "$(shown)" = {name} ] && break; sleep 0.1'
+    return f'for _ in $(seq 100); do {looked}; done\necho "shown: $(shown)"'
+
+
+def quickly(block: str) -> str:
+    """Let Prometheus look each second."""
+    return block.replace("15s", "1s").replace("sleep 5", "sleep 1")
+
+
+SERVERS = r"""
+apt-get() {
+    mkdir -p /run/postgresql /run/database
+    chown postgres /run/postgresql /run/database
+    runuser -u postgres -- "$POSTGRESQL/initdb" --auth-local=peer --auth-host=scram-sha-256 \
+        --no-sync --pgdata=/run/database/data > /dev/null
+    runuser -u postgres -- "$POSTGRESQL/pg_ctl" --pgdata=/run/database/data --wait \
+        --options="-k /run/postgresql" --log=/run/database/log start > /dev/null
+    redis-server --daemonize yes --dir /run --save "" > /dev/null
+}
+cd "$WORK/home"
+"""
+
+BALANCED = r"""
+echo
+until curl -s http://127.0.0.1/readyz | grep -q '"ready"'; do sleep 0.1; done
+API=http://127.0.0.1/api/v1
+"""
+
+
+def blocks(page: str) -> list[str]:
+    """Give what this file runs of a page, from top to bottom."""
+    found = list(read_blocks(ROOT / "docs" / page))
+    return [block.text for block in found if block.runner == RUNNER]
+
+
+def installation() -> str:
+    """Install it and start it, with an account, and what the steps after that are done with."""
+    install, settings, start, *_ = blocks("installing.md")
+    configure = in_file(settings, ">>")
+    # The doctor finds that nobody answers here.
+    steps = (NAMESPACE, install, DEPENDENCIES, configure, 'cd "$WORK/home"')
+    return "\n".join((*steps, "set +e", start, "set -e", STEPS))
+
+
+def in_file(settings: str, how: str) -> str:
+    """Write into the configuration what a page has of it."""
+    return f"cat {how} /etc/mailcheck/mailcheck.toml <<'END'\n{settings}END\n"
+
+
+def script() -> str:
+    """Put the pages' commands together, and between them what shows that they worked."""
+    *_, backup, upgrade = blocks("installing.md")
+    certificate, reload = blocks("operations.md")
+    (resolver,) = blocks("tuning.md")
+    proxy, renewal = blocks("proxies.md")
+    observe, alert = map(quickly, blocks("alerts.md"))
+    rules, restart = observe.split("promtool check")
+    save, stop_and_restore = backup.split("\n\n")
+    return "\n".join(
+        (
+            *(installation(), "post first", 'echo "mail: $(subjects)"'),
+            *(CERTIFICATE, certificate, RELOADED, certificate, reload),
+            until_shown("second.example"),
+            *(resolver, proxy, PROXIED, RENEWED, renewal, RENEW, until_shown("third.example")),
+            *(rules, AT_ONCE, "promtool check" + restart, alert),
+            *(save, "post second", 'echo "mail: $(subjects)"', stop_and_restore),
+            *('echo "mail: $(subjects)"', upgrade, 'echo "mail: $(subjects)"'),
+            "post third",
+            'echo "mail: $(subjects)"',
+            "systemctl stop mailcheck.service",
+        )
+    )
+
+
+def script_of_three() -> str:
+    """Put together what docs/cluster.md says after that."""
+    prepare, settings, start, upgrade = blocks("cluster.md")
+    seen = 'echo "mail: $(subjects)"'
+    return "\n".join(
+        (
+            *(installation(), "post first", SERVERS, prepare, in_file(settings, ">"), start),
+            *(BALANCED, seen, "post second", seen, "systemctl kill --signal=KILL mailcheck@2"),
+            # A connection to it is refused, and HAProxy passes it over.
+            *("post third", seen, "systemctl enable --now mailcheck@2", upgrade, seen),
+            "kill $(cat /run/mailcheck@?.pid) $(cat /run/haproxy.pid)",
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the sources."""
+    folder = tmp_path_factory.mktemp("debian")
+    for name in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "dropin.cache")
+        shutil.copytree(ROOT / name, folder / "sources" / name, ignore=ignored)
+    for name in FILES:
+        shutil.copy(ROOT / name, folder / "sources" / name)
+    command = ["-m", "pip", "wheel", "--quiet", "--no-deps"]
+    into = [f"--wheel-dir={folder / 'wheels'}", str(folder / "sources")]
+    subprocess.run([sys.executable, *command, *into], check=True, capture_output=True)
+    return folder / "wheels"
+
+
+def require_a_namespace() -> None:
+    """Skip where one can't be made, or where Python is another than that of the tests."""
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    said = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
+    found = subprocess.run([PYTHON, "-c", said], capture_output=True, text=True, check=False)
+    if found.stdout.strip() != here:
+        pytest.skip(f"{PYTHON} with venv and version {here} is needed")
+    unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
+    systemd = ("systemd-socket-activate", "systemd-sysusers")
+    servers = ("nginx", "prometheus", "promtool", "redis-server", "haproxy")
+    for needed in ("unshare", "ip", *systemd, "openssl", *servers):
+        if shutil.which(needed) is None:
+            pytest.skip(f"{needed} is missing")
+    if os.geteuid() != 0 or subprocess.run(unshare, check=False).returncode:
+        pytest.skip("it takes root who may make namespaces")
+
+
+def walk(wheels: Path, script: str) -> str:
+    """Run a script as root of a bare Debian; gives what it printed."""
+    require_a_namespace()
+    work = Path(tempfile.mkdtemp(dir=wheels.parent))
+    programs = work / "bin"
+    programs.mkdir()
+    (work / "layers").mkdir()
+    shutil.copy(ROOT / "tests" / "servers" / "debian-systemctl", programs / "systemctl")
+    for folder in (wheels, *wheels.parents[:3], work):
+        folder.chmod(0o755)
+    done = subprocess.run(
+        ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "bash", "-c", script],
+        env={
+            "PATH": f"{programs}:/usr/sbin:/usr/bin:/sbin:/bin",
+            "LC_ALL": "C.UTF-8",
+            "HOME": str(work),
+            "WORK": str(work),
+            "TWISTD": str(Path(sys.executable).with_name("twistd")),
+            "DEPENDENCIES": sysconfig.get_paths()["purelib"],
+            "POSTGRESQL": str(Path(program("initdb")).parent),
+            "SMALL": "MAILCHECK_STORAGE_MIN_FREE=0",
+            # Nobody answers there, and at once.
+            "MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9",
+            "PIP_NO_INDEX": "1",
+            "PIP_NO_DEPS": "1",
+            "PIP_FIND_LINKS": str(wheels),
+        },
+        input="a-password-of-alice\n",
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def subjects_of(printed: str) -> list[list[str]]:
+    """Give the subjects that the inbox had, each time that it was looked into."""
+    return [re.findall(r':"(\w+)"', line) for line in re.findall(r"^mail: (.*)$", printed, re.M)]
+
+
+def test_the_pages_lead_from_debian_to_an_upgrade(wheels: Path) -> None:
+    """Mail arrives on port 25, a reload shows the new certificate, nginx leads to the daemon, an
+    alert fires while it is stopped, and a restore brings back the mail of the backup; the mail is
+    still there after an upgrade, and new mail comes in.
+    """
+    printed = walk(wheels, script())
+    shown = ["first.example", "second.example", "third.example"]
+    assert re.findall(r"^shown: (.*)$", printed, re.M) == shown
+    assert '\nproxied: "ready"\n' in printed
+    assert "\nnamed: https://mailcheck.your.domain/api/v1\n" in printed
+    assert re.search(r'alertname="MailcheckDown".* => 1 ', printed), printed
+    assert subjects_of(printed) == [
+        *(["first"], ["second", "first"], ["first"], ["first"]),
+        ["third", "first"],
+    ]
+
+
+def test_the_page_leads_to_three_daemons(wheels: Path) -> None:
+    """The mail of the one daemon is there in PostgreSQL, new mail comes in on port 25 through
+    HAProxy, also when a daemon was killed, and while one after the other is upgraded.
+    """
+    assert subjects_of(walk(wheels, script_of_three())) == [
+        *(["first"], ["second", "first"], ["third", "second", "first"]),
+        ["third", "second", "first"],
+    ]

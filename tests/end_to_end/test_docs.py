@@ -1,0 +1,198 @@
+"""The commands of README and docs/, as a reader would paste them: each page from top to bottom.
+
+They run beside one daemon in a world of one good domain, example.com, with name server, blocklists
+and registry. Blocks that something else runs say so; see ``tests/docs/blocks.py``.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.blocks import ROOT, list_pages, read_blocks
+from tests.end_to_end.test_domain_checks import KEY
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.daemon import HOST, Daemon
+from tests.servers.mail_host import running_mail_host
+from tests.servers.name_server import running_name_server
+from tests.servers.programs import find_program
+
+pytestmark = pytest.mark.end_to_end
+
+DEADLINE = 120  # seconds for a page
+
+RECORDS = {
+    "example.com": {
+        "A": [HOST],
+        "MX": ["10 mx.example.com."],
+        "TXT": ["v=spf1 mx ip4:192.0.2.7 -all"],
+    },
+    "mx.example.com": {"A": [HOST]},
+    "_dmarc.example.com": {"TXT": ["v=DMARC1; p=reject; rua=mailto:dmarc@example.com"]},
+    "default._domainkey.example.com": {"TXT": [KEY]},
+    "1.0.0.127.in-addr.arpa": {"PTR": ["mx.example.com."]},
+    "7.2.0.192.in-addr.arpa": {"PTR": ["mx.example.com."]},
+}
+
+SHELL = r"""
+set -E -u -o pipefail
+failed() {
+    case "$1 $2" in
+        # What a check says of its object is no failure of the command.
+        [13]\ mailcheck\ test*|[13]\ mailcheck\ score*|[13]\ mailcheck\ doctor*) ;;
+        *) echo "status $1 of: $2" >&2; exit "$1" ;;
+    esac
+}
+trap 'failed $? "$BASH_COMMAND"' ERR
+"""
+
+MAIL = b"From: shop@example.com\r\nTo: you@example.com\r\nSubject: Hello\r\n\r\nHello\r\n"
+
+PAGES = [
+    page for page in list_pages() if any(block.is_run_with_its_page for block in read_blocks(page))
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon in a world in which everything that it asks has an answer."""
+    folder = tmp_path_factory.mktemp("world")
+    (folder / "mail.eml").write_bytes(MAIL)
+    zone = MemoryZone(RECORDS)
+    publish_living_lists(zone)
+    dates = {"example.com": "1995-08-14T04:00:00Z"}
+    with (
+        running_name_server(zone) as dns,
+        running_mail_host(folder, "mx.example.com", dns, dates, spamassassin_spamd="off") as daemon,
+    ):
+        yield daemon
+
+
+def script_of(page: Path, daemon: Daemon) -> str:
+    """Put the page's shell together, with the ports of a daemon in the place of the usual ones."""
+    pieces = [SHELL]
+    for block in read_blocks(page):
+        if block.is_run_with_its_page:
+            pieces.append(f"echo '--- {block.name}' >&2\n{block.text}")
+    script = "\n".join([*pieces, "exit 0"])
+    for usual, port in (
+        (8080, daemon.http_port),
+        (2525, daemon.smtp_port),
+        (2587, daemon.submission_port),
+    ):
+        script = re.sub(rf"(?<=127\.0\.0\.1:){usual}\b", str(port), script)
+    return script
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_works_as_it_is_written(page: Path, world: Daemon) -> None:
+    """Every command of the page does what it is for, after those above it; none fails."""
+    for program in ("curl", "swaks"):
+        find_program(program)
+    url = f"http://{HOST}:{world.http_port}"
+    done = subprocess.run(
+        ["bash", "-c", script_of(page, world)],
+        cwd=world.folder,
+        env={
+            **world.environment,
+            "LC_ALL": "C.UTF-8",
+            "MAILCHECK_URL": url,
+            "MAILCHECK_API_KEY": world.key,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE,
+    )
+    assert done.returncode == 0, f"{done.stderr}\n--- it printed\n{done.stdout}"
+    assert '{"error"' not in done.stdout, done.stdout
+
+
+CONFTEST = 'pytest_plugins = ["mailcheck_client"]'
+
+SHOP = """
+import os
+import smtplib
+
+
+def sign_up(email):
+    mail = "Subject: Welcome\\r\\n\\r\\nYour code is 482913\\r\\n"
+    with smtplib.SMTP("127.0.0.1", int(os.environ["SMTP_PORT"])) as smtp:
+        smtp.sendmail("shop@example.com", [email], mail)
+
+
+def confirm(code):
+    assert code == "482913"
+
+
+"""
+"""The software under test of the pages."""
+
+SHOP_IN_JAVASCRIPT = """
+import nodemailer from "nodemailer";
+const port = process.env.SMTP_PORT;
+const transport = nodemailer.createTransport({ host: "127.0.0.1", port, ignoreTLS: true });
+const mailOf = (to) => ({ from: "shop@example.com", to, text: "Your code is 482913" });
+const signUp = (email) => transport.sendMail(mailOf(email));
+"""
+
+
+def snippets(language: str) -> list[str]:
+    """Give what this file runs of the page for testers, beside its shell."""
+    return [
+        block.text
+        for block in read_blocks(ROOT / "docs" / "testing.md")
+        if (block.language, block.runner) == (language, "tests/end_to_end/test_docs.py")
+    ]
+
+
+def run_in(folder: Path, daemon: Daemon, *command: str) -> str:
+    """Run a program beside the clients, which it finds the inbox by."""
+    for name in ("mailcheck_client.py", "mailcheck.mjs"):
+        (folder / name).write_bytes((ROOT / "mailcheck" / "clients" / name).read_bytes())
+    inherited = {name: one for name, one in os.environ.items() if not name.startswith("PYTEST")}
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={
+            **inherited,
+            "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
+            "MAILCHECK_API_KEY": daemon.key,
+            "SMTP_PORT": str(daemon.smtp_port),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_test_of_the_page_passes(shared_daemon: Daemon, tmp_path: Path) -> None:
+    """The page's test passes, with its conftest, for a shop that sends a code."""
+    *_, test = found = snippets("python")
+    assert any(CONFTEST in text for text in found)
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_shop.py").write_text(SHOP + test)
+    pytest_here = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir=.")
+    assert "1 passed" in run_in(tmp_path, shared_daemon, *pytest_here, "test_shop.py")
+
+
+def test_the_javascript_of_the_page_gets_its_mail(shared_daemon: Daemon, tmp_path: Path) -> None:
+    """The page's JavaScript waits for the mail that the shop sends."""
+    modules = ROOT / "node_modules"
+    if not modules.exists():
+        pytest.skip("nodemailer is missing: run scripts/install-test-needs as root")
+    (tmp_path / "node_modules").symlink_to(modules)
+    (program,) = snippets("js")
+    (tmp_path / "shop.mjs").write_text(f"{SHOP_IN_JAVASCRIPT}\n{program}\nconsole.log(mail.code);")
+    said = run_in(tmp_path, shared_daemon, find_program("node"), "shop.mjs")
+    assert said.strip() == "482913"

@@ -1,0 +1,142 @@
+"""Events of an inbox, heard by the client libraries and others over real connections."""
+
+import http.client
+import importlib.util
+import itertools
+import json
+import smtplib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from benchmarks.measuring import resident_bytes
+from tests.servers.daemon import API, HOST, Daemon, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+PATIENCE = 60.0  # seconds for an event, on a busy machine
+
+BACKLOG, AT_ONCE = 10_000, 100
+"""Messages behind a reader, and recipients of each mail that they come from."""
+
+
+@pytest.fixture
+def library(daemon: Daemon, tmp_path: Path) -> ModuleType:
+    """The Python client, as the daemon serves it."""
+    path = tmp_path / "mailcheck_client.py"
+    with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{path.name}", timeout=60) as response:
+        path.write_bytes(response.read())
+    spec = importlib.util.spec_from_file_location("downloaded_for_events", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
+    """Send mails, one after the other."""
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
+        for subject in subjects:
+            mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
+            smtp.sendmail("shop@example.com", [daemon.address(tag)], mail)
+
+
+def subjects_of(events: Iterator[Any], count: int) -> list[str]:
+    """Give the subjects of the next mails."""
+    return [mail.subject for mail in itertools.islice(events, count)]
+
+
+def test_the_client_goes_on_over_kill_9(daemon: Daemon, library: ModuleType) -> None:
+    """What came before, between and after is given once and in order, over restarts of a daemon."""
+    inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
+    events = inbox.address("a").events()
+    send(daemon, "1", "2", "3")
+    assert subjects_of(events, 2) == ["1", "2"]
+    for killed in range(2):
+        daemon.kill()
+        daemon.start()
+        send(daemon, f"{4 + killed}")
+        assert subjects_of(events, 1) == [f"{3 + killed}"]
+    assert subjects_of(events, 1) == ["5"]
+
+
+def test_refused_mail_and_an_end(daemon: Daemon, library: ModuleType) -> None:
+    """The client hears of refused mail, and ends when its time is over."""
+    inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
+    with pytest.raises(smtplib.SMTPResponseException):
+        send(daemon, "no", tag="fault.data-554")
+    send(daemon, "yes")
+    refused: list[Any] = []
+    events = inbox.events(after="c0", timeout=1, on_refused=refused.append)
+    assert [mail.subject for mail in events] == ["yes"]
+    assert ["fault.data-554" in one["reason"] for one in refused] == [True]
+
+
+def test_ten_thousand_events_behind(daemon: Daemon) -> None:
+    """Who comes back after long gets all of it, in order and once; little of it is held."""
+    mailbox, _, domain = daemon.address().partition("@")
+    cursor = daemon.cursor()
+    numbers = range(BACKLOG)
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
+        for first in numbers[::AT_ONCE]:
+            to = [f"{mailbox}+t{number}@{domain}" for number in numbers[first : first + AT_ONCE]]
+            smtp.sendmail("shop@example.com", to, f"Subject: backlog\r\n\r\n{'x' * 2_000}\r\n")
+    before = resident_bytes(daemon.process.pid)
+    connection = http.client.HTTPConnection(HOST, daemon.http_port, timeout=PATIENCE)
+    headers = {"X-API-Key": daemon.key, "Last-Event-ID": cursor}
+    connection.request("GET", f"{API}/inbox/events", headers=headers)
+    response = connection.getresponse()
+    told: list[str] = []
+    ids: list[int] = []
+    while len(told) < BACKLOG:
+        name, _, value = response.readline().decode().rstrip().partition(": ")
+        if name == "id":
+            ids.append(int(value[1:], 16))
+        elif name == "data":
+            told.append(json.loads(value)["tag"])
+    connection.close()
+    assert told == [f"t{number}" for number in numbers]
+    assert ids == sorted(ids)
+    assert resident_bytes(daemon.process.pid) - before < 60_000_000
+
+
+def test_a_revoked_key_ends_its_stream(daemon: Daemon, library: ModuleType) -> None:
+    """Revoked on the command line, by another process, it ends within seconds; then it is 401."""
+    inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
+    events = inbox.events(after="c0")
+    send(daemon, "heard")
+    assert subjects_of(events, 1) == ["heard"]
+    mailcheck = str(Path(daemon._twistd).with_name("mailcheck"))
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [mailcheck, *arguments],
+            cwd=daemon.folder,
+            env=daemon.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    run("key", "revoke", run("key", "list").split()[0])
+    with pytest.raises(library.MailcheckError) as caught:
+        next(events)
+    assert caught.value.status == 401
+
+
+def test_a_client_in_shell(tmp_path: Path) -> None:
+    """Curl follows an inbox, and ends by itself when it asks for seconds."""
+    with running_daemon(tmp_path) as daemon:
+        send(daemon, "curled")
+        url = f"http://{HOST}:{daemon.http_port}{API}/inbox/events?after=c0&seconds=1"
+        command = ["curl", "-sN", "-H", f"X-API-Key: {daemon.key}", url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert "event: message\n" in done.stdout
+        assert '"subject":"curled"' in done.stdout

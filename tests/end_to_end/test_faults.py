@@ -1,0 +1,156 @@
+"""Faults on request, met by programs that send mail as they always do."""
+
+import smtplib
+import ssl
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.sign_up import Application, SignUp
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+PATIENCE = 60.0  # seconds for an answer, on a busy machine
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon with a port whose STARTTLS fails."""
+    (port,) = free_ports(1)
+    folder = tmp_path_factory.mktemp("faults")
+    with running_daemon(folder, smtp_broken_tls_listen=f"{HOST}:{port}") as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def application(daemon: Daemon) -> Application:
+    """The application, at the port for mail."""
+    return Application(lambda: smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE))
+
+
+def stored(daemon: Daemon, tag: str) -> list[Any]:
+    """Give the messages that came in with a tag."""
+    found: list[Any] = daemon.get("/inbox/messages", tag=tag).json["messages"]
+    return found
+
+
+def rejected(daemon: Daemon, tag: str) -> list[str]:
+    """Give the reasons that a wait for the tag tells, those of its own mail first."""
+    answer = daemon.get("/inbox/wait", tag=tag, after="c0", timeout=1)
+    assert answer.status == 408
+    return [one["reason"] for one in answer.json["rejected"]]
+
+
+def driven(daemon: Daemon, application: Application, tag: str, tries: int = 3) -> SignUp:
+    """Sign up with an address that meets a fault, and let the outbox try again."""
+    signed_up = application.sign_up(daemon.address(tag))
+    for _ in range(tries - 1):
+        application.try_all()
+    return signed_up
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"), [("fault.rcpt-451", 451), ("fault.quota", 452), ("fault.data-451", 451)]
+)
+def test_a_mail_that_is_put_off_waits(
+    daemon: Daemon, application: Application, tag: str, code: int
+) -> None:
+    """The application keeps it and tries again; who waits for it learns why it does not come."""
+    signed_up = driven(daemon, application, tag)
+    assert (signed_up.state, signed_up.answers) == ("waiting", [code] * 3)
+    assert stored(daemon, tag) == []
+    assert tag in rejected(daemon, tag)[0]
+
+
+@pytest.mark.parametrize(("tag", "code"), [("fault.rcpt-550", 550), ("fault.data-554", 554)])
+def test_a_mail_that_is_refused_is_given_up(
+    daemon: Daemon, application: Application, tag: str, code: int
+) -> None:
+    """One try, and whoever signs up is told that the address is not right."""
+    signed_up = driven(daemon, application, tag)
+    assert (signed_up.state, signed_up.answers) == ("failed", [code])
+    assert stored(daemon, tag) == []
+    assert tag in rejected(daemon, tag)[0]
+
+
+def test_greylisting_lets_the_patient_through(daemon: Daemon, application: Application) -> None:
+    """The first tries are put off; some seconds later the same mail gets through, once."""
+    signed_up = application.sign_up(daemon.address("fault.greylist-2"))
+    assert signed_up.answers == [451]
+
+    def is_sent() -> bool:
+        application.try_all()
+        return signed_up.state == "sent"
+
+    daemon.wait_until(is_sent)
+    assert set(signed_up.answers) == {451, 250}
+    assert len(stored(daemon, "fault.greylist-2")) == 1
+
+
+def test_a_slow_reply_is_waited_for(daemon: Daemon, application: Application) -> None:
+    """The mail is sent once, and whoever clicked has waited all the time: that is what shows."""
+    began = time.monotonic()
+    signed_up = driven(daemon, application, "fault.slow-2")
+    assert time.monotonic() - began >= 2
+    assert (signed_up.state, signed_up.answers) == ("sent", [250])
+    assert len(stored(daemon, "fault.slow-2")) == 1
+
+
+def test_a_connection_that_ends_before_the_reply(daemon: Daemon, application: Application) -> None:
+    """Without a reply the application tries again; nothing was stored."""
+    signed_up = driven(daemon, application, "fault.drop-data")
+    assert (signed_up.state, signed_up.answers) == ("waiting", [0] * 3)
+    assert stored(daemon, "fault.drop-data") == []
+    assert "fault.drop-data" in rejected(daemon, "fault.drop-data")[0]
+
+
+def test_a_connection_that_ends_after_storing(daemon: Daemon, application: Application) -> None:
+    """The application sends twice, as it should; by its Message-ID the second one can be told."""
+    signed_up = driven(daemon, application, "fault.drop-after", tries=2)
+    assert (signed_up.state, signed_up.answers) == ("waiting", [0, 0])
+    twice = stored(daemon, "fault.drop-after")
+    assert len(twice) == 2
+    shown = [daemon.get(f"/inbox/messages/{one['id']}").json for one in twice]
+    ids = {one["headers"]["message-id"] for one in shown}
+    assert ids == {signed_up.mail["Message-ID"]}
+
+
+def test_every_third_mail_of_a_key(daemon: Daemon) -> None:
+    """With the key's own fault one mail of three is put off, and gets through the next time."""
+
+    def connect() -> smtplib.SMTP:
+        smtp = smtplib.SMTP(HOST, daemon.submission_port, timeout=PATIENCE)
+        smtp.login("shop", daemon.key)
+        return smtp
+
+    application = Application(connect)
+    put = daemon.ask("PUT", "/inbox/faults", body=b'{"every": 3}').answer()
+    assert put.json["every"] == 3
+    signed_up = [application.sign_up(f"c{number}@customer.example") for number in range(3)]
+    assert [one.answers for one in signed_up] == [[250], [250], [451]]
+    application.try_all()
+    assert signed_up[2].answers == [451, 250]
+    daemon.ask("PUT", "/inbox/faults", body=b'{"every": null}').answer()
+
+
+def test_starttls_that_fails(daemon: Daemon) -> None:
+    """On its own port every handshake fails; a program that insists on TLS sends nothing there."""
+    port = int(str(daemon.options["smtp_broken_tls_listen"]).rpartition(":")[2])
+    with smtplib.SMTP(HOST, port, timeout=PATIENCE) as smtp:
+        smtp.ehlo()
+        assert smtp.has_extn("starttls")
+        with pytest.raises((ssl.SSLError, OSError)):
+            smtp.starttls(context=ssl.create_default_context())
+
+
+def test_switched_off(tmp_path: Path) -> None:
+    """Where the operator has switched faults off every tag is an ordinary one."""
+    with running_daemon(tmp_path, inbox_faults=False) as daemon:
+        application = Application(lambda: smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE))
+        signed_up = application.sign_up(daemon.address("fault.data-554"))
+        assert signed_up.state == "sent"
+        assert len(stored(daemon, "fault.data-554")) == 1

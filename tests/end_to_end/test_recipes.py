@@ -1,0 +1,129 @@
+"""The recipes of docs/, run as a user runs them: beside the clients that the daemon serves.
+
+Each suite has 30 tests in four workers and gets the key that the first start has made, with the
+limits of SPEC.md section 8: 60 requests a minute, 1,000 a day.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.docs.blocks import read_blocks
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+
+pytestmark = pytest.mark.end_to_end
+
+CHECKOUT = Path(__file__).parents[2]
+RECIPES = CHECKOUT / "docs" / "recipes"
+NODE_MODULES = CHECKOUT / "node_modules"
+CHROMIUM = Path("/usr/bin/chromium")
+CLIENTS = ("mailcheck_client.py", "mailcheck.mjs", "mailcheck.d.mts")
+
+LIMITS = {"limits_requests_per_minute": 60, "limits_requests_per_day": 1_000}
+REPEATS = 20
+
+Suite = Callable[[Daemon, Path], str]
+
+
+def run(folder: Path, environment: Mapping[str, str], *command: str) -> str:
+    """Run a program to its end, with the inbox and its mail server in its environment."""
+    done = subprocess.run(
+        command, cwd=folder, env=dict(environment), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment_of(daemon: Daemon) -> dict[str, str]:
+    """Give what the recipes read."""
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("PYTEST")},
+        "MAILCHECK_URL": f"http://{HOST}:{daemon.http_port}",
+        "MAILCHECK_API_KEY": daemon.key,
+        "SMTP_PORT": str(daemon.smtp_port),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def copy_recipes(daemon: Daemon, folder: Path) -> Path:
+    """Copy the recipes, and download the clients beside them."""
+    shutil.copytree(RECIPES, folder)
+    for name in CLIENTS:
+        with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{name}", timeout=60) as response:
+            (folder / name).write_bytes(response.read())
+    return folder
+
+
+def run_pytest(daemon: Daemon, folder: Path) -> str:
+    """Run the suite of pytest with xdist."""
+    # As in an environment that has these two alone: the plugins of our own tests take seconds.
+    environment = {**environment_of(daemon), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    command = ("pytest", "-q", "-n", "4", "-p", "xdist.plugin", "-p", "no:cacheprovider")
+    return run(folder, environment, sys.executable, "-m", *command, "--rootdir=.")
+
+
+def run_playwright(daemon: Daemon, folder: Path) -> str:
+    """Run the suite of Playwright's own runner, with a real browser."""
+    for needed in (NODE_MODULES / "@playwright" / "test", CHROMIUM):
+        if not needed.exists():
+            pytest.skip(f"{needed} is missing: run scripts/install-test-needs as root")
+    modules = folder / "node_modules"
+    if not modules.exists():
+        modules.symlink_to(NODE_MODULES)
+    (port,) = free_ports(1)
+    environment = {
+        **environment_of(daemon),
+        "SHOP_PORT": str(port),
+        "CHROMIUM": str(CHROMIUM),
+        "CI": "1",
+    }
+    runner = str(modules / "@playwright" / "test" / "cli.js")
+    return run(folder, environment, "node", runner, "test", "--reporter=line")
+
+
+def test_the_test_on_the_page_passes(tmp_path: Path) -> None:
+    """What docs/testing.md and "Connect" have for Playwright's runner signs up at the shop."""
+    with running_daemon(tmp_path / "daemon", **LIMITS) as daemon:
+        folder = copy_recipes(daemon, tmp_path / "recipes")
+        (pasted,) = (
+            block.text
+            for block in read_blocks(CHECKOUT / "docs" / "testing.md")
+            if block.snippet == "playwright"
+        )
+        pasted = pasted.replace("http://127.0.0.1:5000/", "/")
+        (folder / "shop.spec.ts").write_text(pasted)
+        assert re.search(r"\b1 passed\b", run_playwright(daemon, folder))
+
+
+SUITES: Mapping[str, Suite] = {"pytest": run_pytest, "playwright": run_playwright}
+ALL_PASSED = re.compile(r"\b30 passed\b")
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_thirty_tests_side_by_side_pass_on_the_first_key(name: str, tmp_path: Path) -> None:
+    """The sample application's 30 tests pass, in four workers, within the limits of the key."""
+    with running_daemon(tmp_path / "daemon", **LIMITS) as daemon:
+        folder = copy_recipes(daemon, tmp_path / "recipes")
+        assert ALL_PASSED.search(SUITES[name](daemon, folder))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", SUITES)
+def test_they_pass_however_often_they_are_repeated(name: str, tmp_path: Path) -> None:
+    """20 runs, one after the other, on one key: over its minute's limit the clients wait as asked.
+
+    They are more than 1,000 requests, over which no client waits until the next day.
+    """
+    limits = {**LIMITS, "limits_requests_per_day": 100 * REPEATS}
+    with running_daemon(tmp_path / "daemon", **limits) as daemon:
+        folder = copy_recipes(daemon, tmp_path / "recipes")
+        for _ in range(REPEATS):
+            assert ALL_PASSED.search(SUITES[name](daemon, folder))

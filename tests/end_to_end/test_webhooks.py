@@ -1,0 +1,249 @@
+"""Webhooks of a real daemon: told over real connections, over kills, and by one daemon of two."""
+
+import json
+import os
+import re
+import smtplib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.blocks import ROOT, read_blocks
+from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
+from tests.servers.postgresql import TEMPLATE, PostgresqlServer
+from tests.servers.redis import RedisServer
+from tests.servers.webhook_receiver import Receiver, running_receiver
+
+pytestmark = pytest.mark.end_to_end
+
+PAGE = ROOT / "docs" / "webhooks.md"
+ALLOWED = ["developer=127.0.0.0/8", "developer=::1/128"]
+PATIENCE = 60.0  # seconds, on a busy machine
+
+BACKLOG, AT_ONCE = 1_000, 100
+"""Messages behind a receiver, and recipients of each mail that they come from: ten times as many
+are told by ``benchmarks/webhooks.py``."""
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon whose first account may be told on this machine."""
+    options = {"webhooks_allow": ALLOWED, "inbox_max_messages": 1_000_000}
+    with running_daemon(tmp_path_factory.mktemp("webhooks"), **options) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def receiver(daemon: Daemon) -> Iterator[Receiver]:
+    """A receiver; what was made for it is deleted in the end."""
+    with running_receiver() as receiver:
+        yield receiver
+        for one in daemon.get("/inbox/webhooks").json["webhooks"]:
+            daemon.request("DELETE", f"/inbox/webhooks/{one['id']}")
+
+
+def create(daemon: Daemon, receiver: Receiver, path: str, **filters: Any) -> str:
+    """Make a webhook for a path, and let the receiver know its secret; gives its id."""
+    body = json.dumps({"url": receiver.url + path, **filters}).encode()
+    made = daemon.post("/inbox/webhooks", body)
+    assert made.status == 200, made
+    receiver.secrets[path] = made.json["secret"]
+    webhook: str = made.json["id"]
+    return webhook
+
+
+def shown(daemon: Daemon, webhook: str) -> Any:
+    """Give a webhook with its last deliveries."""
+    return daemon.get(f"/inbox/webhooks/{webhook}").json
+
+
+def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
+    """Send mails, one after the other."""
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
+        for subject in subjects:
+            mail = f"From: shop@example.com\r\nSubject: {subject}\r\n\r\nhi\r\n"
+            smtp.sendmail("shop@example.com", [daemon.address(tag)], mail)
+
+
+def until_told(daemon: Daemon, webhook: str, cursor: str) -> None:
+    """Wait until it is kept that a webhook was told up to a cursor."""
+    daemon.wait_until(lambda: shown(daemon, webhook)["cursor"] == cursor)
+
+
+def test_mail_comes_signed_and_in_order(daemon: Daemon, receiver: Receiver) -> None:
+    """The library believes each, and all are as the list has them."""
+    webhook = create(daemon, receiver, "/mail", tag="order")
+    send(daemon, *map(str, range(20)), tag="order")
+    send(daemon, "other")
+    got = receiver.wait_for("/mail", 20)
+    assert [one.message["subject"] for one in got] == [str(number) for number in range(20)]
+    assert all(one.is_signed for one in got)
+    listed = daemon.get("/inbox/messages", tag="order", limit=20).json["messages"]
+    assert [one.message for one in got] == listed[::-1]
+    until_told(daemon, webhook, listed[0]["cursor"])
+    statuses = [one["status"] for one in shown(daemon, webhook)["deliveries"]]
+    assert statuses == [204] * 20
+
+
+def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
+    """What webhooks.md has to paste makes a webhook and checks its posts."""
+    blocks = {one.language: one.text for one in read_blocks(PAGE) if one.runner}
+    (port,) = free_ports(1)
+    shell = blocks["sh"].replace("9000", str(port)).replace("8080", str(daemon.http_port))
+    done = subprocess.run(
+        ["bash", "-euc", shell], cwd=daemon.folder, capture_output=True, text=True, check=True
+    )
+    made = json.loads(done.stdout)
+    program = tmp_path / "receiver.py"
+    program.write_text(blocks["python"].replace("9000", str(port)))
+    environment = {**os.environ, "SECRET": made["secret"]}
+    running = subprocess.Popen(
+        [sys.executable, str(program)], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        # It may not listen yet: then the webhook tries again in some seconds.
+        send(daemon, "Welcome", tag="signup")
+        assert running.stdout is not None
+        assert running.stdout.readline() == "Welcome []\n"
+        daemon.wait_until(lambda: shown(daemon, made["id"])["deliveries"][0]["status"] == 204)
+    finally:
+        running.kill()
+        running.communicate()
+        daemon.request("DELETE", f"/inbox/webhooks/{made['id']}")
+
+
+def test_failures_of_a_receiver(daemon: Daemon, receiver: Receiver) -> None:
+    """One hangs, one fails, one leads elsewhere, one has gone: the well one gets its mail."""
+    paths = ("/hang", "/500", "/302", "/410", "/well")
+    made = {path: create(daemon, receiver, path, tag="faults") for path in paths}
+    send(daemon, "one", "two", tag="faults")
+    receiver.wait_for("/well", 2)
+    assert receiver.subjects("/well") == ["one", "two"]
+    for path in paths[:4]:
+        receiver.wait_for(path, 1)
+    daemon.wait_until(lambda: shown(daemon, made["/410"])["state"] == "ended")
+    assert receiver.subjects("/410") == ["one"]
+    assert receiver.of("/elsewhere") == []
+    redirected = shown(daemon, made["/302"])
+    assert redirected["deliveries"][-1]["status"] == 302
+    assert "redirects are not followed" in redirected["problem"]
+    # It gets well: the next try has the same id, and the rest follows.
+    receiver.statuses["/500"] = 200
+    got = receiver.wait_for("/500", 3)
+    assert [one.message["subject"] for one in got][-2:] == ["one", "two"]
+    assert len({one.event_id for one in got}) == 2
+    test = daemon.post(f"/inbox/webhooks/{made['/302']}/test", b"").json
+    assert (test["delivered"], test["status"]) == (False, 302)
+
+
+def test_a_deleted_mail_is_not_told(daemon: Daemon, receiver: Receiver) -> None:
+    """What is deleted while its receiver fails is never sent again."""
+    receiver.statuses["/late"] = 503
+    create(daemon, receiver, "/late", tag="deleted")
+    send(daemon, "secret", "public", tag="deleted")
+    (first,) = receiver.wait_for("/late", 1)
+    assert daemon.request("DELETE", f"/inbox/messages/{first.message['id']}").status == 200
+    receiver.statuses["/late"] = 204
+    before = len(receiver.wait_for("/late", 2))
+    assert receiver.subjects("/late")[-1] == "public"
+    assert "secret" not in receiver.subjects("/late")[before - 1 :]
+
+
+def test_our_own_ports(daemon: Daemon, receiver: Receiver) -> None:
+    """The service is no receiver of its own, by whatever name it is called."""
+    body = json.dumps({"url": f"http://{HOST}:{daemon.http_port}/api/v1/inbox"}).encode()
+    assert daemon.post("/inbox/webhooks", body).status == 400
+    for port in (daemon.smtp_port, daemon.submission_port, daemon.http_port):
+        made = daemon.post(
+            "/inbox/webhooks", json.dumps({"url": f"http://127.0.0.2:{port}/"}).encode()
+        ).json
+        test = daemon.post(f"/inbox/webhooks/{made['id']}/test", b"").json
+        assert test["problem"] == "its address is not connected to: a port of this service"
+
+
+def test_kill_9_between_a_post_and_its_record(daemon: Daemon, receiver: Receiver) -> None:
+    """What was told and not recorded is told once more, with its id; nothing is left out."""
+    webhook = create(daemon, receiver, "/mail", tag="killed")
+    send(daemon, "one", tag="killed")
+    receiver.wait_for("/mail", 1)
+    receiver.secrets["/hang"] = receiver.secrets["/mail"]
+    hanging = create(daemon, receiver, "/hang", tag="killed")
+    send(daemon, "two", "three", tag="killed")
+    receiver.wait_for("/hang", 1)
+    receiver.wait_for("/mail", 3)
+    daemon.kill()
+    receiver.released.set()
+    daemon.start()
+    # Of /hang only the first was ever told, and its receiver has it: it comes once more.
+    first, again = receiver.wait_for("/hang", 2)[:2]
+    assert first.message["subject"] == again.message["subject"] == "two"
+    assert first.event_id == again.event_id
+    assert again.message == first.message
+    send(daemon, "four", tag="killed")
+    daemon.wait_until(lambda: "four" in receiver.subjects("/mail"))
+    # In order, and at most the last one before the kill came twice.
+    subjects = receiver.subjects("/mail")
+    assert re.sub(r"(\w+) \1", r"\1", " ".join(subjects)) == "one two three four"
+    assert shown(daemon, webhook)["state"] == shown(daemon, hanging)["state"] == "active"
+
+
+def test_a_receiver_that_is_far_behind(daemon: Daemon, receiver: Receiver) -> None:
+    """A receiver that comes back after long gets all of it, in order; nothing else is held up."""
+    mailbox, _, domain = daemon.address().partition("@")
+    cursor = daemon.cursor()
+    numbers = range(BACKLOG)
+    with smtplib.SMTP(HOST, daemon.smtp_port, timeout=PATIENCE) as smtp:
+        for first in numbers[::AT_ONCE]:
+            to = [f"{mailbox}+t{number}@{domain}" for number in numbers[first : first + AT_ONCE]]
+            smtp.sendmail("shop@example.com", to, "Subject: backlog\r\n\r\nx\r\n")
+    create(daemon, receiver, "/behind", after=cursor)
+    receiver.wait_for("/behind", 1)
+    create(daemon, receiver, "/beside", tag="beside")
+    send(daemon, "beside", tag="beside")
+    receiver.wait_for("/beside", 1)
+    got = receiver.wait_for("/behind", BACKLOG + 1)
+    assert [one.message["tag"] for one in got] == [f"t{number}" for number in numbers] + ["beside"]
+
+
+def test_another_daemon_takes_over(
+    tmp_path: Path,
+    postgresql_server: PostgresqlServer,
+    redis_server: RedisServer,
+) -> None:
+    """One of two delivers, whichever takes mail in; when it is killed the other one goes on."""
+    database = postgresql_server.make_database(f"webhooks_{os.getpid()}", TEMPLATE)
+    options: dict[str, Any] = {
+        "storage_url": database,
+        "cluster_redis": redis_server.url,
+        "webhooks_allow": ALLOWED,
+        "spamassassin_spamd": "off",
+    }
+    with running_daemon(tmp_path / "one", **options) as first:
+        options["accounts_bootstrap_key"] = first.key
+        with running_daemon(tmp_path / "two", **options) as second, running_receiver() as receiver:
+            webhook = create(second, receiver, "/mail")
+            send(first, "one")
+            send(second, "two")
+            receiver.wait_for("/mail", 2)
+            until_told(second, webhook, "c2")
+            (holder,) = {one.client for one in receiver.of("/mail")}
+            deliverer = next(one for one in (first, second) if _is_connected(one, holder[1]))
+            other = second if deliverer is first else first
+            deliverer.kill()
+            send(other, "three")
+            receiver.wait_for("/mail", 3)
+            assert receiver.subjects("/mail") == ["one", "two", "three"]
+            assert all(one.is_signed for one in receiver.of("/mail"))
+
+
+def _is_connected(daemon: Daemon, port: int) -> bool:
+    """Tell whether a connection from a local port is one of a daemon's (Linux)."""
+    local = f"0100007F:{port:04X}"
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    numbers = {f"socket:[{line[9]}]" for line in lines if line[1] == local}
+    folder = Path(f"/proc/{daemon.process.pid}/fd")
+    return any(str(one.readlink()) in numbers for one in folder.iterdir() if one.is_symlink())

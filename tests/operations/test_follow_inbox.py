@@ -1,0 +1,288 @@
+"""Following an inbox: nothing missed, nothing twice, whatever comes in between."""
+
+from contextlib import aclosing
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from twisted.internet.defer import CancelledError, Deferred, succeed
+
+from mailcheck.assembly.daemon import Workers
+from mailcheck.config.options import LimitsOptions
+from mailcheck.core.cursors import START, Position
+from mailcheck.core.errors import (
+    ExpectedFailure,
+    InvalidCredentials,
+    InvalidParameter,
+    StoreUnavailable,
+    TooManyWaits,
+    WaitInterrupted,
+)
+from mailcheck.core.filters import MessageFilter
+from mailcheck.operations.accounts import revoked_keys
+from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver, InboxFeeds
+from mailcheck.operations.inbox.follow_inbox import Arrived, Event, Refused, UpToHere
+from mailcheck.storage.group_commit import at_once
+from mailcheck.workers.direct import DirectWorker
+from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.held_worker import HeldWorker
+from tests.web.workers import FaultyWorker
+
+FROM_START = MessageFilter(after=START)
+
+
+class Listener:
+    """Somebody who follows an inbox; one who is slow reads an event and stops until told."""
+
+    def __init__(
+        self,
+        house: House,
+        wanted: MessageFilter = FROM_START,
+        *,
+        is_slow: bool = False,
+        **more: Any,
+    ) -> None:
+        caller = run(house.assembly.authenticator.identify(more.pop("key", house.key)))
+        self.events = house.assembly.inbox.follow.follow(caller, wanted, **more)
+        self.heard: list[Event] = []
+        self.failure: Any = None
+        self.has_ended = False
+        self.may_read: Deferred[None] = Deferred() if is_slow else succeed(None)
+        self._listening = Deferred.fromCoroutine(self._listen())
+
+    async def _listen(self) -> None:
+        try:
+            async with aclosing(self.events):
+                async for event in self.events:
+                    self.heard.append(event)
+                    await self.may_read
+        except CancelledError:
+            pass
+        except ExpectedFailure as failure:
+            self.failure = failure
+        self.has_ended = True
+
+    @property
+    def subjects(self) -> list[str]:
+        """Give the subjects of the messages that were told."""
+        return [
+            one.message.summary.header.subject for one in self.heard if isinstance(one, Arrived)
+        ]
+
+    @property
+    def cursor(self) -> Position:
+        """Give the last cursor that was told."""
+        return [one.cursor for one in self.heard if not isinstance(one, Refused)][-1]
+
+    def leave(self) -> None:
+        """Go away."""
+        self._listening.cancel()
+        result_of(self._listening)
+
+
+def test_all_that_comes_is_told_once_and_in_order(house: House) -> None:
+    """What was there, and what comes; then each with its own position."""
+    for number in range(45):
+        house.receive(raw=mail(f"Mail {number}"))
+    listener = Listener(house)
+    for number in range(45, 50):
+        house.receive(house.address(f"t{number}"), raw=mail(f"Mail {number}"))
+    assert listener.subjects == [f"Mail {number}" for number in range(50)]
+    cursors = [one.cursor for one in listener.heard if isinstance(one, Arrived)]
+    assert cursors == sorted(set(cursors))
+    listener.leave()
+    assert house.assembly.feeds.count() == 0
+
+
+def test_without_a_cursor_it_begins_now(house: House) -> None:
+    """What came before the request is not told; the first event says where it began."""
+    house.receive(raw=mail("Before"))
+    listener = Listener(house, MessageFilter())
+    assert listener.heard == [UpToHere(Position(1))]
+    house.receive(raw=mail("After"))
+    assert listener.subjects == ["After"]
+    listener.leave()
+
+
+def test_filters(house: House) -> None:
+    """Only what matches is told, by envelope, header and content alike."""
+    tagged = Listener(house, MessageFilter(tag="A", after=START))
+    text = Listener(house, MessageFilter(text="code is 7", after=START))
+    house.receive(house.address("a"), raw=mail("One"))
+    house.receive(house.address("b"), raw=mail("Two", "Your code is 7"))
+    assert (tagged.subjects, text.subjects) == (["One"], ["Two"])
+    for listener in (tagged, text):
+        listener.leave()
+
+
+def test_refused_mail_is_told_between(house: House) -> None:
+    """A refusal is told where it belongs, to who may have waited for it, old ones too."""
+    house.receive(raw=mail("One"))
+    house.refuse("a", "too large")
+    house.receive(raw=mail("Two"))
+    everybody = Listener(house)
+    other = Listener(house, MessageFilter(tag="b", after=START))
+    house.refuse("b", "too late")
+    kinds = [type(one).__name__ for one in everybody.heard if not isinstance(one, UpToHere)]
+    assert kinds == ["Arrived", "Refused", "Arrived", "Refused"]
+    reasons = [one.refusal.reason for one in other.heard if isinstance(one, Refused)]
+    assert reasons == ["too late"]
+    for listener in (everybody, other):
+        listener.leave()
+
+
+def test_heartbeats_carry_the_newest_cursor(house: House) -> None:
+    """Each 15 s without a cursor one is told: up to it there is nothing that matches."""
+    listener = Listener(house, MessageFilter(tag="mine", after=START))
+    house.receive(house.address("other"))
+    house.pass_time(14.9)
+    assert len(listener.heard) == 1
+    house.pass_time(0.2)
+    assert listener.heard[1:] == [UpToHere(Position(1))]
+    house.receive(house.address("mine"))
+    house.pass_time(14)
+    assert len(listener.heard) == 3
+    house.pass_time(1.1)
+    assert listener.heard[3:] == [UpToHere(Position(2))]
+    listener.leave()
+
+
+def test_it_ends_in_time(house: House) -> None:
+    """With a number of seconds it ends then, and says up to where all was told."""
+    listener = Listener(house, FROM_START, seconds=20)
+    house.pass_time(10)
+    house.receive(raw=mail("In time"))
+    house.pass_time(10)
+    assert listener.has_ended
+    assert listener.failure is None
+    assert listener.heard[-1] == UpToHere(Position(1))
+    assert house.assembly.feeds.count() == 0
+
+
+def test_a_foreign_cursor_is_refused(house: House) -> None:
+    """A position that the inbox has not reached is another inbox's."""
+    listener = Listener(house, MessageFilter(after=Position(7)))
+    assert isinstance(listener.failure, InvalidParameter)
+    assert listener.heard == []
+
+
+def test_it_takes_a_place_among_the_waits() -> None:
+    """A key has so many waits and streams together; one that ends makes room."""
+    house = House(config_in_memory(limits=LimitsOptions(waits_per_key=1)))
+    first, second = Listener(house), Listener(house)
+    assert isinstance(second.failure, TooManyWaits)
+    assert house.get("/inbox/wait").status == 429
+    first.leave()
+    third = Listener(house)
+    assert third.failure is None
+    third.leave()
+
+
+def test_it_ends_with_its_key(house: House) -> None:
+    """When the key is revoked, by whomever, its streams end at the next look, and no others."""
+    other_key = house.issue_key(house.account)
+    listener, other = Listener(house), Listener(house, key=other_key)
+    (key, _) = run(house.assembly.accounts.list_keys(house.account))
+    run(house.assembly._keys_in_use.look())
+    assert not listener.has_ended
+    run(house.assembly.accounts.revoke_key(key.id))
+    run(house.assembly._keys_in_use.look())
+    assert isinstance(listener.failure, InvalidCredentials)
+    assert not other.has_ended
+    other.leave()
+    assert house.assembly._keys_in_use._watched == {}
+    assert revoked_keys.INTERVAL <= 10
+
+
+def test_who_is_slow_is_held_little_and_misses_nothing(house: House) -> None:
+    """While he takes his time no more than a few hundred are held; he gets all the same."""
+    listener = Listener(house, is_slow=True)
+    count = 3 * LOOK_SIZE
+    for number in range(count):
+        house.receive(raw=mail(f"{number}"))
+    (waiter,) = house.assembly.feeds.waiters()
+    assert waiter.has_missed
+    assert len(waiter._messages) == LOOK_SIZE
+    listener.may_read.callback(None)
+    assert listener.subjects == [str(number) for number in range(count)]
+    house.receive(raw=mail("and then"))
+    assert listener.subjects[-1] == "and then"
+    listener.leave()
+
+
+def test_a_stopping_daemon_and_a_failing_store() -> None:
+    """Both end it, with the cursor to go on from elsewhere."""
+    reader = FaultyWorker()
+    workers = Workers(DirectWorker(), reader, DirectWorker(), DirectWorker())
+    house = House(config_in_memory(), workers)
+    house.receive()
+    first = Listener(house)
+    reader.fault = StoreUnavailable("the disk is gone")
+    house.assembly.wake_ups.publish(house.account.id)
+    reader.fault = None
+    second = Listener(house)
+    house.assembly.feeds.close()
+    for listener in (first, second):
+        assert isinstance(listener.failure, WaitInterrupted)
+        assert listener.failure.cursor == "c1"
+
+
+STEPS = st.tuples(
+    st.sampled_from(
+        ["send", "send", "refuse", "hold calls", "hold answers", "let one go", "come again"]
+    ),
+    st.sampled_from(["a", "b"]),
+)
+
+
+class Room(House):
+    """A house whose reads can be held up.
+
+    Its mail comes in as at another daemon, of which hints are heard alone, if it is not ``ours``.
+    """
+
+    def __init__(self, *, ours: bool) -> None:
+        self.reader = HeldWorker()
+        super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, DirectWorker()))
+        self.receive(self.address("start"))  # from here on the receiver knows the inbox
+        if not ours:
+            assembly = self.assembly
+            nobody = InboxFeeds(assembly._mail_store, assembly.now)
+            contents = assembly._hand_over._contents
+            want = assembly.derivation.want
+            assembly.receiver._hand_over = HandOver(nobody, contents, want, at_once)
+
+
+@settings(max_examples=100)
+@given(steps=st.lists(STEPS, max_size=25), ours=st.booleans())
+def test_whatever_overtakes_what(steps: list[tuple[str, str]], ours: bool) -> None:
+    """However reads, mails and new connections overtake each other, each message is told once."""
+    house = Room(ours=ours)
+    wanted = MessageFilter(tag="a", after=START)
+    listener = Listener(house, wanted)
+    told: list[str] = []
+    sent: list[str] = []
+    for number, (step, tag) in enumerate(steps):
+        if step == "send":
+            house.receive(house.address(tag), raw=mail(str(number)))
+            sent += [str(number)] if tag == "a" else []
+        elif step == "refuse":
+            house.refuse(tag)
+        elif step == "hold calls":
+            house.reader.hold_calls()
+        elif step == "hold answers":
+            house.reader.hold_answers()
+        elif step == "let one go" and house.reader.held:
+            house.reader.held.pop(0)()
+        elif step == "come again" and listener.heard:
+            told += listener.subjects
+            wanted = replace(wanted, after=listener.cursor)
+            listener.leave()
+            house.reader.let_go()  # what tells whose key it is
+            listener = Listener(house, wanted)
+    house.reader.let_go()
+    assert told + listener.subjects == sent
+    listener.leave()
+    house.reader.let_go()
+    house.close()

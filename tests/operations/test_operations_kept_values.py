@@ -1,0 +1,93 @@
+"""Values that are kept as text: what comes back is what was kept, or nothing."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import asdict, replace
+from twisted.internet.task import Clock
+
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.cluster.local import LocalMemory
+from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
+from mailcheck.operations.kept_values import KeptValues, reader_of
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import run
+from tests.web.checking import GOOD, checking_house, zone_with
+
+LONG = 60_000  # milliseconds
+
+
+def written(plain: Any) -> str:
+    """Write as values are written."""
+    return b64encode(msgspec.msgpack.encode(plain)).decode()
+
+
+def kept(memory: LocalMemory, kind: Any = StarttlsProbe) -> KeptValues[Any]:
+    """Give values as another daemon has them."""
+    return KeptValues(memory, "kind", kind)
+
+
+def test_reputations() -> None:
+    """A reputation comes back with all its evidence, networks and addresses among it."""
+    zones = [zone_with({}), MemoryZone({}), MemoryZone(GOOD)]
+    zones[2].publish("good.example", "TXT", "v=spf1 ip4:8.8.4.0/24 ip6:2606::/32 a:x.example ~all")
+    addresses = (IPv4Address("8.8.4.1"), IPv6Address("2606:4700::1"))
+    for zone in zones:
+        house = checking_house(zone)
+        for query in (
+            ReputationQuery("good.example"),
+            ReputationQuery("good.example", ("a", "b"), addresses),
+        ):
+            found = run(house.assembly.checks.reputation.compute(query))
+            memory = LocalMemory(house.clock)
+            run(kept(memory, Reputation).keep("a", found, LONG))
+            other = kept(memory, Reputation)
+            assert [run(other.recall("a")) for _ in range(2)] == [found, found]
+            assert repr(run(other.recall("a"))) == repr(found)
+        house.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "Ã", "AA", "gA==", *map(written, ([], None, "a", {"exchange": "a"}, {1: 2}))],
+)
+def test_what_cannot_be_read_is_not_known(text: str) -> None:
+    """What another version has written, or nobody of ours, counts as not kept."""
+    memory = LocalMemory(Clock())
+    memory.keep("kind a", text, LONG)
+    assert run(kept(memory).recall("a")) is None
+
+
+def test_values_of_another_shape() -> None:
+    """A field too much or of another type is of another version, too."""
+    memory = LocalMemory(Clock())
+    probe = StarttlsProbe("mx.example", ProbeOutcome.ENCRYPTED, "TLSv1.3", True, False)
+    run(kept(memory).keep("a", probe, LONG))
+    assert run(kept(memory).recall("a")) == probe
+    plain = {**asdict(probe), "outcome": probe.outcome.value}
+    memory.keep("kind a", written(plain), LONG)
+    assert run(kept(memory).recall("a")) == probe
+    odd = ({"more": 1}, {"tls_version": 13}, {"outcome": "new word"}, {"is_name_matching": None})
+    for change in odd:
+        memory.keep("kind a", written({**plain, **change}), LONG)
+        assert run(kept(memory).recall("a")) is None
+    run(kept(memory).keep("a", replace(probe, exchange="other"), LONG))
+    assert run(kept(memory).recall("a")).exchange == "other"
+
+
+class Odd(msgspec.Struct, frozen=True):
+    """Has what can't be kept."""
+
+    pairs: Mapping[str, "set[int]"]
+
+
+def test_what_cannot_be_kept_is_said_at_once() -> None:
+    """A type that could not be read back is a mistake that is seen when it is first used."""
+    with pytest.raises(TypeError, match="can't be kept"):
+        reader_of(int | str)
+    with pytest.raises(TypeError, match="can't be kept"):
+        reader_of(Odd)({"pairs": {}})

@@ -1,0 +1,419 @@
+"""Webhooks: told in order and at least once, tried again, paused, ended, and started anew."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from mailcheck.config.options import InboxOptions
+from mailcheck.core.cursors import START
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.filters import ANY, MessageFilter
+from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND
+from mailcheck.core.webhooks import (
+    DELIVERIES_KEPT,
+    GIVEN_UP_AFTER,
+    LONGEST_RETRY,
+    PAUSED_AFTER,
+    Attempt,
+    Webhook,
+)
+from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE, LEASE, RENEWAL, TROUBLE
+from tests.fakes.scripted_receivers import BROKEN, TAKEN, ScriptedReceivers, body_of
+from tests.house import House, config_in_memory, mail, result_of, run
+
+URL = "https://ci.example.com/mail"
+
+
+class Told:
+    """A house whose webhooks are delivered to receivers that answer as a test says."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.receivers = ScriptedReceivers()
+        house.assembly.webhooks.dialer.made = self.receivers
+        self.deliver = house.assembly.webhooks.deliver
+        self.keep = house.assembly.webhooks.keep
+        run(self.deliver.start())
+
+    def create(self, path: str = "", **wanted: Any) -> Webhook:
+        """Make a webhook of the first account."""
+        made: Webhook = run(
+            self.keep.create(self.house.account.id, URL + path, MessageFilter(**wanted))
+        )
+        return made
+
+    def shown(self, webhook: Webhook) -> Webhook:
+        """Give a webhook as it is kept now."""
+        found: Webhook = run(self.keep.show(webhook.account_id, webhook.id)).webhook
+        return found
+
+    def receive(self, *subjects: str, tag: str = "") -> None:
+        """Take mails in."""
+        for subject in subjects:
+            self.house.receive(self.house.address(tag), raw=mail(subject))
+
+    def pass_time(self, seconds: float, step: float = RENEWAL) -> None:
+        """Let time pass, with the looks that come round in it."""
+        while seconds > 0:
+            self.house.pass_time(min(step, seconds))
+            seconds -= step
+            run(self.deliver.renew())
+
+
+@pytest.fixture
+def told(house: House) -> Told:
+    """A house with receivers, and no webhook yet."""
+    return Told(house)
+
+
+def test_mail_is_told_in_order(told: Told) -> None:
+    """Each message is posted as a list has it, in the order in which it came."""
+    told.receive("before")
+    webhook = told.create()
+    told.receive("one", "two")
+    told.receive("three", tag="a")
+    assert told.receivers.subjects == ["one", "two", "three"]
+    listed = told.house.get("/inbox/messages").json["messages"]
+    assert [body_of(post) for post in told.receivers.posts] == listed[2::-1]
+    assert told.receivers.ids == [f"msg_{one['id']}" for one in listed[2::-1]]
+    assert told.shown(webhook).position == 4
+
+
+def test_what_is_not_asked_for_is_not_told(told: Told) -> None:
+    """A webhook has the filters of a wait, those of contents among them."""
+    told.create("/tag", tag="signup")
+    told.create("/text", text="482913")
+    told.receive("other")
+    told.receive("sign-up", tag="signup")
+    told.house.receive(raw=mail("no code", body="nothing"))
+    told_to = [
+        (post.url.removeprefix(URL), body_of(post)["subject"]) for post in told.receivers.posts
+    ]
+    assert sorted(told_to) == [("/tag", "sign-up"), ("/text", "other"), ("/text", "sign-up")]
+
+
+def test_it_may_begin_before_it_was_made(told: Told) -> None:
+    """With a cursor it is told all that has come after that."""
+    told.receive("one", "two")
+    told.create(after=START)
+    assert told.receivers.subjects == ["one", "two"]
+
+
+def test_who_fails_is_tried_again_with_the_same_id(told: Told) -> None:
+    """Nothing behind a message is told before it; each try has its id."""
+    webhook = told.create()
+    told.receivers.answers = [BROKEN, Attempt(None, "its host refuses connections")]
+    told.receive("one", "two")
+    assert told.receivers.subjects == ["one"]
+    failing = told.shown(webhook)
+    assert (failing.failures, failing.problem, failing.state.value) == (
+        1,
+        "it answered 500",
+        "active",
+    )
+    told.pass_time(6)
+    assert told.receivers.subjects == ["one", "one"]
+    told.pass_time(20)
+    assert told.receivers.subjects == ["one", "one", "one", "two"]
+    assert len(set(told.receivers.ids)) == 2
+    assert told.shown(webhook) == replace(webhook, position=told.shown(webhook).position)
+
+
+def test_others_are_not_held_up(told: Told) -> None:
+    """A receiver that hangs, or fails, keeps no other webhook from its mail."""
+    told.create("/hangs")
+    told.receivers.hangs = True
+    told.receive("one")
+    told.receivers.hangs = False
+    told.create("/well")
+    told.receive("two", "three")
+    assert [(post.url[-4:], body_of(post)["subject"]) for post in told.receivers.posts] == [
+        ("angs", "one"),
+        ("well", "two"),
+        ("well", "three"),
+    ]
+    told.receivers.answer()
+    assert told.receivers.subjects[3:] == ["two", "three"]
+
+
+def test_failures_pause_and_then_end_the_tries() -> None:
+    """After an hour it is paused and tried less often; after a day no more, until it is resumed."""
+    told = Told(House(config_in_memory(inbox=InboxOptions(retention_hours=72))))
+    webhook = told.create()
+    told.receivers.answers = [BROKEN] * 1_000
+    told.receive("one")
+    told.pass_time(PAUSED_AFTER / SECOND - 60, step=60)
+    assert told.shown(webhook).state.value == "active"
+    told.pass_time(2 * LONGEST_RETRY / SECOND, step=60)
+    paused = told.shown(webhook)
+    assert paused.state.value == "paused"
+    assert paused.retry_at is not None
+    tries = len(told.receivers.posts)
+    assert 10 <= tries <= 30
+    told.pass_time(GIVEN_UP_AFTER / SECOND, step=600)
+    assert told.shown(webhook).retry_at is None
+    tries = len(told.receivers.posts)
+    assert tries <= 90
+    told.pass_time(2 * HOUR / SECOND, step=600)
+    told.house.receive(raw=mail("two"))
+    assert len(told.receivers.posts) == tries
+    told.receivers.answers = []
+    run(told.keep.restart(webhook.account_id, webhook.id))
+    assert told.receivers.subjects[tries:] == ["one", "two"]
+    assert told.shown(webhook).state.value == "active"
+
+
+def test_what_has_expired_holds_nothing_up(told: Told) -> None:
+    """A message that fails until it expires is told nobody; the next one is tried."""
+    told.create()
+    told.receivers.answers = [BROKEN] * 1_000
+    told.receive("one")
+    told.pass_time(told.house.assembly.retention / SECOND, step=600)
+    told.receivers.answers = []
+    tries = len(told.receivers.posts)
+    told.receive("two")
+    told.pass_time(HOUR / SECOND, step=600)
+    assert told.receivers.subjects[tries:] == ["two"]
+
+
+def test_a_paused_webhook_that_is_taken_again_goes_on(told: Told) -> None:
+    """The first success ends the pause."""
+    webhook = told.create()
+    told.receivers.answers = [BROKEN] * 1_000
+    told.receive("one")
+    told.pass_time(2 * HOUR / SECOND, step=60)
+    assert told.shown(webhook).state.value == "paused"
+    told.receivers.answers = []
+    told.receive("two")
+    told.pass_time(HOUR / SECOND, step=60)
+    assert told.receivers.subjects[-2:] == ["one", "two"]
+    assert told.shown(webhook).state.value == "active"
+
+
+def test_gone_ends_it(told: Told) -> None:
+    """After 410 nothing is posted any more, whatever its owner does but make another one."""
+    webhook = told.create()
+    told.receivers.answers = [Attempt(410, "it answered 410")]
+    told.receive("one", "two")
+    told.pass_time(DAY / SECOND / 24, step=60)
+    assert told.receivers.subjects == ["one"]
+    assert told.shown(webhook).state.value == "ended"
+    refused = told.house.ask("POST", f"/inbox/webhooks/{webhook.id}/resume").answer()
+    assert refused.status == 409
+
+
+def test_what_was_deleted_is_never_told(told: Told) -> None:
+    """A message that is deleted while it waits for its next try is not tried again."""
+    told.create()
+    told.receivers.answers = [BROKEN]
+    told.receive("one", "two")
+    first = told.receivers.ids[0].removeprefix("msg_")
+    assert told.house.ask("DELETE", f"/inbox/messages/{first}").answer().status == 200
+    told.pass_time(20)
+    assert told.receivers.subjects == ["one", "two"]
+
+
+def test_what_was_deleted_while_it_was_taken_apart_is_not_told(told: Told) -> None:
+    """Contents that are not there yet take a while: it is looked once more before it is sent."""
+    told.create(text="code")
+    told.receivers.answers = [BROKEN]
+    told.receive("one")
+    house = told.house
+    house.sqlite.connection.execute("DELETE FROM content")
+    first = told.receivers.ids[0].removeprefix("msg_")
+    assert house.ask("DELETE", f"/inbox/messages/{first}").answer().status == 200
+    told.pass_time(20)
+    assert len(told.receivers.posts) == 1
+
+
+def test_two_secrets_sign_for_a_day(told: Told) -> None:
+    """After a rotation both sign what is posted; a day later the new one alone."""
+    webhook = told.create()
+    rotated = run(told.keep.rotate(webhook.account_id, webhook.id))
+    assert rotated.secret != webhook.secret
+    told.receive("one")
+    told.pass_time(DAY / SECOND + 1, step=HOUR / SECOND)
+    told.receive("two")
+    assert [post.secrets for post in told.receivers.posts] == [
+        (rotated.secret, webhook.secret),
+        (rotated.secret,),
+    ]
+
+
+def test_a_replay_tells_what_is_still_there(told: Told) -> None:
+    """From a cursor on all is posted again, with the same ids; a later cursor skips."""
+    webhook = told.create()
+    told.receive("one", "two", "three")
+    told.receivers.posts.clear()
+    path = f"/inbox/webhooks/{webhook.id}/replay"
+    assert told.house.ask("POST", path, data=b'{"after": "c1"}').answer().status == 200
+    assert told.receivers.subjects == ["two", "three"]
+    told.receivers.answers = [BROKEN]
+    told.receive("four", "five")
+    told.house.ask("POST", path, data=b'{"after": "c4"}').answer()
+    assert told.receivers.subjects == ["two", "three", "four", "five"]
+
+
+def test_a_replay_while_a_post_hangs_holds(told: Told) -> None:
+    """What its owner says counts, whatever comes of a post that was under way."""
+    webhook = told.create()
+    told.receive("one")
+    told.receivers.hangs = True
+    told.receive("two")
+    run(told.keep.restart(webhook.account_id, webhook.id, START))
+    told.receivers.hangs = False
+    told.receivers.answer()
+    assert told.receivers.subjects == ["one", "two", "one", "two"]
+
+
+def test_a_deleted_webhook_is_told_nothing_more(told: Told) -> None:
+    """A post under way is given up, and none comes after it."""
+    webhook = told.create()
+    told.receivers.hangs = True
+    told.receive("one")
+    run(told.keep.delete(webhook.account_id, webhook.id))
+    assert told.receivers.hung_up == 1
+    told.receive("two")
+    assert told.receivers.subjects == ["one"]
+
+
+def test_a_test_changes_nothing(told: Told) -> None:
+    """A made-up message in the shape of a list's; how it went is kept, the state stays."""
+    webhook = told.create(tag="signup")
+    told.receivers.answers = [BROKEN, TAKEN]
+    path = f"/inbox/webhooks/{webhook.id}/test"
+    first, second = (told.house.ask("POST", path).answer().json for _ in range(2))
+    assert (first["delivered"], first["status"], second["delivered"]) == (False, 500, True)
+    assert set(body_of(told.receivers.posts[0])) >= {"id", "from", "subject", "codes", "cursor"}
+    assert told.shown(webhook) == webhook
+    kept = told.house.get(f"/inbox/webhooks/{webhook.id}").json["deliveries"]
+    assert [one["id"] for one in kept] == [second["id"], first["id"]]
+
+
+def test_the_last_deliveries_are_kept(told: Told) -> None:
+    """As many as there is room for, newest first."""
+    webhook = told.create()
+    told.receive(*map(str, range(DELIVERIES_KEPT + 3)))
+    shown = run(told.keep.show(webhook.account_id, webhook.id))
+    assert [one.event_id for one in shown.deliveries] == told.receivers.ids[:2:-1]
+
+
+def test_a_target_that_has_had_enough_waits(told: Told) -> None:
+    """That is no failure of its own: it is posted to when its time has come."""
+    webhook = told.create()
+    told.receivers.answers = [Attempt(problem="too much", wait=MINUTE)]
+    told.receive("one")
+    assert told.shown(webhook).failures == 0
+    told.pass_time(59)
+    assert len(told.receivers.posts) == 1
+    told.pass_time(2)
+    assert told.receivers.subjects == ["one", "one"]
+    assert told.shown(webhook).position == 1
+
+
+def test_what_could_not_be_recorded_is_recorded_later(told: Told) -> None:
+    """A store that fails after a post does not let it be posted once more."""
+    webhook = told.create()
+    told.receivers.hangs = True
+    told.receive("one")
+    engine = told.house.assembly.engine
+    writer, engine._writer = engine._writer, None
+    told.receivers.answer()
+    told.receivers.hangs = False
+    engine._writer = writer
+    told.pass_time(TROUBLE + 1)
+    assert told.receivers.subjects == ["one"]
+    assert told.shown(webhook).position == 1
+    told.receive("two")
+    assert told.receivers.subjects == ["one", "two"]
+
+
+def test_another_daemon_takes_over(told: Told) -> None:
+    """Who lost the lease posts nothing; who gets it goes on behind what was recorded."""
+    webhook = told.create()
+    told.receive("one")
+    store = told.deliver.store
+    told.house.pass_time(LEASE / SECOND + 1)
+    assert result_of(store.claim("another", told.house.assembly.now(), LEASE))
+    told.receive("two")
+    assert told.receivers.subjects == ["one"]
+    run(told.deliver.renew())
+    told.receive("three")
+    assert told.receivers.subjects == ["one"]
+    result_of(store.release("another"))
+    run(told.deliver.renew())
+    assert told.receivers.subjects == ["one", "two", "three"]
+    assert told.shown(webhook).position == 3
+
+
+def test_a_record_of_one_without_the_lease_is_refused(told: Told) -> None:
+    """A daemon that slept through its lease says what it has sent: nothing is changed."""
+    webhook = told.create()
+    told.receivers.hangs = True
+    told.receive("one")
+    told.house.pass_time(LEASE / SECOND + 1)
+    assert result_of(told.deliver.store.claim("another", told.house.assembly.now(), LEASE))
+    told.receivers.answer()
+    assert told.shown(webhook).position == 0
+
+
+def test_a_daemon_that_stops_lets_go(told: Told) -> None:
+    """The next one goes on at once; what was under way is told once more."""
+    told.create()
+    told.receivers.hangs = True
+    told.receive("one")
+    run(told.deliver.stop())
+    assert told.receivers.hung_up == 1
+    now = told.house.assembly.now()
+    assert result_of(told.deliver.store.is_wanted("another", now))
+    assert result_of(told.deliver.store.claim("another", now, LEASE))
+
+
+def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
+    """What no hint has told of is seen at the next look."""
+    webhook = told.create()
+    account_id = webhook.account_id
+    told.deliver._by_account[account_id], kept = [], told.deliver._by_account[account_id]
+    told.receive("one")
+    assert told.receivers.posts == []
+    told.deliver._by_account[account_id] = kept
+    told.pass_time(RENEWAL)
+    assert told.receivers.subjects == ["one"]
+
+
+def test_nothing_is_written_where_there_is_no_webhook(told: Told) -> None:
+    """The lease is taken by who has something to tell."""
+    told.pass_time(60)
+    assert told.house.sqlite.connection.execute("SELECT * FROM lease").fetchall() == []
+
+
+def test_receivers_that_hang_have_a_bound(told: Told) -> None:
+    """So many posts are under way at a time, and the rest take their turns."""
+    house = told.house
+    told.receivers.hangs = True
+    accounts = [house.add_account(f"a{number}") for number in range(AT_ONCE // 10 + 1)]
+    for account in accounts:
+        for _ in range(10):
+            run(told.keep.create(account.id, URL, ANY))
+        house.receive(house.address(account=account))
+    assert len(told.receivers.posts) == AT_ONCE
+    told.receivers.answer()
+    assert len(told.receivers.posts) == AT_ONCE + 1
+
+
+def test_a_store_that_is_away_is_asked_again(told: Told) -> None:
+    """While it can't be read nothing is told; later all of it is."""
+    told.create()
+    engine = told.house.assembly.engine
+    read = engine.read
+
+    def fails(_: object) -> Any:
+        raise StoreUnavailable("away")
+
+    engine.read = fails  # type: ignore[method-assign, assignment]
+    run(told.deliver.renew())
+    engine.read = read  # type: ignore[method-assign]
+    told.receive("one")
+    told.pass_time(RENEWAL)
+    assert told.receivers.subjects == ["one"]

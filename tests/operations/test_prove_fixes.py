@@ -1,0 +1,161 @@
+"""Advice is proven: no record is shown that our own evaluation has not judged."""
+
+import pytest
+from msgspec.structs import replace
+from twisted.internet.task import Clock
+
+from mailcheck.checks.dmarc.stricter import STRICTER
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.findings import Finding, RecordToPublish, Severity
+from mailcheck.checks.overlay import Change
+from mailcheck.checks.proofs import NotProven, Outcome, ProvenFix, proof_of
+from mailcheck.operations.domains.check_mx import CheckMx, MxCheck
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import run
+
+HOSTS = {
+    "mx.d.example": {"A": ["8.8.4.1"]},
+    "ok.example": {"TXT": ["v=spf1 ip4:192.0.2.0/24 -all"]},
+    "chain.example": {"TXT": ["v=spf1 include:gone.example -all"]},
+}
+
+
+def check(zone: MemoryZone, domain: str = "d.example") -> MxCheck:
+    """Check MX, SPF and DMARC."""
+    found: MxCheck = run(CheckMx(zone, Clock(), allow_private=False).check(domain))
+    return found
+
+
+def zone_with(*texts: str, dmarc: str = "v=DMARC1; p=reject; rua=mailto:d@d.example") -> MemoryZone:
+    """Publish these TXT records at d.example."""
+    zone = MemoryZone(HOSTS)
+    zone.publish("d.example", "TXT", *texts)
+    zone.publish("d.example", "MX", "10 mx.d.example.")
+    if dmarc:
+        zone.publish("_dmarc.d.example", "TXT", dmarc)
+    return zone
+
+
+def proposals(found: MxCheck) -> dict[str, str]:
+    """Give the proven record of each finding that has one."""
+    return {key[0]: fix.record.value for key, fix in found.proofs.items()}
+
+
+FINDING = Finding("x.fault", Severity.WARNING, "It is so.", "Mend it.")
+OTHER = Finding("y.fault", Severity.ERROR, "It is otherwise.", "Mend that.")
+CHANGE = Change(RecordToPublish("d.example", "TXT", "v=spf1 -all"))
+
+
+@pytest.mark.parametrize(
+    ("after", "objection"),
+    [
+        (Outcome((FINDING,), 9), "x.fault is still there"),
+        (Outcome((replace(FINDING, meaning="It is so still."),), 9), "x.fault is still there"),
+        (Outcome((OTHER,), 9), "y.fault came of it"),
+        (Outcome((replace(OTHER, severity=Severity.UNDETERMINED),), 9), "y.fault came of it"),
+        (Outcome((), 4), "the score falls"),
+        (Outcome((), 9, {"DMARC": 1}), "DMARC would be weaker"),
+    ],
+)
+def test_a_fix_can_not_be_made_without_its_proof(after: Outcome, objection: str) -> None:
+    """Finding gone, no new error, nothing unknown, neither score nor policy lower: or no fix."""
+    before = Outcome((FINDING,), 5, {"DMARC": 2})
+    with pytest.raises(NotProven, match=objection):
+        ProvenFix(FINDING, CHANGE, (), before, after)
+    assert ProvenFix(FINDING, CHANGE, (), before, Outcome((), 9, {"DMARC": 2})).gain == 4
+
+
+@pytest.mark.parametrize(
+    ("texts", "finding_id", "value"),
+    [
+        (["v=spf1 mx"], "spf.no-end", "v=spf1 mx ~all"),
+        (["v=spf1 mx -all", "v=spf1 include:ok.example ~all"], "spf.several", None),
+        (
+            ["v=spf1 mx include:chain.example -all", "v=spf1 mx -all"],
+            "spf.several",
+            "v=spf1 mx -all",
+        ),
+        (["v=spf1 mx include:chain.example -all"], "spf.include-absent", "v=spf1 mx -all"),
+        (["v=spf1 include:d.example mx -all"], "spf.include-loop", "v=spf1 mx -all"),
+    ],
+)
+def test_records_that_are_shown_are_those_that_work(
+    texts: list[str], finding_id: str, value: str | None
+) -> None:
+    """What comes after the advice is judged good, also where another's record is the fault."""
+    found = check(zone_with(*texts))
+    (record,) = {fix.record for key, fix in found.proofs.items() if key[0] == finding_id}
+    assert value is None or record.value == value
+    after = check(zone_with(record.value))
+    assert [one.id for one in after.findings if one.severity is Severity.ERROR] == []
+
+
+def test_what_a_record_takes_the_place_of_is_named() -> None:
+    """Other TXT records stay, and those of the same purpose go, named one by one."""
+    zone = zone_with("hello", "v=spf1 mx -all", "v=spf1 mx ~all")
+    (fix,) = [f for key, f in check(zone).proofs.items() if key[0] == "spf.several"]
+    assert set(fix.removed) == {"v=spf1 mx -all", "v=spf1 mx ~all"}
+
+
+def test_the_order_of_two_records_changes_nothing() -> None:
+    """Whichever SPF record DNS gives first, the verdict and the advice are the same."""
+    texts = ["v=spf1 +all", "v=spf1 include:ok.example -all"]
+    one, other = check(zone_with(*texts)), check(zone_with(*reversed(texts)))
+    assert (one.findings, one.outcome.score) == (other.findings, other.outcome.score)
+    assert proposals(one) == proposals(other)
+
+
+def test_nothing_that_was_answered_is_asked_again() -> None:
+    """The proofs run over the answers that are known."""
+    zone = zone_with("v=spf1 mx ?all", "v=spf1 a", dmarc="v=DMARC1; p=none")
+    found = check(zone)
+    assert found.proofs
+    assert len(zone.asked) == len(set(zone.asked))
+
+
+def test_what_could_not_be_asked_is_told_in_words() -> None:
+    """A record whose effect hangs on a silent name is not shown."""
+    zone = MemoryZone(HOSTS, failing={"lost.example": DnsStatus.TIMEOUT})
+    zone.publish("d.example", "MX", "10 mx.d.example.")
+    zone.publish("d.example", "TXT", "v=spf1 include:lost.example mx")
+    found = check(zone)
+    assert "spf.no-end" not in proposals(found)
+
+
+def test_the_same_place_is_never_undone() -> None:
+    """Records for one name, published from top to bottom, each keep what the last one mended."""
+    zone = zone_with("v=spf1 mx -all", dmarc="v=DMARC1; p=none; sp=none; pct=50")
+    found = check(zone)
+    for finding in found.outcome.findings:
+        fix = proof_of(finding, found.proofs)
+        if fix is not None:
+            zone.publish("_dmarc.d.example", "TXT", fix.record.value)
+    assert [one.id for one in check(zone).findings] == []
+
+
+@pytest.mark.parametrize("spf", ["", "v=spf1 include:gone.example -all", "v=spf1 nonsense -all"])
+@pytest.mark.parametrize("dmarc", ["v=DMARC1; p=none", "v=DMARC1; p=reject; sp=none; t=y"])
+def test_no_stricter_policy_before_mail_can_pass(spf: str, dmarc: str) -> None:
+    """Without SPF or a key a stricter DMARC policy is for all own mail: words say what is first."""
+    found = check(zone_with(*filter(None, [spf]), dmarc=f"{dmarc}; rua=mailto:d@d.example"))
+    stricter = [one for one in found.findings if one.id in STRICTER]
+    assert stricter
+    assert all("Make SPF or DKIM work for d.example first" in one.fix for one in stricter)
+    assert {one.id for one in stricter}.isdisjoint(proposals(found))
+
+
+def test_a_stricter_policy_is_advised_once_mail_can_pass() -> None:
+    """With a valid SPF record the record with p=quarantine is shown."""
+    found = check(zone_with("v=spf1 mx -all", dmarc="v=DMARC1; p=none; rua=mailto:d@d.example"))
+    assert "p=quarantine" in proposals(found)["dmarc.policy-none"]
+
+
+def test_what_was_ignored_does_not_become_a_policy_against_own_mail() -> None:
+    """Of two DMARC records the stricter one is kept only where mail can pass it."""
+    zone = zone_with("v=spf1 nonsense -all", dmarc="")
+    reports = "rua=mailto:d@d.example"
+    zone.publish(
+        "_dmarc.d.example", "TXT", f"v=DMARC1; p=reject; {reports}", f"v=DMARC1; p=none; {reports}"
+    )
+    fixes = {key[0]: fix for key, fix in check(zone).proofs.items()}
+    assert [one.name for one in fixes["dmarc.several"].beside] == ["d.example"]

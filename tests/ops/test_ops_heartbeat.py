@@ -1,0 +1,122 @@
+"""Whether the daemon can work is found out by writing, and by asking its children."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
+
+from mailcheck.core.conditions import Conditions
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.ops.heartbeat import INTERVAL, LONGEST_SILENCE, Heartbeat
+from mailcheck.storage.database import DatabaseEngine
+from mailcheck.storage.engine import Transaction
+from mailcheck.storage.postgresql import PostgresqlEngine
+from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.workers.direct import DirectWorker
+from tests.house import result_of, run
+
+
+class Child:
+    """A child process."""
+
+    name = "content"
+
+    def __init__(self) -> None:
+        self.silence = 0.0
+        self.pings = 0
+
+    def ping(self) -> None:
+        """Count."""
+        self.pings += 1
+
+
+class Store:
+    """A store whose writes are answered by the test."""
+
+    def __init__(self) -> None:
+        self.beats: list[Deferred[None]] = []
+
+    def beat(self) -> Deferred[None]:
+        """Begin a write."""
+        self.beats.append(Deferred())
+        return self.beats[-1]
+
+    def freeable(self) -> Deferred[dict[str, int]]:
+        """Say what would make room."""
+        return succeed({"deleting all mail": 7})
+
+
+def test_a_write_without_an_answer() -> None:
+    """A write that is not answered until the next is due means that the store takes none."""
+    clock, store = Clock(), Store()
+    heartbeat = Heartbeat(Conditions(), store, [], clock)
+    run(heartbeat.look())
+    assert heartbeat.state == (True, {}, {})
+    clock.advance(INTERVAL)
+    run(heartbeat.look())
+    assert heartbeat.state == (False, {"store": "it has not taken a write for 5 s"}, {})
+    assert len(store.beats) == 1
+    store.beats[0].errback(StoreUnavailable("disk gone"))
+    assert heartbeat.state == (False, {"store": "disk gone"}, {})
+    run(heartbeat.look())
+    store.beats[1].callback(None)
+    assert heartbeat.state == (True, {}, {})
+
+
+def test_a_child_without_an_answer() -> None:
+    """A child is asked each time, and one that is silent for too long is told."""
+    child = Child()
+    store = Store()
+    heartbeat = Heartbeat(Conditions(), store, [child], Clock())
+    for silence, is_ready in ((0.0, True), (LONGEST_SILENCE - 1, True), (LONGEST_SILENCE, False)):
+        child.silence = silence
+        run(heartbeat.look())
+        store.beats[-1].callback(None)
+        assert heartbeat.state.is_ready is is_ready
+    assert heartbeat.state.problems["content process"] == "no answer for 10 s"
+    assert child.pings == 3
+
+
+def test_what_frees_a_disk() -> None:
+    """With too little room on the disk it is told what would make how much of it."""
+    conditions, store = Conditions(), Store()
+    heartbeat = Heartbeat(conditions, store, [], Clock())
+    for problem, frees in (("full", {"deleting all mail": 7}), ("", {})):
+        conditions.set("disk", problem)
+        run(heartbeat.look())
+        store.beats[-1].callback(None)
+        assert heartbeat.state.is_ready
+        assert heartbeat.state.frees == frees
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def make_engine(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], DatabaseEngine]:
+    """Make an engine of each kind."""
+    if request.param == "sqlite":
+        return lambda: SqliteEngine(str(tmp_path / "mail.db"), DirectWorker(), DirectWorker())
+    url = request.getfixturevalue("postgresql_url")
+    return lambda: PostgresqlEngine(url, DirectWorker(), DirectWorker())
+
+
+def test_a_beat_writes(make_engine: Callable[[], DatabaseEngine], tmp_path: Path) -> None:
+    """The write of the daemon's own reaches the disk, and changes nothing."""
+    engine = make_engine()
+    engine.open()
+    log = tmp_path / "mail.db-wal"
+    before = log.stat().st_size if log.exists() else 0
+    result_of(engine.beat())
+    assert result_of(engine.freeable())["deleting all mail"] == 0
+    if log.exists():
+        assert log.stat().st_size > before
+    else:
+        # A transaction that has changed nothing has no number on the server.
+        assert result_of(engine.write(_number_of_touched, None)) is not None
+    result_of(engine.close())
+
+
+def _number_of_touched(transaction: Transaction, items: Sequence[None]) -> list[str | None]:
+    transaction.touch()
+    ((number,),) = transaction.rows("SELECT CAST(pg_current_xact_id_if_assigned() AS TEXT)")
+    return [number] * len(items)

@@ -1,0 +1,88 @@
+"""The first lines of the log: what a newcomer has to know, and what is missing."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.logger import LogEvent, LogLevel, capturedLogs, formatEvent
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.ops.start_report import Doors, StartReport
+
+DOORS = Doors(
+    mail=lambda: ["0.0.0.0:25"],
+    submission=lambda: ["0.0.0.0:587", "[::]:587"],
+    web=lambda: ["127.0.0.1:8080"],
+    metrics=list,
+    domains=["mail.example", "second.example"],
+    url="https://mail.example",
+    auth_without_tls="private",
+    has_certificate=True,
+    can_register=False,
+)
+
+
+def reported(doors: Doors, has_account: Callable[[], Any]) -> Sequence[LogEvent]:
+    """Give what is logged when the reactor begins to run."""
+    begin: list[Callable[[], object]] = []
+
+    async def ask() -> bool:
+        found: Deferred[bool] = has_account()
+        return await found
+
+    report = StartReport(doors, "1.2", ask, begin.append)
+    report.startService()
+    with capturedLogs() as events:
+        begin[0]()
+    return events
+
+
+def lines(events: Sequence[LogEvent]) -> str:
+    """Give the text of a log."""
+    return "\n".join(map(formatEvent, events))
+
+
+def test_what_listens_and_who_may_send() -> None:
+    """Each port has its line; what is not served has none."""
+    text = lines(reported(DOORS, lambda: succeed(True)))
+    assert "mailcheck 1.2 has started" in text
+    assert "mail comes in on 0.0.0.0:25" in text
+    assert "mail.example, second.example; with your certificate" in text
+    assert "on 0.0.0.0:587, [::]:587" in text
+    assert "without TLS: private networks only" in text
+    assert "HTTP is served on 127.0.0.1:8080: https://mail.example/" in text
+    assert "metrics" not in text
+    assert "no account" not in text
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("private", "private networks only"), ("never", "nobody"), ("always", "everybody")],
+)
+def test_who_may_send_without_tls(option: str, words: str) -> None:
+    """As the option has it; with a certificate of its own, that is said."""
+    doors = DOORS._replace(auth_without_tls=option, has_certificate=False)
+    text = lines(reported(doors, lambda: succeed(True)))
+    assert f"without TLS: {words}" in text
+    assert "self-signed STARTTLS" in text
+
+
+def test_there_is_no_account() -> None:
+    """The commands that make one are told, and the page where people can sign up."""
+    (warning,) = [
+        event
+        for event in reported(DOORS._replace(can_register=True), lambda: succeed(False))
+        if event["log_level"] is LogLevel.warn
+    ]
+    assert "mailcheck account add NAME" in formatEvent(warning)
+    assert "https://mail.example/sign-up" in formatEvent(warning)
+
+
+def test_a_store_that_is_away() -> None:
+    """It has a line of its own elsewhere; here nothing is said of accounts."""
+    doors = DOORS._replace(mail=list, submission=list, metrics=lambda: ["127.0.0.1:9000"])
+    text = lines(reported(doors, lambda: fail(StoreUnavailable("the disk is gone"))))
+    assert "metrics are served on 127.0.0.1:9000, at /metrics" in text
+    assert "mail comes in" not in text
+    assert "account" not in text

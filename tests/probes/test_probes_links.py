@@ -1,0 +1,231 @@
+"""Asking for the links of mails: what is sent, what is followed, what is never dialled."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from twisted.internet.error import ConnectionLost
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.link_checks import MAX_REDIRECTS, Hop, LinkAnswer, LinkProblem
+from mailcheck.cluster.local import LocalMemory
+from mailcheck.probes.guarded_dialer import GuardedDialer
+from mailcheck.probes.link_prober import SECONDS, GuardedLinkProber, write_ascii
+from mailcheck.probes.trust import TrustRoots
+from tests.fakes.memory_zone import MemoryZone
+from tests.probes.scripted_hosts import (
+    AcceptedConnection,
+    ScriptedHosts,
+    collect,
+    no_own_address,
+)
+
+ZONE = {
+    "web.example": {"A": ["8.8.8.8"]},
+    "other.example": {"A": ["8.8.4.4"]},
+    "inside.example": {"A": ["10.0.0.1"]},
+}
+URL = "http://web.example/a?b=1"
+
+
+class Looking:
+    """A prober of servers that the test plays."""
+
+    def __init__(self) -> None:
+        self.hosts = ScriptedHosts()
+        self.zone = MemoryZone(ZONE, failing={"silent.example": DnsStatus.TIMEOUT})
+        dialer = GuardedDialer(
+            self.hosts, self.zone, is_own_address=no_own_address, allow_private=False
+        )
+        memory = LocalMemory(self.hosts)
+        self.prober = GuardedLinkProber(self.hosts, dialer, TrustRoots(()), memory)
+        self.results: list[Any] = []
+
+    def look(self, url: str = URL, method: str = "HEAD") -> None:
+        """Begin to ask for a link."""
+        self.results = collect(self.prober.look_at_link(url, method))
+
+    def reply(self, text: bytes) -> AcceptedConnection:
+        """Accept the newest connection and answer on it."""
+        connection = self.hosts.accept()
+        connection.send(b"HTTP/1.1 " + text + b"\r\n\r\n")
+        return connection
+
+    def problem(self) -> LinkProblem | None:
+        """Give the problem that it ended with."""
+        return self.answer.problem
+
+    @property
+    def answer(self) -> LinkAnswer:
+        """Give what came of it."""
+        assert self.results, "it is still under way"
+        assert isinstance(self.results[0], LinkAnswer), self.results[0]
+        return self.results[0]
+
+
+@pytest.fixture
+def looking() -> Iterator[Looking]:
+    """Give a prober that leaves nothing behind."""
+    looking = Looking()
+    yield looking
+    assert looking.hosts.getDelayedCalls() == []
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_a_status_is_all_that_is_read(looking: Looking, method: str) -> None:
+    """One request is sent, and the connection is cut where a body would begin."""
+    looking.look(method=method)
+    connection = looking.hosts.accept()
+    request = connection.take().lower()
+    assert request.startswith(method.lower().encode() + b" /a?b=1 http/1.1\r\n")
+    assert b"user-agent: mailcheck\r\n" in request
+    assert b"cookie" not in request
+    assert b"referer" not in request
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    assert looking.answer == LinkAnswer(URL, method, (Hop(URL, 200),))
+    assert connection.transport.aborted
+
+
+def test_redirects_are_followed_hop_by_hop(looking: Looking) -> None:
+    """Each hop is a request of its own, to the host that it names; all of them are told."""
+    looking.look()
+    looking.reply(b"302 Found\r\nLocation: //other.example/x\r\nSet-Cookie: a=b")
+    connection = looking.hosts.accept()
+    request = connection.take().lower()
+    assert b"head /x http/1.1" in request
+    assert b"cookie" not in request
+    connection.send(b"HTTP/1.1 404 Gone\r\n\r\n")
+    assert looking.answer.hops == (Hop(URL, 302), Hop("http://other.example/x", 404))
+    assert looking.hosts.dialled == [("8.8.8.8", 80), ("8.8.4.4", 80)]
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        *("http://inside.example/", "http://127.0.0.1/", "http://[::1]:8025/", "http://10.1.2.3/"),
+        *("http://169.254.169.254/latest/meta-data/", "http://[::ffff:10.0.0.1]/"),
+    ],
+)
+def test_no_redirect_leads_inside(looking: Looking, location: str) -> None:
+    """An address that is not public is not dialled, wherever the link began: it is not checked."""
+    looking.look()
+    looking.reply(b"301 Moved\r\nLocation: " + location.encode())
+    assert looking.problem() is LinkProblem.NOT_PUBLIC
+    assert looking.answer.hops == (Hop(URL, 301),)
+    assert looking.hosts.dialled == [("8.8.8.8", 80)]
+
+
+def test_a_name_is_looked_up_once_for_a_hop(looking: Looking) -> None:
+    """What was checked is what is dialled; at the next hop the name is checked anew."""
+    looking.look()
+    looking.zone.publish("web.example.", "A", "127.0.0.1")
+    looking.reply(b"302 Found\r\nLocation: /again")
+    assert looking.problem() is LinkProblem.NOT_PUBLIC
+    assert looking.hosts.dialled == [("8.8.8.8", 80)]
+
+
+def test_a_redirect_to_no_web_address_ends_there(looking: Looking) -> None:
+    """Other schemes are not followed."""
+    for location in (b"file:///etc/passwd", b"gopher://web.example/", b"http://u:p@web.example/"):
+        looking.look(f"{URL}&{len(location)}")
+        looking.reply(b"302 Found\r\nLocation: " + location)
+        assert looking.problem() is LinkProblem.BAD_REDIRECT
+    assert {host for host, _ in looking.hosts.dialled} == {"8.8.8.8"}
+
+
+def test_circles_end(looking: Looking) -> None:
+    """A link that goes round is given up after ten redirects."""
+    looking.look()
+    for _ in range(MAX_REDIRECTS + 1):
+        looking.reply(b"302 Found\r\nLocation: /a?b=1")
+    assert looking.problem() is LinkProblem.TOO_MANY_REDIRECTS
+    assert len(looking.answer.hops) == MAX_REDIRECTS + 1
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://inside.example/", LinkProblem.NOT_PUBLIC),
+        ("http://nowhere.example/", LinkProblem.NO_HOST),
+        ("http://silent.example/", LinkProblem.SILENT),
+        ("http://user:secret@web.example/", LinkProblem.BAD_URL),
+        ("http://web.example:0/", LinkProblem.BAD_URL),
+        ("http://web.example:99999/", LinkProblem.BAD_URL),
+        ("http://[::1/", LinkProblem.BAD_URL),
+        ("http://web.example/" + "a" * 9_000, LinkProblem.BAD_URL),
+        ("https://web.example/", LinkProblem.NO_AUTHORITIES),
+    ],
+)
+def test_what_is_not_asked(looking: Looking, url: str, problem: LinkProblem) -> None:
+    """Nothing is dialled for a link whose host is not there, not public, or not to be read."""
+    looking.look(url)
+    assert looking.answer == LinkAnswer(url, "HEAD", (), problem)
+    assert looking.hosts.dialled == []
+
+
+def test_hosts_that_do_not_speak_http(looking: Looking) -> None:
+    """Who refuses, hangs up, floods us or says something else is told apart."""
+    looking.look("http://web.example/1")
+    looking.hosts.refuse()
+    assert looking.problem() is LinkProblem.NO_CONNECTION
+    looking.look("http://web.example/2")
+    looking.hosts.accept().send(b"SSH-2.0-OpenSSH_9.2\r\n")
+    assert looking.problem() is LinkProblem.NO_HTTP
+    looking.look("http://web.example/3")
+    looking.hosts.accept().hang_up(ConnectionLost())
+    assert looking.problem() is LinkProblem.NO_HTTP
+    looking.look("http://web.example/4")
+    connection = looking.hosts.accept()
+    connection.send(b"HTTP/1.1 200 OK\r\n")
+    for _ in range(70):
+        connection.send(b"X-Flood: " + b"x" * 1_000 + b"\r\n")
+    assert connection.transport.aborted
+    connection.hang_up(ConnectionLost())
+    assert looking.problem() is LinkProblem.NO_HTTP
+
+
+def test_a_host_that_says_nothing_is_given_up(looking: Looking) -> None:
+    """All hops together have nine seconds; what came before is told."""
+    looking.look()
+    looking.reply(b"302 Found\r\nLocation: /slow")
+    connection = looking.hosts.accept()
+    looking.hosts.advance(SECONDS - 0.1)
+    assert not looking.results
+    looking.hosts.advance(0.2)
+    assert looking.answer == LinkAnswer(URL, "HEAD", (Hop(URL, 302),), LinkProblem.SILENT)
+    assert connection.transport.aborted
+
+
+def test_a_link_is_asked_for_once_in_a_minute(looking: Looking) -> None:
+    """Who asks again is told what was found out; by GET it is another question."""
+    looking.look()
+    looking.reply(b"200 OK")
+    looking.look()
+    assert looking.answer.hops == (Hop(URL, 200),)
+    looking.look(method="GET")
+    looking.reply(b"500 Oops")
+    assert looking.answer.hops == (Hop(URL, 500),)
+    assert len(looking.hosts.dialled) == 2
+    looking.hosts.advance(61)
+    looking.look()
+    looking.reply(b"404 Gone")
+    assert looking.answer.hops == (Hop(URL, 404),)
+
+
+@pytest.mark.parametrize(
+    ("url", "written"),
+    [
+        ("HTTP://Web.Example", "http://web.example/"),
+        ("http://web.example/a b#top", "http://web.example/a%20b"),
+        (
+            "http://b\u00fccher.example/\u00fc?q=\u00fc",
+            "http://xn--bcher-kva.example/%C3%BC?q=%C3%BC",
+        ),
+        ("http://web.example/%C3%BC?a=%20&b", "http://web.example/%C3%BC?a=%20&b"),
+        ("http://[2001:db8::1]:8080/", "http://[2001:db8::1]:8080/"),
+        ("http://web.example/\r\nHost: x", "http://web.example/Host:%20x"),
+    ],
+)
+def test_urls_are_written_in_ascii(url: str, written: str) -> None:
+    """A URL of any script is sent as browsers send it, without its fragment and on one line."""
+    assert write_ascii(url) == written

@@ -1,0 +1,318 @@
+"""Posts to receivers of webhooks on this machine: what gets there, and what is never sent."""
+
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from pytest_twisted import async_yield_fixture
+from twisted.internet.protocol import Factory, Protocol
+from twisted.internet.task import deferLater
+
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.identifiers import new_webhook_secret
+from mailcheck.core.instants import instant_of
+from mailcheck.core.webhooks import Attempt
+from mailcheck.operations.inbox.webhook_ports import Post
+from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
+from mailcheck.probes.trust import TrustRoots, find_trust_roots
+from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, Line, WebhookPosts
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import counted_bytes
+from tests.servers.certificates import Authority, self_signed
+from tests.servers.webhook_receiver import Receiver, running_receiver
+
+AUTHORITY = Authority()
+HOST = "hooks.example"
+SECRETS = tuple(new_webhook_secret(counted_bytes()) for _ in range(2))
+LOOPBACK = ("127.0.0.0/8", "::1/128")
+
+
+def now() -> Any:
+    """Give the time of day."""
+    return instant_of(time.time())
+
+
+def posts(
+    zone: MemoryZone | None = None,
+    allowed: Sequence[str] = LOOPBACK,
+    own_ports: frozenset[int] = frozenset(),
+    trust: TrustRoots | None = None,
+    is_own: Callable[[Any], bool] = is_own_address,
+    seconds: float = 60.0,
+) -> WebhookPosts:
+    """Make what posts; the account "ann" may be told in the networks."""
+    from twisted.internet import reactor
+
+    anything: Any = reactor
+    dialer = GuardedDialer(
+        anything,
+        zone or MemoryZone({}),
+        is_own_address=is_own,
+        allow_private=False,
+        own_ports=own_ports,
+    )
+    return WebhookPosts(
+        anything,
+        dialer,
+        trust or TrustRoots(()),
+        LocalCluster(anything).counters,
+        {"ann": [ip_network(one) for one in allowed]},
+        "http://mailcheck.example:8080",
+        now,
+        seconds,
+    )
+
+
+async def hang_up(line: Line) -> None:
+    """Close what is open, and let that be over."""
+    from twisted.internet import reactor
+
+    line.hang_up()
+    await deferLater(reactor, 0)
+
+
+def event(url: str, number: int = 1) -> Post:
+    """Make an event."""
+    return Post(url, SECRETS[:1], f"msg_{number}", now(), b'{"subject":"\xc3\xa9"}')
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """A receiver that knows the secret."""
+    with running_receiver() as receiver:
+        receiver.secrets["/mail"] = SECRETS[0]
+        yield receiver
+
+
+@async_yield_fixture
+async def line() -> AsyncIterator[Line]:
+    """A line of an account that may be told here."""
+    line = posts().line("ann")
+    yield line
+    await hang_up(line)
+
+
+async def test_events_come_signed_over_one_connection(receiver: Receiver, line: Line) -> None:
+    """The library believes them; a connection is kept from one to the next."""
+    url = f"{receiver.url}/mail"
+    for number in range(3):
+        assert await line.post(event(url, number)) == Attempt(204)
+    assert [(one.event_id, one.is_signed) for one in receiver.got] == [
+        (f"msg_{number}", True) for number in range(3)
+    ]
+    assert receiver.got[0].message == {"subject": "é"}
+    assert len({one.client for one in receiver.got}) == 1
+
+
+async def test_both_secrets_sign(receiver: Receiver, line: Line) -> None:
+    """Who knows the earlier secret believes an event, and so does who knows the new one."""
+    receiver.secrets["/new"] = SECRETS[1]
+    receiver.secrets["/other"] = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
+    for path in ("/mail", "/new", "/other"):
+        await line.post(replace(event(receiver.url + path), secrets=SECRETS))
+    assert [one.is_signed for one in receiver.got] == [True, True, False]
+
+
+async def test_statuses(receiver: Receiver, line: Line) -> None:
+    """Only 2xx takes an event; a redirect is not followed."""
+    outcomes = {
+        status: await line.post(event(f"{receiver.url}/{status}"))
+        for status in (200, 299, 302, 404, 410, 500)
+    }
+    assert [status for status, one in outcomes.items() if one.is_taken] == [200, 299]
+    assert all(one.status == status for status, one in outcomes.items())
+    assert outcomes[302].problem == "it answered 302, and redirects are not followed"
+    assert receiver.of("/elsewhere") == []
+
+
+async def test_a_receiver_that_closed_the_connection(receiver: Receiver, line: Line) -> None:
+    """A kept connection that ends just then is no failure: the event goes over another one."""
+    url = f"{receiver.url}/mail"
+    assert (await line.post(event(url))).is_taken
+    for connection in tuple(line._connections.open_ones):
+        connection.transport.socket.shutdown(2)  # type: ignore[attr-defined]
+    assert (await line.post(event(url, 2))).is_taken
+    assert len({one.client for one in receiver.got}) == 2
+
+
+async def test_who_hangs_is_given_up(receiver: Receiver) -> None:
+    """After its time there is no answer, and the connection is closed."""
+    line = posts(seconds=0.5).line("ann")
+    attempt = await line.post(event(f"{receiver.url}/hang"))
+    assert attempt == Attempt(problem="no answer within 0.5 seconds")
+    await hang_up(line)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://127.0.0.1:{port}/mail", "http://localhost:{port}/mail", "http://{host}:{port}/mail"],
+)
+async def test_private_addresses_are_not_posted_to(receiver: Receiver, url: str) -> None:
+    """Not by address, not by name; not for an account that was not named."""
+    port = receiver.url.rpartition(":")[2]
+    zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
+    line = posts(zone).line("bob")
+    attempt = await line.post(event(url.format(port=port, host=HOST)))
+    assert attempt == Attempt(problem="its address is not connected to: loopback")
+    assert receiver.got == []
+
+
+async def test_an_address_of_our_own_is_not_posted_to(receiver: Receiver) -> None:
+    """A public address that is this machine's is as good as its loopback."""
+    zone = MemoryZone({HOST: {"A": ["8.8.8.8"]}})
+    line = posts(zone, is_own=lambda _: True).line("bob")
+    attempt = await line.post(event(f"http://{HOST}/mail"))
+    assert attempt.problem == "its address is not connected to: this machine's own"
+
+
+async def test_our_own_ports_are_not_posted_to(receiver: Receiver) -> None:
+    """Whatever the operator allows, and by whatever name."""
+    port = int(receiver.url.rpartition(":")[2])
+    zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
+    line = posts(zone, own_ports=frozenset({port})).line("ann")
+    for host in ("127.0.0.1", "127.0.0.2", "localhost", HOST):
+        attempt = await line.post(event(f"http://{host}:{port}/mail"))
+        assert attempt.problem == "its address is not connected to: a port of this service"
+    assert receiver.got == []
+
+
+async def test_a_name_that_is_bound_anew(receiver: Receiver) -> None:
+    """What an address was allowed to says nothing of the next one that a name has."""
+    port = receiver.url.rpartition(":")[2]
+    zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
+    line = posts(zone, allowed=["127.0.0.1/32"]).line("ann")
+    url = f"http://{HOST}:{port}/mail"
+    assert (await line.post(event(url))).is_taken
+    await hang_up(line)
+    for address in ("127.0.0.2", "10.0.0.1", "169.254.169.254"):
+        zone.publish(HOST, "A", address)
+        attempt = await line.post(event(url, 2))
+        assert attempt.problem.startswith("its address is not connected to: ")
+    assert len(receiver.got) == 1
+
+
+async def test_certificates(tmp_path: Path) -> None:
+    """A receiver must prove its name by an authority that is believed; else nothing is sent."""
+    trust = find_trust_roots(AUTHORITY.write_to(tmp_path / "ca.pem"))
+    zone = MemoryZone({HOST: {"A": ["127.0.0.1"]}})
+    outcomes = {}
+    for name, issued in (
+        ("own", AUTHORITY.issue(HOST)),
+        ("foreign", AUTHORITY.issue("other.example")),
+        ("unknown", self_signed(HOST)),
+        ("expired", AUTHORITY.issue(HOST, is_expired=True)),
+    ):
+        with running_receiver(issued=issued, folder=tmp_path) as receiver:
+            line = posts(zone, trust=trust).line("ann")
+            port = receiver.url.rpartition(":")[2]
+            outcomes[name] = await line.post(event(f"https://{HOST}:{port}/mail"))
+            assert len(receiver.got) == outcomes[name].is_taken
+            await hang_up(line)
+    assert outcomes.pop("own") == Attempt(204)
+    assert {one.problem[:44] for one in outcomes.values()} == {
+        "its certificate is not that of its host, or "
+    }
+
+
+async def test_without_authorities(receiver: Receiver, line: Line) -> None:
+    """Where no certificate can be checked nothing is sent over TLS."""
+    attempt = await line.post(event(f"https://{HOST}/mail"))
+    assert "authorities" in attempt.problem
+
+
+async def test_hosts_that_are_not_there(receiver: Receiver) -> None:
+    """What can't be reached is said in words, and there is no status."""
+    zone = MemoryZone({"silent.example": {"A": ["127.0.0.1"]}})
+    line = posts(zone).line("ann")
+    attempt = await line.post(event("http://nowhere.example/mail"))
+    assert attempt == Attempt(problem="its host has no address")
+    with running_receiver() as gone:
+        url = gone.url
+    assert (await line.post(event(url))).problem == "its host refuses connections"
+
+
+class _Flood(Protocol):
+    answer = b""
+
+    def dataReceived(self, data: bytes) -> None:
+        """Answer with more than anybody reads."""
+        assert self.transport is not None
+        self.transport.write(self.answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * MAX_OCTETS, "its answer has more than"),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "its answer broke off, or is not HTTP"),
+    ],
+)
+async def test_answers_that_are_none(line: Line, answer: bytes, problem: str) -> None:
+    """Headers without end, and other protocols, are failures that cost little."""
+    from twisted.internet import reactor
+
+    anything: Any = reactor
+    factory = Factory.forProtocol(type("_", (_Flood,), {"answer": answer}))
+    factory.noisy = False
+    port = anything.listenTCP(0, factory, interface="127.0.0.1")
+    try:
+        attempt = await line.post(event(f"http://127.0.0.1:{port.getHost().port}/"))
+        assert attempt.problem.startswith(problem)
+        assert attempt.status is None
+    finally:
+        await hang_up(line)
+        await port.stopListening()
+
+
+async def test_a_body_without_end_is_not_read(line: Line) -> None:
+    """The status is the answer; what comes behind it is cut off."""
+    from twisted.internet import reactor
+
+    anything: Any = reactor
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n" + b"x" * 2 * MAX_OCTETS
+    factory = Factory.forProtocol(type("_", (_Flood,), {"answer": answer}))
+    factory.noisy = False
+    port = anything.listenTCP(0, factory, interface="127.0.0.1")
+    try:
+        url = f"http://127.0.0.1:{port.getHost().port}/"
+        assert await line.post(event(url)) == Attempt(200)
+        assert line._connections.peer is None
+    finally:
+        await hang_up(line)
+        await port.stopListening()
+
+
+async def test_a_public_address_gets_so_much_in_a_minute() -> None:
+    """Of all accounts together, over kept connections and new ones; then it waits."""
+    made = posts(MemoryZone({HOST: {"A": ["8.8.8.8"]}}), is_own=lambda _: True)
+    pace = made.line("bob")._pace
+    address = ip_network("8.8.8.8").network_address
+    given = [await pace.within([address]) for _ in range(MOST_A_MINUTE)]
+    assert all(given)
+    other = made.line("carol")._pace
+    assert await other.within([address]) == []
+    assert 0 < other.wait <= 60_000
+    # Where the operator allows a network there is no such limit.
+    allowed = made.line("ann")._pace
+    loopback = ip_network("127.0.0.1").network_address
+    assert all([await allowed.within([loopback]) for _ in range(MOST_A_MINUTE + 1)])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://mailcheck.example:8080/mail",
+        "https://mailcheck.example.:8080/",
+        "http://MAILCHECK.example:8080",
+    ],
+)
+def test_this_service_itself_is_refused(url: str) -> None:
+    """What leads to our own pages is refused when it is asked for; another port is not."""
+    with pytest.raises(InvalidParameter):
+        posts().require_foreign(url)
+    posts().require_foreign(url.replace("8080", "9000"))

@@ -1,0 +1,49 @@
+"""Services that stand in for a daemon, where a client is tested with answers that are rare."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.servers.daemon import HOST
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """Run a service that stands in for a daemon; gives its address."""
+    server = ThreadingHTTPServer((HOST, 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://{HOST}:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class Searching(BaseHTTPRequestHandler):
+    """Has 101 mails in two pages; a search did not look into 2 more."""
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        url = urlsplit(self.path)
+        body: dict[str, Any] = {"id": url.path.rpartition("/")[2], "headers": {}}
+        if url.path.endswith("/messages"):
+            page = int(parse_qs(url.query).get("page", ["1"])[0])
+            messages = [{"id": f"m{number}"} for number in range(1 if page == 2 else 100)]
+            body = {"messages": messages, "total": 101, "nextPage": None if page == 2 else 2}
+            body |= {"notSearched": 2} if "q=" in url.query or "text=" in url.query else {}
+        if url.path.endswith("/address"):
+            body = {"mailbox": "m", "domain": "x.example", "cursor": "c1"}
+        sent = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(sent)))
+        self.end_headers()
+        self.wfile.write(sent)
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        """Say nothing."""

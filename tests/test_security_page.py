@@ -1,0 +1,97 @@
+"""docs/security.md says what is so: its numbers are those of the limits."""
+
+from pathlib import Path
+
+import pytest
+
+from mailcheck.assembly.workers import (
+    LONGEST_COMMIT,
+    LONGEST_READING,
+    MOST_PASSWORD_THREADS,
+    password_threads,
+)
+from mailcheck.config.options import Config
+from mailcheck.core.deliverability_tests import MAX_PENDING
+from mailcheck.core.webhooks import MOST_WEBHOOKS
+from mailcheck.dns import wire_format
+from mailcheck.operations import ask
+from mailcheck.operations.accounts.sign_in import (
+    PER_ADDRESS,
+    PER_DEVICE,
+    PER_NAME,
+    PER_NAME_AND_ADDRESS,
+)
+from mailcheck.operations.domains import check_turns
+from mailcheck.operations.inbox import contents, mail_bytes
+from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
+from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
+from mailcheck.smtp.settings import Limits
+from mailcheck.storage.disk_reserve import LARGEST
+from mailcheck.web.site.requests import MAX_BODY
+
+PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()
+SMTP = Limits()
+CONFIG = Config()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"| connections | client (IPv6: its /64) | {SMTP.connections_per_address};",
+        f"| connections | port | {SMTP.connections:,} ",
+        f"| time to the first command | connection | {SMTP.first_command} s",
+        f"| silence | connection | {SMTP.idle} s",
+        f"| time for a message | message | {SMTP.message} s",
+        f"| size | message | {SMTP.message_size // 2**20} MiB",
+        f"| unfinished mail held in memory | port | {SMTP.held_bytes // 2**20} MiB",
+        f"| commands without an accepted mail | connection | {SMTP.commands:,} ",
+        f"| errors, failed logins | connection | {SMTP.errors}, {SMTP.auth_failures} ",
+        f"| unknown recipients | connection | {SMTP.free_unknown_recipients} at once, ",
+        f"| recipients | message | {SMTP.recipients} ",
+        f"| messages, bytes | inbox | {CONFIG.inbox.max_messages:,}, 1 GiB",
+        f"{LARGEST // 2**20} MiB in reserve",
+        f"| time for a commit | process that writes | {LONGEST_COMMIT:.0f} s",
+        f"| requests | API key | {CONFIG.limits.requests_per_minute} a minute, 1,000 a day",
+        f"| waits, streams of events | API key | {CONFIG.limits.waits_per_key} ",
+        f"| connections | client (IPv6: its /64) | {CONFIG.web.max_connections_per_address:,};",
+        f"| connections | daemon | {CONFIG.web.max_connections:,},",
+        f"| a body | request | {MAX_BODY // 1024} KiB",
+        f"| webhooks | account | {MOST_WEBHOOKS} ",
+        f"that they are posted to | {MOST_A_MINUTE:,} a minute",
+        f"| time | event | {SECONDS:.0f} s",
+        f"| an answer | event | {MAX_OCTETS // 1024} KiB",
+        f"| events under way | daemon | {AT_ONCE};",
+        f"name | {PER_NAME_AND_ADDRESS.per_minute} a minute, {PER_NAME_AND_ADDRESS.per_day} a day",
+        f"| of one address | {PER_ADDRESS.per_minute} a minute, {PER_ADDRESS.per_day} a day",
+        f"wherever | {PER_NAME.per_minute} a minute, {PER_NAME.per_day:,} a day",
+        f"all these | {PER_DEVICE.per_minute} a minute, {PER_DEVICE.per_day} a day",
+        f"| accounts that one address makes | {CONFIG.accounts.per_address} a day",
+        f"| one for every two processors, {MOST_PASSWORD_THREADS} at most",
+        f"| questions to DNS | request | {ask.MAX_QUESTIONS} ",
+        (
+            f"| records, octets of DNS | answer | {wire_format.MAX_RECORDS}, "
+            f"{wire_format.MAX_OCTETS // 1024} KiB; {wire_format.MAX_ALIASES} links of CNAME"
+        ),
+        f"{wire_format.MAX_WORK:,} steps of about a microsecond; over {wire_format.READ_AT_ONCE} ",
+        f"| records, octets of DNS | request | {ask.MAX_RECORDS}, {ask.MAX_OCTETS // 1024} KiB",
+        f"| checks under way | account | {check_turns.OF_ACCOUNT}, the next wait",
+        f"or after {check_turns.PATIENCE:.0f} s",
+        (
+            f"| large mails (from {mail_bytes.LARGE // 2**20} MiB) in hand | account | "
+            f"{mail_bytes.OF_ACCOUNT}, of {mail_bytes.AT_ONCE} in all"
+        ),
+        f"503 after {mail_bytes.PATIENCE:.0f} s for its bytes",
+        f"{contents.PATIENCE:.0f} s for the message",
+        f"| tests that wait for mail | account | {MAX_PENDING} ",
+        f"| reading a mail | mail | {LONGEST_READING:.0f} s",
+    ],
+)
+def test_each_number_is_that_of_its_limit(said: str) -> None:
+    """Who reads the page and who reads the code are told the same."""
+    assert said in PAGE
+
+
+@pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (64, 2)])
+def test_who_guesses_passwords_gets_half_of_the_processors(processors: int, threads: int) -> None:
+    """As many passwords are hashed at a time as the page says, and always one."""
+    assert password_threads(processors) == threads

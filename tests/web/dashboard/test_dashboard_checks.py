@@ -1,0 +1,148 @@
+"""The checks of a mail on the pages: beside a message, and of a test."""
+
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+
+from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
+from mailcheck.core.accounts import Account
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import config_in_memory
+from tests.web.checking import KnownHosts, checking_house
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.dashboard.inbox_visit import html_mail, receive, sign_up
+
+CONFIRM = "https://shop.example/confirm?token=abcdefabcdef1234"
+HELP, NEWS = "https://shop.example/help", "https://news.example/"
+MAIL = html_mail(
+    '<p style="border-radius:4px">Hello <img src="https://shop.example/a.png"></p>\r\n'
+    f'<a href="{CONFIRM}">Confirm your address</a>\r\n'
+    f'<a href="{HELP}">Help &lt;b&gt;</a> <a href="{NEWS}">News</a>\r\n'
+    '<a href="https://shop.example/leave">Unsubscribe</a>'
+)
+
+
+class Visited:
+    """Somebody with a mail, whose links lead to hosts that are written down."""
+
+    def __init__(self) -> None:
+        self.hosts = KnownHosts()
+        config = config_in_memory(accounts=CHEAP)
+        self.house = checking_house(MemoryZone({}), config, self.hosts)
+        self.browser = Browser(self.house)
+        self.account: Account = sign_up(self.browser)
+        self.path = f"/inbox/messages/{receive(self.house, self.account, MAIL)}"
+
+    def open(self, path: str = "/checks") -> str:
+        """Open a page of the mail; gives its text."""
+        answer = self.browser.open(self.path + path)
+        assert answer.status == 200, answer
+        return answer.body.decode()
+
+    def ask(self, *fields: tuple[str, str]) -> str:
+        """Ask for links by the form; gives the page."""
+        token = ("form-token", self.browser.page.form_token)
+        body = urlencode([token, *fields]).encode()
+        answer = self.browser.send("POST", f"{self.path}/checks/links", body)
+        assert answer.status == 200, answer
+        return answer.body.decode()
+
+
+@pytest.fixture
+def visited() -> Iterator[Visited]:
+    """Give somebody with a mail."""
+    made = Visited()
+    yield made
+    made.house.close()
+
+
+def test_a_mail_leads_to_its_checks(visited: Visited) -> None:
+    """The checks are a link of the mail's page: they are made when they are asked for."""
+    assert f'href="{visited.path}/checks"' in visited.open("")
+
+
+def test_the_page_has_all_three(visited: Visited) -> None:
+    """Features with their lines and families, barriers with their fix, and links to be ticked."""
+    text = visited.open()
+    assert "https://www.caniemail.com/features/css-border-radius/" in text
+    assert "Outlook (Windows)" in text
+    assert "2026-" in text
+    assert "MIT" in text
+    assert "Give every picture an alt text" in text
+    assert "Help &lt;b&gt;" in text
+    ticked = [line for line in text.splitlines() if 'name="link"' in line]
+    assert [" checked" in line for line in ticked] == [False, True, True, False]
+    assert visited.hosts.looked_at == []
+
+
+def test_ticked_links_are_asked_for(visited: Visited) -> None:
+    """What came of them stands beside each; where HEAD was refused GET is offered."""
+    visited.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (Hop(HELP, 301), Hop(NEWS, 405)))
+    visited.open()
+    text = visited.ask(("link", "1"), ("link", "2"))
+    assert visited.hosts.looked_at == [("HEAD", HELP), ("HEAD", NEWS)]
+    assert "2 links asked for: 1 works, 1 unclear." in text
+    assert "301" in text
+    assert 'name="get" value="1"' in text
+    assert 'name="get" value="2"' not in text
+    visited.hosts.links[HELP] = LinkAnswer(HELP, "GET", (Hop(HELP, 200),))
+    assert "1 link asked for: 1 works." in visited.ask(("get", "1"), ("link", "2"))
+    assert visited.hosts.looked_at[2:] == [("GET", HELP)]
+
+
+def test_a_private_address_is_not_called_broken(visited: Visited) -> None:
+    """A link into a private network is not checked, and says why."""
+    visited.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
+    visited.open()
+    text = visited.ask(("link", "1"))
+    assert "not on the public Internet" in text
+    assert "1 link asked for: 1 not checked." in text
+
+
+def test_nothing_ticked_asks_for_nothing(visited: Visited) -> None:
+    """Without a tick nothing is sent, and it is said."""
+    visited.open()
+    assert "No link is ticked." in visited.ask()
+    assert visited.hosts.looked_at == []
+
+
+@pytest.mark.parametrize("number", ["4", "-1", "x", "99999", "\u0661"])
+def test_other_numbers_are_refused(visited: Visited, number: str) -> None:
+    """Only links of the mail are asked for."""
+    visited.open()
+    body = urlencode([("form-token", visited.browser.page.form_token), ("link", number)]).encode()
+    assert visited.browser.send("POST", f"{visited.path}/checks/links", body).status == 400
+    assert visited.hosts.looked_at == []
+
+
+def test_without_the_token_of_a_form_nothing_is_asked(visited: Visited) -> None:
+    """A form of another site makes nobody's links be asked for."""
+    visited.open()
+    assert visited.browser.post(f"{visited.path}/checks/links", link="1").status == 403
+    assert visited.hosts.looked_at == []
+
+
+def test_a_test_has_the_checks_of_its_mail(visited: Visited) -> None:
+    """The page of a report leads to the same checks; a stranger has neither."""
+    visited.browser.open(visited.path)
+    made = visited.browser.submit(f"{visited.path}/test")
+    visited.path = made.headers["location"]
+    visited.house.pass_time(60)
+    text = visited.open()
+    assert "css-border-radius" in text
+    assert "Back to the report" in text
+    assert "1 link asked for" in visited.ask(("link", "2"))
+    stranger = Browser(visited.house, "192.0.2.11")
+    sign_up(stranger, "bob")
+    assert stranger.open(f"{visited.path}/checks").status == 404
+
+
+def test_a_mail_of_text_has_links_alone(visited: Visited) -> None:
+    """Plain text is shown alike everywhere."""
+    raw = b"Subject: x\r\n\r\nSee https://shop.example/help\r\n"
+    visited.path = f"/inbox/messages/{receive(visited.house, visited.account, raw)}"
+    text = visited.open()
+    assert "The mail has no HTML" in text
+    assert "https://shop.example/help" in text

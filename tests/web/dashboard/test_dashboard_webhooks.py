@@ -1,0 +1,150 @@
+"""Webhooks on the page of the keys: made, shown once, tried, resumed, deleted."""
+
+import re
+from html import unescape
+
+import pytest
+
+from mailcheck.core.webhooks import Attempt
+from tests.fakes.scripted_receivers import BROKEN, ScriptedReceivers
+from tests.house import House, mail, run
+from tests.web.dashboard.browser import Browser
+
+URL = "https://ci.example.com/mail"
+
+
+@pytest.fixture
+def receivers(house: House) -> ScriptedReceivers:
+    """Receivers that answer as a test says, told by a daemon that runs."""
+    receivers = ScriptedReceivers()
+    house.assembly.webhooks.dialer.made = receivers
+    run(house.assembly.webhooks.deliver.start())
+    return receivers
+
+
+@pytest.fixture
+def owner(browser: Browser, receivers: ScriptedReceivers) -> Browser:
+    """Somebody who is signed in, and has no webhook yet."""
+    browser.sign_up("ann")
+    browser.open("/keys")
+    return browser
+
+
+def create(owner: Browser, **form: str) -> str:
+    """Make a webhook by the form; gives its secret."""
+    answer = owner.submit("/webhooks", **{"url": URL, **form})
+    assert answer.status == 200
+    found = re.search(r'id="webhook-secret">(whsec_[^<]+)<', answer.body.decode())
+    assert found is not None
+    owner.open("/keys")
+    return unescape(found[1])
+
+
+def webhook_of(owner: Browser) -> str:
+    """Give the path of the one webhook on the page."""
+    found = re.search(r'action="(/webhooks/\w+)/test"', owner.open("/keys").body.decode())
+    assert found is not None
+    return found[1]
+
+
+def receive(owner: Browser, subject: str = "Welcome", tag: str = "") -> None:
+    """Take a mail in for her."""
+    house = owner.house
+    account = run(house.assembly.accounts.find("ann"))
+    house.receive(house.address(tag, account), raw=mail(subject))
+
+
+def test_it_is_made_and_told(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """The secret is shown once; then the webhook stands on the page, with what it is told of."""
+    assert "No webhook yet" in owner.page.text
+    secret = create(owner, tag="signup")
+    receive(owner)
+    receive(owner, "Sign-up", tag="signup")
+    assert receivers.subjects == ["Sign-up"]
+    assert receivers.posts[0].secrets == (secret,)
+    page = owner.open("/keys").body.decode()
+    assert secret not in page
+    for words in (URL, "active", "tag: signup", receivers.ids[0], "200"):
+        assert words in page
+
+
+def test_what_is_wrong_with_it_is_said(owner: Browser) -> None:
+    """The form comes back as it was filled in, with a sentence."""
+    answer = owner.submit("/webhooks", url="ftp://ci.example.com", tag="a<b")
+    assert answer.status == 400
+    assert "a&lt;b" in answer.body.decode()
+    answer = owner.submit("/webhooks", url="ftp://ci.example.com/")
+    assert "Url is an http or https address" in owner.page.text
+
+
+def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """What is wrong, since when, and when it is tried again; resuming tries at once."""
+    create(owner)
+    receivers.answers = [BROKEN, BROKEN]
+    receive(owner)
+    owner.open("/keys")
+    assert "It answered 500. It fails since" in owner.page.text
+    path = webhook_of(owner)
+    owner.follow(owner.submit(f"{path}/resume"))
+    assert len(receivers.posts) == 2
+    owner.house.pass_time(6)
+    owner.open("/keys")
+    assert len(receivers.posts) == 3
+    assert "It fails since" not in owner.page.text
+
+
+def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """And costs what a check costs."""
+    create(owner)
+    path = webhook_of(owner)
+    receivers.answers = [BROKEN]
+    owner.follow(owner.submit(f"{path}/test"))
+    assert "The test was not taken" in owner.page.text
+    owner.follow(owner.submit(f"{path}/test"))
+    assert "The test was taken by your receiver" in owner.page.text
+    assert receivers.ids[0].startswith("test_")
+    assert receivers.ids[0] in owner.page.text
+    assert "2 of 1,000 checks today" in owner.page.text
+
+
+def test_one_that_has_ended(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """It is shown, and can be deleted; nothing else is offered."""
+    create(owner)
+    receivers.answers = [Attempt(410, "it answered 410")]
+    receive(owner)
+    page = owner.open("/keys").body.decode()
+    assert "ended" in page
+    assert "/resume" not in page
+    assert "/replay" not in page
+
+
+def test_rotate_replay_and_delete(owner: Browser, receivers: ScriptedReceivers) -> None:
+    """A new secret signs beside the old one; a replay posts again; a deleted one is gone."""
+    first = create(owner)
+    receive(owner, "one")
+    path = webhook_of(owner)
+    answer = owner.submit(f"{path}/rotate")
+    found = re.search(r'id="webhook-secret">(whsec_[^<]+)<', answer.body.decode())
+    assert found is not None
+    owner.open("/keys")
+    owner.follow(owner.submit(f"{path}/replay"))
+    assert receivers.subjects == ["one", "one"]
+    assert receivers.posts[1].secrets == (unescape(found[1]), first)
+    owner.follow(owner.submit(f"{path}/delete"))
+    assert "No webhook yet" in owner.page.text
+    receive(owner, "two")
+    assert len(receivers.posts) == 2
+
+
+@pytest.mark.parametrize("what", ["rotate", "test", "resume", "replay", "delete"])
+def test_those_of_others_are_not_there(
+    owner: Browser, receivers: ScriptedReceivers, what: str
+) -> None:
+    """What somebody else asks of a webhook is 404."""
+    create(owner)
+    path = webhook_of(owner)
+    stranger = Browser(owner.house, "192.0.2.11")
+    stranger.sign_up("bob")
+    stranger.open("/keys")
+    assert stranger.submit(f"{path}/{what}").status == 404
+    assert receivers.posts == []

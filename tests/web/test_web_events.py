@@ -1,0 +1,214 @@
+"""The events of an inbox on the wire: server-sent events (HTML Living Standard, 9.2)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.house import Answer, House, mail, run
+from tests.spec.inbox_shapes import EVENT_MESSAGE, EVENT_REFUSED
+from tests.web.raw_http import RawHttp, request
+from tests.web.slow_reader import MOST_UNREAD, SlowReader
+
+
+class Client:
+    """A client of event streams."""
+
+    def __init__(
+        self, house: House, query: str = "", *fields: str, method: str = "GET", key: str = ""
+    ) -> None:
+        self.connection = RawHttp(house)
+        lines = (f"X-API-Key: {key or house.key}", *fields)
+        path = f"/api/v1/inbox/events{query}"
+        self.connection.send(request(path, *lines, method=method))
+
+    @property
+    def head(self) -> str:
+        """Give the head of the response."""
+        return self.connection.received().decode().partition("\r\n\r\n")[0]
+
+    @property
+    def text(self) -> str:
+        """Give the body, without the marks of its chunks."""
+        body = self.connection.received().decode().partition("\r\n\r\n")[2]
+        return "".join(body.split("\r\n")[1::2])
+
+    @property
+    def events(self) -> list[dict[str, str]]:
+        """Give the fields of each event."""
+        return [
+            dict(line.split(": ", 1) for line in block.split("\n") if line and line[0] != ":")
+            for block in self.text.split("\n\n")[1:]
+            if block
+        ]
+
+    def told(self, kind: str = "message") -> list[Any]:
+        """Give the data of all events of a kind."""
+        return [json.loads(one["data"]) for one in self.events if one.get("event") == kind]
+
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether the response is whole."""
+        return self.connection.received().endswith(b"0\r\n\r\n")
+
+    def leave(self) -> None:
+        """Go away."""
+        self.connection.hang_up()
+
+
+def error_of(client: Client) -> Answer:
+    """Give the answer of a stream that is refused."""
+    (answer,) = client.connection.answers(("GET", "/api/v1/inbox/events"))
+    return answer
+
+
+def test_messages_as_in_a_list(house: House) -> None:
+    """A message has the shape of lists, and its cursor as the id."""
+    client = Client(house)
+    house.receive(house.address("a"), raw=mail("One"))
+    house.receive(house.address("b"), raw=mail("Two"))
+    for line in ("200 OK", "text/event-stream; charset=utf-8", "X-Accel-Buffering: no"):
+        assert line in client.head
+    assert "x-ratelimit-remaining" in client.head.lower()
+    told = client.told()
+    assert told == list(reversed(house.get("/inbox/messages").json["messages"]))
+    assert [EVENT_MESSAGE.problems(one) for one in told] == [[], []]
+    assert [one["id"] for one in client.events] == ["c0", "c1", "c2"]
+    assert client.events[0].keys() == {"id"}
+    client.leave()
+    assert house.assembly.feeds.count() == 0
+
+
+def test_coming_again(house: House) -> None:
+    """Last-Event-ID goes on where the last one ended, whatever after says; nothing comes twice."""
+    client = Client(house)
+    for number in range(3):
+        house.receive(raw=mail(f"{number}"))
+    client.leave()
+    last = client.events[2]["id"]
+    again = Client(house, "?after=c0", f"Last-Event-ID: {last}")
+    assert [one["subject"] for one in again.told()] == ["2"]
+    again.leave()
+    after = Client(house, f"?after={last}")
+    assert [one["subject"] for one in after.told()] == ["2"]
+    after.leave()
+
+
+def test_refusals_have_no_id(house: House) -> None:
+    """A refused mail is told as in ``rejected``, without a cursor."""
+    client = Client(house, "?tag=a")
+    house.refuse("a", "too large")
+    house.refuse("b", "too large")
+    (refused,) = client.told("refused")
+    assert EVENT_REFUSED.problems(refused) == []
+    assert refused["reason"] == "too large"
+    assert "id" not in client.events[-1]
+    client.leave()
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("?after=c7", ""),
+        ("", "Last-Event-ID: c7"),
+        ("", "Last-Event-ID: nonsense"),
+        ("?after=nonsense", "Last-Event-ID: c0"),
+        ("?tag=a%20b", ""),
+        ("?seconds=0", ""),
+        ("?q=x", ""),
+    ],
+)
+def test_what_can_not_be_followed(house: House, query: str, field: str) -> None:
+    """It is a 400 with an error, as anywhere else, and no stream."""
+    answer = error_of(Client(house, query, *filter(None, [field])))
+    assert answer.status == 400
+    assert house.assembly.feeds.count() == 0
+
+
+def test_without_a_key(house: House) -> None:
+    """Nobody follows an inbox without a key of its account."""
+    assert error_of(Client(house, key="wrong")).status == 401
+
+
+def test_a_head(house: House) -> None:
+    """HEAD gives the head, and leaves nothing behind."""
+    client = Client(house, method="HEAD")
+    assert "200 OK" in client.head
+    assert client.text == ""
+    assert house.assembly.feeds.count() == 0
+
+
+def test_one_request_however_long(house: House) -> None:
+    """A stream costs one request, when it begins."""
+    key = house.issue_key(house.account, per_minute=2)
+    client = Client(house, key=key)
+    for _ in range(5):
+        house.receive()
+    assert house.get("/inbox", key=key).headers["x-ratelimit-remaining"] == "0"
+    client.leave()
+
+
+def test_a_revoked_key_is_told(house: House) -> None:
+    """The stream says why it ends; who comes again gets 401."""
+    client = Client(house)
+    (key,) = run(house.assembly.accounts.list_keys(house.account))
+    run(house.assembly.accounts.revoke_key(key.id))
+    run(house.assembly._keys_in_use.look())
+    assert client.has_ended
+    (closed,) = client.told("closed")
+    assert "revoked" in closed["error"]
+    assert error_of(Client(house)).status == 401
+
+
+def test_a_reader_who_stalls_is_cut_off(house: House) -> None:
+    """64 KiB wait for him at most; after 30 s the connection ends, and with it his place."""
+    client = Client(house)
+    channel: Any = client.connection.transport.producer
+    channel.pauseProducing()  # as a full connection does
+    before = len(client.connection.received())
+    for number in range(20):
+        house.receive(raw=mail(f"{number}"))
+    assert len(client.connection.received()) == before
+    house.pass_time(29)
+    assert not client.connection.transport.disconnecting
+    house.pass_time(1)
+    assert client.connection.transport.disconnecting
+    client.leave()
+    assert house.assembly.feeds.count() == 0
+
+
+def test_a_reader_who_is_slow_gets_all(house: House) -> None:
+    """Who reads now and then gets everything, in order."""
+    client = Client(house)
+    channel: Any = client.connection.transport.producer
+    for number in range(30):
+        if number % 10 == 0:
+            channel.pauseProducing()
+        house.receive(raw=mail(f"{number}"))
+        if number % 10 == 9:
+            house.pass_time(20)
+            channel.resumeProducing()
+    assert [one["subject"] for one in client.told()] == [str(number) for number in range(30)]
+    client.leave()
+
+
+def test_hostile_subjects_end_no_event(house: House) -> None:
+    """Line breaks and event fields in a subject stay inside of its text."""
+    client = Client(house)
+    house.receive(raw=mail("=?utf-8?q?x=0D=0A=0D=0Aid:_c0=0Aevent:_closed=0Adata:_=7B=7D?="))
+    assert len(client.events) == 2
+    assert client.told("closed") == []
+    client.leave()
+
+
+def test_a_backlog_goes_out_as_it_is_read(house: House) -> None:
+    """Of what waits for a reader no more is held than a connection holds, and he gets it all."""
+    for number in range(300):
+        house.receive(raw=mail(f"{number} {'x' * 600}"))
+    reader = SlowReader(house)
+    reader.send(request("/api/v1/inbox/events?after=c0", f"X-API-Key: {house.key}"))
+    assert reader.unread < MOST_UNREAD
+    assert reader.received().count(b"event: message") == 300
+    assert reader.transport.most_unread < MOST_UNREAD
+    reader.hang_up()
+    assert house.assembly.feeds.count() == 0

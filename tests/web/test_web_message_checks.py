@@ -1,0 +1,192 @@
+"""GET /inbox/messages/{id}/checks, and asking for the links of a message."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
+from mailcheck.operations.inbox.check_links import BUDGET, DEADLINE, LINKS_AT_ONCE, OF_HOST
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import House
+from tests.web.checking import KnownHosts, checking_house
+
+HEAD = (
+    "From: Shop <shop@example.com>\r\n"
+    "Subject: Welcome\r\n"
+    "MIME-Version: 1.0\r\n"
+    "Content-Type: text/html; charset=utf-8\r\n"
+    "\r\n"
+)
+CONFIRM = "https://shop.example/confirm?token=abcdefabcdef1234"
+LEAVE = "https://shop.example/leave"
+HELP, NEWS = "https://shop.example/help", "https://news.example/"
+HTML = (
+    f'<p style="border-radius:4px">Hello <img src="https://shop.example/a.png"></p>\r\n'
+    f'<a href="{CONFIRM}">Confirm your address</a>\r\n'
+    f'<a href="{HELP}">Help</a> <a href="{NEWS}">News</a>\r\n'
+    f'<a href="{LEAVE}">Unsubscribe</a>\r\n'
+)
+
+
+class Checked:
+    """A house with a message whose links lead to hosts that are written down."""
+
+    def __init__(self, html: str = HTML) -> None:
+        self.hosts = KnownHosts()
+        self.house: House = checking_house(MemoryZone({}), hosts=self.hosts)
+        self.house.receive(self.house.address(), raw=(HEAD + html).encode())
+        message_id = self.house.get("/inbox/messages").json["messages"][0]["id"]
+        self.path = f"/inbox/messages/{message_id}/checks"
+
+    def ask(self, **body: Any) -> Any:
+        """Begin to ask for links."""
+        return self.house.ask("POST", f"{self.path}/links", data=json.dumps(body).encode())
+
+    def links(self, **body: Any) -> dict[str, Any]:
+        """Ask for links; gives what came of each."""
+        answer = self.ask(**body).answer()
+        assert answer.status == 200, answer
+        return {one["url"]: one for one in answer.json["links"]}
+
+
+@pytest.fixture
+def checked() -> Iterator[Checked]:
+    """Give the house."""
+    made = Checked()
+    yield made
+    made.house.close()
+
+
+def test_the_checks_of_a_message(checked: Checked) -> None:
+    """They name features with their lines, barriers, and links; nothing is asked for them."""
+    found = checked.house.get(checked.path).json
+    radius = next(
+        one for one in found["compatibility"]["findings"] if one["feature"] == "css-border-radius"
+    )
+    assert radius["places"][0]["line"] == 1
+    assert "Outlook (Windows)" in radius["unsupported"]
+    barriers = {one["id"] for one in found["accessibility"]["findings"]}
+    assert barriers == {"accessibility.no-language", "accessibility.image-without-alt"}
+    links = {one["url"]: one for one in found["links"]}
+    assert links[CONFIRM]["isBest"]
+    assert links[LEAVE]["isUnsubscribe"]
+    assert links[HELP] == {"url": HELP, "words": "Help", "isBest": False, "isUnsubscribe": False}
+    assert checked.hosts.looked_at == []
+
+
+def test_the_score_of_a_report_does_not_change(checked: Checked) -> None:
+    """No finding of these checks has a price."""
+    from mailcheck.checks.weights import COSTS, MEASURED
+
+    assert not any(one.startswith("accessibility.") for one in {*COSTS, *MEASURED})
+
+
+def test_a_message_without_html(checked: Checked) -> None:
+    """Plain text has links, and no HTML to be judged."""
+    checked.house.receive(
+        checked.house.address("text"), raw=b"Subject: x\r\n\r\nSee " + HELP.encode()
+    )
+    message_id = checked.house.get("/inbox/messages").json["messages"][0]["id"]
+    found = checked.house.get(f"/inbox/messages/{message_id}/checks").json
+    assert found["compatibility"] is None
+    assert [one["url"] for one in found["links"]] == [HELP]
+
+
+def test_nobody_else_has_them(checked: Checked) -> None:
+    """Another account finds no message, and asks for none of its links."""
+    stranger = checked.house.issue_key(checked.house.add_account("stranger"))
+    assert checked.house.get(checked.path, key=stranger).status == 404
+    asked = checked.house.ask("POST", f"{checked.path}/links", key=stranger, data=b"{}")
+    assert asked.answer().status == 404
+    assert checked.hosts.looked_at == []
+
+
+def test_harmless_links_are_asked_for_by_head(checked: Checked) -> None:
+    """Without a choice the link to click and the one that leaves a list are left alone."""
+    checked.hosts.links[HELP] = LinkAnswer(
+        HELP, "HEAD", (Hop(HELP, 301), Hop("https://shop.example/en/help", 404))
+    )
+    found = checked.links()
+    assert checked.hosts.looked_at == [("HEAD", HELP), ("HEAD", NEWS)]
+    assert found[NEWS]["verdict"] == "works"
+    assert found[HELP]["verdict"] == "broken"
+    assert found[HELP]["status"] == 404
+    assert found[HELP]["finalUrl"] == "https://shop.example/en/help"
+    assert found[HELP]["redirects"] == [
+        {"url": HELP, "status": 301},
+        {"url": "https://shop.example/en/help", "status": 404},
+    ]
+
+
+def test_named_links_are_asked_for(checked: Checked) -> None:
+    """Who names the link to click wants it asked for; GET is for one link alone."""
+    assert checked.links(urls=[CONFIRM], method="GET")[CONFIRM]["method"] == "GET"
+    assert checked.hosts.looked_at == [("GET", CONFIRM)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"urls": ["https://elsewhere.example/"]},
+        {"urls": [HELP + "?x"]},
+        {"urls": [HELP, NEWS], "method": "GET"},
+        {"urls": [], "method": "GET"},
+        {"method": "GET"},
+        {"method": "POST"},
+        {"urls": HELP},
+        {"urls": [7]},
+        {"url": HELP},
+    ],
+)
+def test_what_is_refused(checked: Checked, body: Any) -> None:
+    """Only links of the mail are asked for, and GET asks for one: else nothing is sent."""
+    assert checked.ask(**body).answer().status == 400
+    assert checked.hosts.looked_at == []
+
+
+def test_what_is_private_is_no_fault(checked: Checked) -> None:
+    """A link into a private network is not checked, and not called broken."""
+    checked.hosts.links[HELP] = LinkAnswer(HELP, "HEAD", (), LinkProblem.NOT_PUBLIC)
+    found = checked.links(urls=[HELP])[HELP]
+    assert (found["verdict"], found["problem"]) == ("not-checked", "not-public")
+    assert found["status"] is None
+
+
+def test_an_account_has_a_budget() -> None:
+    """Beyond it links are not checked, until the next minute; another account has its own."""
+    checked = Checked("".join(f'<a href="https://h{n}.example/">{n} is it</a>' for n in range(80)))
+    try:
+        verdicts = [one["verdict"] for _ in range(3) for one in checked.links().values()]
+        assert verdicts.count("works") == BUDGET.per_minute
+        assert verdicts.count("not-checked") == 3 * 80 - BUDGET.per_minute
+        assert len(checked.hosts.looked_at) == BUDGET.per_minute
+        checked.house.pass_time(60)
+        assert {one["verdict"] for one in checked.links().values()} == {"works"}
+    finally:
+        checked.house.close()
+
+
+def test_too_many_links_are_named(checked: Checked) -> None:
+    """A request asks for a hundred links at most."""
+    answer = checked.ask(urls=[f"{HELP}?{n}" for n in range(LINKS_AT_ONCE + 1)]).answer()
+    assert answer.status == 400
+    assert f"{LINKS_AT_ONCE} are asked for" in answer.json["error"]
+
+
+def test_a_host_is_spared_and_nobody_waits_for_ever() -> None:
+    """One host is asked for two links at a time; who gets no turn in time is told so."""
+    checked = Checked("".join(f'<a href="{HELP}/{n}">Page {n}</a>' for n in range(9)))
+    try:
+        checked.hosts.is_stalling = True
+        pending = checked.ask()
+        assert not pending.is_answered
+        assert len(checked.hosts.looked_at) == OF_HOST
+        for _ in range(int(DEADLINE) + 1):
+            checked.house.pass_time(1)
+        found = pending.answer().json["links"]
+        assert {one["problem"] for one in found} == {"busy"}
+        assert len(found) == 9
+    finally:
+        checked.house.close()

@@ -1,0 +1,154 @@
+"""Waits for several messages and for none: GET /inbox/wait/many and /inbox/wait/none."""
+
+from typing import Any
+
+import pytest
+
+from tests.house import House, mail
+
+
+def many(house: House, query: str) -> Any:
+    """Wait for several messages; gives what must be answered by now."""
+    return house.ask("GET", f"/inbox/wait/many?{query}").answer()
+
+
+def test_several_messages(house: House) -> None:
+    """They come as in a list, oldest first, with the cursor of the last, from which more can be
+    waited for.
+    """
+    pending = house.ask("GET", "/inbox/wait/many?count=2&tagPrefix=run-7-")
+    house.receive(house.address("run-7-a"), raw=mail("one"))
+    house.receive(house.address("run-8-a"), raw=mail("not ours"))
+    assert not pending.is_answered
+    house.receive(house.address("RUN-7-b"), raw=mail("two"))
+    found = pending.answer()
+    assert found.status == 200
+    assert [one["subject"] for one in found.json["messages"]] == ["one", "two"]
+    assert found.json["messages"][0]["codes"] == ["482913"]
+    assert "text" not in found.json["messages"][0]
+    assert found.json["cursor"] == "c3"
+    more = house.ask("GET", f"/inbox/wait/many?after={found.json['cursor']}")
+    house.receive(raw=mail("three"))
+    assert [one["subject"] for one in more.answer().json["messages"]] == ["three"]
+
+
+def test_too_few_messages(house: House) -> None:
+    """A 408 says how many came; repeated with its cursor, which is the same, those count again."""
+    cursor = house.get("/inbox/address?tag=a").json["cursor"]
+    pending = house.ask("GET", f"/inbox/wait/many?count=3&tag=a&timeout=1.5&after={cursor}")
+    house.receive(house.address("a"), raw=mail("one"))
+    house.receive(house.address("a"), raw=mail("two"))
+    house.pass_time(1.5)
+    answer = pending.answer()
+    assert answer.status == 408
+    assert answer.json == {
+        "error": "2 of 3 matching messages arrived within 1.5 s: repeat with after=c0",
+        "cursor": cursor,
+        "matched": 2,
+        "waited": 1.5,
+        "seen": [],
+        "rejected": [],
+    }
+    again = house.ask("GET", f"/inbox/wait/many?count=3&tag=a&after={answer.json['cursor']}")
+    house.receive(house.address("a"), raw=mail("three"))
+    subjects = [one["subject"] for one in again.answer().json["messages"]]
+    assert subjects == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("query", ["count=0", "count=101", "count=two", "timeout=0"])
+def test_many_has_its_limits(house: House, query: str) -> None:
+    """What is outside of a range is refused with the name of the parameter."""
+    answer = many(house, query)
+    assert answer.status == 400
+    assert answer.json["error"].startswith(query.partition("=")[0])
+
+
+def test_none(house: House) -> None:
+    """After the seconds, counted from the request on, none is said with the cursor up to which."""
+    house.receive(house.address("a"))
+    pending = house.ask("GET", "/inbox/wait/none?tag=a&seconds=2.5")
+    house.receive(house.address("b"))
+    house.pass_time(2.4)
+    assert not pending.is_answered
+    house.pass_time(0.1)
+    answer = pending.answer()
+    assert (answer.status, answer.json) == (200, {"none": True, "waited": 2.5, "cursor": "c2"})
+
+
+def test_one_where_none_should_be(house: House) -> None:
+    """As soon as one comes it is given whole; one since the cursor is given at once."""
+    pending = house.ask("GET", "/inbox/wait/none?tag=a")
+    house.pass_time(1)
+    house.receive(house.address("a"), raw=mail("Unwanted"))
+    answer = pending.answer()
+    assert answer.status == 409
+    assert answer.json["error"] == "a matching message arrived within 1 s: none was expected"
+    assert answer.json["message"]["subject"] == "Unwanted"
+    assert answer.json["message"]["text"].startswith("Your code")
+    assert (answer.json["cursor"], answer.json["rejected"]) == ("c1", [])
+    assert house.get("/inbox/wait/none?tag=A&after=c0").status == 409
+    assert not house.ask("GET", "/inbox/wait/none?tag=A&after=c1").is_answered
+
+
+def test_one_that_was_refused_is_not_none(house: House) -> None:
+    """A mail to where none was expected that was refused is told at once, with why."""
+    house.refuse("a")
+    pending = house.ask("GET", "/inbox/wait/none?tag=a&after=c1&subject=code")
+    house.refuse("b")
+    assert not pending.is_answered
+    house.refuse("a", reason="the inbox is full")
+    answer = pending.answer()
+    assert answer.status == 409
+    assert "refused" in answer.json["error"]
+    assert answer.json["error"].endswith("the inbox is full")
+    assert (answer.json["message"], answer.json["cursor"]) == (None, "c3")
+    assert answer.json["rejected"][0]["to"] == house.address("a")
+
+
+def test_a_restart_says_nothing_of_none(house: House) -> None:
+    """Cut short it is 503, with the cursor at which it began: nothing was found out."""
+    pending = house.ask("GET", "/inbox/wait/none?tag=a")
+    several = house.ask("GET", "/inbox/wait/many?count=2&tag=b&after=c0")
+    house.receive(house.address("b"))
+    house.assembly.feeds.close()
+    for one in (pending, several):
+        answer = one.answer()
+        assert (answer.status, answer.json["cursor"]) == (503, "c0")
+
+
+def test_a_tag_prefix(house: House) -> None:
+    """It is a filter of lists and of deleting, too; what no tag can begin with is refused."""
+    for tag in ("run-7-a", "run-7", "Run-7-b", "other", ""):
+        house.receive(house.address(tag), raw=mail(tag or "bare"))
+    listed = house.get("/inbox/messages?tagPrefix=RUN-7-").json
+    assert [one["tag"] for one in listed["messages"]] == ["Run-7-b", "run-7-a"]
+    assert listed["total"] == 2
+    assert house.get("/inbox/messages?tagPrefix=").json["total"] == 5
+    bad = house.get("/inbox/messages?tagPrefix=a%20b")
+    assert bad.status == 400
+    assert bad.json["error"].startswith("tagPrefix")
+    assert house.ask("DELETE", "/inbox/messages?tagPrefix=run-7").answer().json["deleted"] == 3
+    assert house.get("/inbox/messages").json["total"] == 2
+
+
+def test_filters_of_what_is_in_a_mail(house: House) -> None:
+    """Waits and lists take them; a bulk delete does not: of some mail they are not known yet."""
+    raw = mail("Your report").replace(b"Subject:", b"X-Run: 7 of 9\r\nX-RUN: last\r\nSubject:")
+    query = "header=x-run:7%20OF&header=X-Run:Last&text=code%20is&hasAttachment=false"
+    pending = house.ask("GET", f"/inbox/wait?{query}")
+    house.receive(raw=mail("Your report"))
+    assert not pending.is_answered
+    house.receive(raw=raw)
+    assert pending.answer().json["cursor"] == "c2"
+    house.pass_time(1)  # a list shows what is kept of mails by then
+    listed = house.get(f"/inbox/messages?{query}").json
+    assert ([one["cursor"] for one in listed["messages"]], listed["total"]) == (["c2"], 1)
+    assert house.get("/inbox/messages?hasAttachment=true").json["total"] == 0
+    assert house.get("/inbox/messages?header=X-Run:8").json["total"] == 0
+    assert many(house, f"count=1&after=c0&{query}").json["cursor"] == "c2"
+    for bad in ("header=X-Run", "header=:x", "header=a%20b:x", "hasAttachment=2"):
+        answer = house.get(f"/inbox/messages?{bad}")
+        assert answer.status == 400
+        assert answer.json["error"].startswith(bad.partition("=")[0])
+    refused = house.ask("DELETE", f"/inbox/messages?{query}").answer()
+    assert refused.status == 400

@@ -1,0 +1,152 @@
+"""The routes of webhooks: what they take, what they refuse, and whose webhooks they show."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mailcheck.core.webhooks import LONGEST_URL, MOST_WEBHOOKS
+from tests.fakes.scripted_receivers import OWN_HOST, ScriptedReceivers
+from tests.house import Answer, House
+
+URL = "https://ci.example.com/mail"
+WEBHOOKS = "/inbox/webhooks"
+
+
+@pytest.fixture(autouse=True)
+def receivers(house: House) -> ScriptedReceivers:
+    """Receivers that take all."""
+    receivers = ScriptedReceivers()
+    house.assembly.webhooks.dialer.made = receivers
+    return receivers
+
+
+def create(house: House, key: str = "", **body: Any) -> Answer:
+    """Ask for a webhook."""
+    given = json.dumps({"url": URL, **body}).encode()
+    return house.ask("POST", WEBHOOKS, key=key, data=given).answer()
+
+
+def test_what_was_asked_for_is_shown_again(house: House) -> None:
+    """But for the secret, which no other answer has."""
+    filters: dict[str, Any] = {
+        "tag": "",
+        "tagPrefix": "run-7-",
+        "to": "ann@customer.example",
+        "from": "shop",
+        "subject": "Welcome",
+        "header": ["Reply-To:support@", "X-Run:7"],
+        "text": "code",
+        "hasAttachment": False,
+    }
+    made = create(house, **filters).json
+    secret = made.pop("secret")
+    assert made["filter"] == filters
+    assert house.get(WEBHOOKS).json == {"webhooks": [made]}
+    shown = house.get(f"{WEBHOOKS}/{made['id']}")
+    assert shown.json == {**made, "deliveries": []}
+    assert secret not in shown.body.decode()
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({}, "url"),
+        ({"url": 7}, "url"),
+        ({"url": "ftp://ci.example.com/"}, "url"),
+        ({"url": "https://"}, "url"),
+        ({"url": "https://user:secret@ci.example.com/"}, "url"),
+        ({"url": "https://ci.example.com/#here"}, "url"),
+        ({"url": "https://ci.example.com:99999/"}, "url"),
+        ({"url": "https://ci.example.com:0/"}, "url"),
+        ({"url": "https://[::1/"}, "url"),
+        ({"url": "https://[fe80::1%25eth0]/"}, "url"),
+        ({"url": "https://a..b/"}, "url"),
+        ({"url": "https://b\u00fccher.example/"}, "url"),
+        ({"url": "https://ci.example.com/a b"}, "url"),
+        ({"url": "https://ci.example.com/\r\nX: y"}, "url"),
+        ({"url": "https://ci.example.com/" + "x" * LONGEST_URL}, "url"),
+        ({"url": f"https://{OWN_HOST}/"}, "url"),
+        ({"url": URL, "tag": "a b"}, "tag"),
+        ({"url": URL, "tag": None}, "tag"),
+        ({"url": URL, "header": ["no colon"]}, "header"),
+        ({"url": URL, "header": [7]}, "header"),
+        ({"url": URL, "hasAttachment": "yes"}, "hasAttachment"),
+        ({"url": URL, "after": "c9"}, "after"),
+        ({"url": URL, "after": "nonsense"}, "after"),
+        ({"url": URL, "since": "2026-11-21T10:00:00Z"}, "nothing else"),
+        ({"url": URL, "tga": "a"}, "nothing else"),
+    ],
+)
+def test_what_can_not_be_one(house: House, body: dict[str, Any], named: str) -> None:
+    """It is 400, with a sentence that names what was wrong; nothing is made."""
+    answer = house.ask("POST", WEBHOOKS, data=json.dumps(body).encode()).answer()
+    assert answer.status == 400
+    assert named in answer.json["error"]
+    assert house.get(WEBHOOKS).json["webhooks"] == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:9000/mail?a=%20&b=c",
+        "http://[::1]:9000/",
+        "http://localhost:9000/",
+        "http://receiver:8000/hooks",
+        "https://xn--bcher-kva.example./x",
+    ],
+)
+def test_what_can_be_one(house: House, url: str) -> None:
+    """Addresses and names of all kinds; where they lead is judged when they are posted to."""
+    assert create(house, url=url).json["url"] == url
+
+
+def test_there_is_a_limit(house: House) -> None:
+    """One more than an account may have is 409, and says what to do."""
+    for _ in range(MOST_WEBHOOKS):
+        assert create(house).status == 200
+    answer = create(house)
+    assert answer.status == 409
+    assert "delete one first" in answer.json["error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/secret"),
+        ("POST", "/test"),
+        ("POST", "/replay"),
+        ("POST", "/resume"),
+    ],
+)
+def test_those_of_others_are_not_there(
+    house: House, receivers: ScriptedReceivers, method: str, path: str
+) -> None:
+    """To a stranger each route says what it says of none, and nothing is posted or changed."""
+    made = create(house).json
+    before = house.get(f"{WEBHOOKS}/{made['id']}").json
+    stranger = house.issue_key(house.add_account("stranger"))
+    options = {"data": b'{"after": "c0"}'} if path == "/replay" else {}
+    theirs = house.ask(method, f"{WEBHOOKS}/{made['id']}{path}", stranger, **options).answer()
+    nobodys = house.ask(method, f"{WEBHOOKS}/nobodys{path}", stranger, **options).answer()
+    assert theirs.status == nobodys.status == 404
+    assert theirs.body == nobodys.body
+    assert house.get(WEBHOOKS, key=stranger).json == {"webhooks": []}
+    assert house.get(f"{WEBHOOKS}/{made['id']}").json == before
+    assert receivers.posts == []
+
+
+def test_a_receiver_is_known_by_its_account(house: House, receivers: ScriptedReceivers) -> None:
+    """What the operator allows is allowed by the name of the account."""
+    made = create(house).json
+    house.ask("POST", f"{WEBHOOKS}/{made['id']}/test").answer()
+    assert receivers.accounts == ["first"]
+
+
+def test_a_replay_names_its_cursor(house: House) -> None:
+    """Without one, or with one that the inbox has not reached, it is 400."""
+    path = f"{WEBHOOKS}/{create(house).json['id']}/replay"
+    for body in (b"{}", b'{"after": "c9"}', b'{"after": 0}', b'{"before": "c0"}', b"c0"):
+        assert house.ask("POST", path, data=body).answer().status == 400
