@@ -106,6 +106,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "check_commands:add_domain",
     ),
     "score": ("score a mail in a file, as a deliverability test does", "score_commands:add_score"),
+    "dmarc": (
+        "read DMARC reports: who sends as a domain, and what fails",
+        "report_commands:add_dmarc",
+    ),
+    "tls-report": (
+        "read reports about TLS on the way to a domain",
+        "report_commands:add_tls_report",
+    ),
     "test": (
         "get a test address, wait for a mail to it, and print its report",
         "deliverability_commands:add_test",

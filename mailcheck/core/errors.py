@@ -189,6 +189,10 @@ class WebhookEnded(ExpectedFailure):
     """The receiver has ended the webhook; nothing begins it again."""
 
 
+class ReportRefused(ExpectedFailure):
+    """What somebody sent as a report of a receiver is none that can be taken in."""
+
+
 class WaitInterrupted(ExpectedFailure):
     """A wait was cut short by a shutdown or a store failure.
 

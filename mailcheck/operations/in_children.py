@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
+    from mailcheck.checks.receiver_reports.reading import Refused, Report
     from mailcheck.core.content import MessageContent
 
 
@@ -46,3 +47,9 @@ check_raw_mail: Callable[[bytes], MailChecks] = ByName(
     "mailcheck.checks.html_checks.check", "check_raw_mail"
 )
 change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_linear", "change_dkimpy")
+read_report_mail: Callable[[bytes], list[Report | Refused]] = ByName(
+    "mailcheck.checks.receiver_reports.reading", "read_report_mail"
+)
+read_report_file: Callable[[bytes], list[Report | Refused]] = ByName(
+    "mailcheck.checks.receiver_reports.reading", "read_report_file"
+)

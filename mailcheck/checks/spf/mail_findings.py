@@ -99,7 +99,7 @@ def describe_spf_of_mail(
 
 def _allow(address: IpAddress, domain: str, *, is_own_host: bool) -> str:
     words = _ALLOW_OWN if is_own_host else _ALLOW
-    return words.format(ip=address, domain=domain, term=_term_for(address))
+    return words.format(ip=address, domain=domain, term=term_for(address))
 
 
 def _record_for_address(
@@ -142,21 +142,24 @@ def propose_for_address(
     trees = () if tree is None else (tree,)
     text = propose_record(texts, trees) if texts else propose_new_record()
     name = identity.mechanism.lstrip("+-~?").lower()
-    return _let_in(text, address, is_kept_out=name not in ("", "all"))
+    return add_term(text, term_for(address), is_kept_out=name not in ("", "all"))
 
 
-def _let_in(text: str, address: IpAddress, *, is_kept_out: bool = False) -> str:
-    """Add an address to a record that does not name it."""
+def add_term(text: str, added: str, *, is_kept_out: bool = False) -> str:
+    """Add a term to a record that does not have it, before its end.
+
+    :param is_kept_out: another term matches first: it goes to the front.
+    """
     terms = text.split(" ")[1:]
     ends = [n for n, term in enumerate(terms) if _is_end(term)]
     place = 0 if is_kept_out else min(ends, default=len(terms))
-    added = _term_for(address)
     if added not in terms:
         terms.insert(place, added)
     return " ".join([VERSION, *terms])
 
 
-def _term_for(address: IpAddress) -> str:
+def term_for(address: IpAddress) -> str:
+    """Write the term that lets an address send."""
     return f"ip{address.version}:{address}"
 
 
@@ -216,7 +219,9 @@ def _let_client_in(finding: Finding, verdict: SpfOfMail) -> Finding:
 
     def let_in(record: RecordToPublish) -> RecordToPublish:
         is_here = (record.name, record.rdtype) == place
-        return replace(record, value=_let_in(record.value, address)) if is_here else record
+        if not is_here:
+            return record
+        return replace(record, value=add_term(record.value, term_for(address)))
 
     changed = tuple(map(let_in, finding.records_to_try))
     if not changed or changed == finding.records_to_try:

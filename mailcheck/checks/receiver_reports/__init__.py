@@ -1,0 +1,1 @@
+"""What receivers report about a domain: DMARC aggregate reports, and reports about TLS."""

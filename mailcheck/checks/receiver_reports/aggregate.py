@@ -1,0 +1,393 @@
+"""DMARC aggregate reports: RFC 9990, RFC 7489 appendix C, and what reporters make of them.
+
+Read in one pass and without a tree. Names of elements count without namespace and case, what
+is not known is passed over (RFC 9990 lets reporters add elements), and what a row lacks is
+empty. A row that can't be true is left out and said; a report that can't be is refused.
+"""
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from xml.parsers import expat
+
+from msgspec import Struct
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.mail_domains import read_mail_domain
+from mailcheck.checks.receiver_reports.limits import (
+    MAX_COUNT,
+    MAX_ELEMENTS,
+    MAX_EVIDENCE,
+    MAX_NESTING,
+    MAX_PROBLEMS,
+    MAX_ROWS,
+    MAX_SPAN,
+    MAX_TEXT,
+)
+from mailcheck.core.errors import ReportRefused
+from mailcheck.core.instants import SECOND, Instant
+
+PASS = AuthResult.PASS.value
+
+
+class Signature(Struct, frozen=True):
+    """A DKIM signature as the receiver judged it, whether it aligns or not."""
+
+    domain: str
+    selector: str
+    result: str
+
+
+class SpfCheck(Struct, frozen=True):
+    """An SPF result: ``scope`` is ``mfrom`` or ``helo``, empty where it was not said."""
+
+    domain: str
+    scope: str
+    result: str
+
+
+class Row(Struct, frozen=True):
+    """Messages of one source with one result.
+
+    ``dkim`` and ``spf`` are DMARC's: passed, and aligned. ``reasons`` say why something else was
+    done than the policy asks for, as ``type`` or ``type: comment``.
+    """
+
+    source: str
+    disposition: str
+    dkim: str
+    spf: str
+    header_from: str
+    envelope_from: str = ""
+    reasons: tuple[str, ...] = ()
+    signatures: tuple[Signature, ...] = ()
+    spf_checks: tuple[SpfCheck, ...] = ()
+
+    @property
+    def passes(self) -> bool:
+        """Tell whether DMARC passed: one of the two is enough."""
+        return PASS in (self.dkim, self.spf)
+
+
+class PublishedPolicy(Struct, frozen=True):
+    """The policy as the receiver found it; what it did not say is empty.
+
+    ``testing`` and ``discovery`` are RFC 9990's, ``percent`` is RFC 7489's.
+    """
+
+    domain: str
+    policy: str = ""
+    subdomain_policy: str = ""
+    nonexistent_policy: str = ""
+    dkim_alignment: str = ""
+    spf_alignment: str = ""
+    percent: str = ""
+    failure_options: str = ""
+    testing: str = ""
+    discovery: str = ""
+
+
+class AggregateReport(Struct, frozen=True):
+    """What one receiver saw of one domain; each different row once, with its messages.
+
+    ``organisation`` and ``email`` are what the report says of its sender, believed by nobody yet.
+    """
+
+    organisation: str
+    email: str
+    contact: str
+    report_id: str
+    generator: str
+    begins_at: Instant
+    ends_at: Instant
+    policy: PublishedPolicy
+    rows: Mapping[Row, int]
+    problems: tuple[str, ...] = ()
+
+    @property
+    def domain(self) -> str:
+        """Give the domain that the report is about."""
+        return self.policy.domain
+
+    @property
+    def messages(self) -> int:
+        """Count the messages."""
+        return sum(self.rows.values())
+
+
+def parse_aggregate_report(document: bytes) -> AggregateReport:
+    """Read a report.
+
+    :raises ReportRefused: it is no XML, has a document type (so entities), exceeds a limit, or
+        lacks what makes it a report: a domain, and a time that is one.
+    """
+    reading = _Reading()
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = reading.start
+    parser.EndElementHandler = reading.end
+    parser.CharacterDataHandler = reading.text
+    parser.StartDoctypeDeclHandler = _refuse_entities
+    parser.EntityDeclHandler = _refuse_entities
+    try:
+        parser.Parse(document, True)
+    except expat.ExpatError as error:
+        what = expat.errors.messages.get(error.code, "")
+        raise ReportRefused(f"it is no XML: line {error.lineno}: {what or error}") from None
+    except (LookupError, ValueError):
+        raise ReportRefused("its character set is unknown") from None
+    return reading.finish()
+
+
+def _refuse_entities(*_: object) -> None:
+    raise ReportRefused("it has a document type, and so may have entities: no report needs one")
+
+
+class _Reading:
+    """What was read so far; ``_path`` are the names of the open elements."""
+
+    def __init__(self) -> None:
+        self._path: list[str] = []
+        self._pieces: list[str] = []
+        self._size = 0
+        self._elements = 0
+        self._record_count = 0
+        self._head: dict[str, str] = {}
+        self._record: dict[str, str] = {}
+        self._group: dict[str, str] = {}
+        self._reasons: list[str] = []
+        self._signatures: list[Signature] = []
+        self._spf_checks: list[SpfCheck] = []
+        self._rows: dict[Row, int] = {}
+        self._problems: list[str] = []
+        self._left_out = 0
+        self._names: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+
+    def start(self, name: str, _: object) -> None:
+        name = self._names.get(name) or self._learn(name)
+        if not self._path and name != "feedback":
+            raise ReportRefused(f'it is XML, but no DMARC report: it begins with "{name[:40]}"')
+        self._elements += 1
+        if len(self._path) == MAX_NESTING:
+            raise ReportRefused(f"its elements are nested deeper than {MAX_NESTING}")
+        if self._elements > MAX_ELEMENTS:
+            raise ReportRefused(f"it has over {MAX_ELEMENTS} elements")
+        self._path.append(name)
+        if self._pieces:
+            self._pieces.clear()
+        self._size = 0
+        if name == "record" and len(self._path) == 2:
+            self._record_count += 1
+            if self._record_count > MAX_ROWS:
+                raise ReportRefused(f"it has over {MAX_ROWS} rows")
+            self._begin_record()
+        elif name in _GROUPS:
+            self._group = {}
+
+    def text(self, piece: str) -> None:
+        if self._size <= MAX_TEXT * 4:
+            self._pieces.append(piece)
+            self._size += len(piece)
+
+    def end(self, _: str) -> None:
+        path = self._path
+        name = path.pop()
+        if not path:
+            return
+        if name == "record" and len(path) == 1:
+            self._end_record()
+            return
+        parent = path[-1]
+        if name in _GROUPS and parent in _GROUPS[name]:
+            self._end_group(name)
+        elif self._pieces:
+            self._keep(name, parent, self._clean("".join(self._pieces)))
+        self._pieces.clear()
+
+    def _keep(self, name: str, parent: str, value: str) -> None:
+        if len(self._path) > 1 and self._path[1] == "record":
+            place = self._group if parent in _GROUPS else self._record
+            place.setdefault(name, value)
+        elif parent in _HEAD:
+            self._head.setdefault(f"{parent}.{name}", value)
+
+    def _learn(self, name: str) -> str:
+        """Give the name without its prefix, in lower case; few different ones are met."""
+        short = name.rpartition(":")[2].lower()
+        if len(self._names) < 200:
+            self._names[name] = short
+        return short
+
+    def _clean(self, text: str) -> str:
+        """Give a text that can be shown; few different ones are met."""
+        known = self._texts.get(text)
+        if known is not None:
+            return known
+        clean = "".join(c if c.isprintable() else " " for c in text.strip()[:MAX_TEXT]).strip()
+        if len(self._texts) < 10_000:
+            self._texts[text] = clean
+        return clean
+
+    def _begin_record(self) -> None:
+        self._record = {}
+        self._reasons, self._signatures, self._spf_checks = [], [], []
+
+    def _end_group(self, name: str) -> None:
+        group, self._group = self._group, {}
+        domain = group.get("domain", "").lower().rstrip(".")
+        result = _result_of(group.get("result", ""))
+        if name == "reason":
+            kind, comment = group.get("type", ""), group.get("comment", "")
+            if (kind or comment) and len(self._reasons) < MAX_EVIDENCE:
+                kind = kind.lower() or "other"
+                self._reasons.append(f"{kind}: {comment}" if comment else kind)
+        elif name == "dkim" and (domain or result):
+            if len(self._signatures) < MAX_EVIDENCE:
+                self._signatures.append(Signature(domain, group.get("selector", ""), result))
+        elif name == "spf" and (domain or result) and len(self._spf_checks) < MAX_EVIDENCE:
+            scope = group.get("scope", "").lower()
+            self._spf_checks.append(SpfCheck(domain, scope, result))
+
+    def _end_record(self) -> None:
+        record = self._record
+        count, problem = _read_count(record.get("count", ""))
+        source = _read_address(record.get("source_ip", ""))
+        if source is None:
+            problem = problem or f'"{record.get("source_ip", "")[:60]}" is no IP address'
+        if problem or source is None:
+            self._left_out += 1
+            if len(self._problems) < MAX_PROBLEMS:
+                self._problems.append(f"row {self._record_count} is left out: {problem}")
+            return
+        row = Row(
+            source=source,
+            disposition=_DISPOSITIONS.get(record.get("disposition", "").lower(), ""),
+            dkim=_result_of(record.get("dkim", "")),
+            spf=_result_of(record.get("spf", "")),
+            header_from=record.get("header_from", "").lower().rstrip("."),
+            envelope_from=record.get("envelope_from", "").lower().rstrip("."),
+            reasons=tuple(self._reasons),
+            signatures=tuple(self._signatures),
+            spf_checks=tuple(self._spf_checks),
+        )
+        self._rows[row] = self._rows.get(row, 0) + count
+
+    def finish(self) -> AggregateReport:
+        head = self._head
+        domain = read_mail_domain(head.get("policy_published.domain", ""))
+        if domain is None:
+            raise ReportRefused("it does not say which domain it is about")
+        begins_at = _read_moment(head, "begin")
+        ends_at = _read_moment(head, "end")
+        if not begins_at <= ends_at <= begins_at + MAX_SPAN * SECOND:
+            raise ReportRefused("its time does not end after it begins, or is over a month")
+        if len(self._problems) < self._left_out:
+            self._problems.append(f"{self._left_out} rows are left out in all")
+
+        def said(name: str) -> str:
+            return head.get(f"report_metadata.{name}", "")
+
+        return AggregateReport(
+            organisation=said("org_name"),
+            email=said("email").lower(),
+            contact=said("extra_contact_info"),
+            report_id=said("report_id"),
+            generator=said("generator"),
+            begins_at=begins_at,
+            ends_at=ends_at,
+            policy=_read_policy(domain, head),
+            rows=self._rows,
+            problems=tuple(self._problems),
+        )
+
+
+def _read_policy(domain: str, head: Mapping[str, str]) -> PublishedPolicy:
+    def published(name: str) -> str:
+        return head.get(f"policy_published.{name}", "").lower()
+
+    return PublishedPolicy(
+        domain=domain,
+        policy=published("p"),
+        subdomain_policy=published("sp"),
+        nonexistent_policy=published("np"),
+        dkim_alignment=published("adkim"),
+        spf_alignment=published("aspf"),
+        percent=published("pct"),
+        failure_options=published("fo"),
+        testing=published("testing"),
+        discovery=published("discovery_method"),
+    )
+
+
+_HEAD = ("report_metadata", "date_range", "policy_published")
+
+# An element with elements of its own -> where it stands; "dkim" of policy_evaluated has none.
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "reason": ("policy_evaluated", "row"),
+    "dkim": ("auth_results",),
+    "spf": ("auth_results",),
+}
+
+_DISPOSITIONS: Mapping[str, str] = {
+    **{one: one for one in ("none", "quarantine", "reject")},
+    "pass": "none",  # RFC 9990: the policy was not applied since the mail passed
+    "delivered": "none",
+}
+
+_RESULTS: Mapping[str, str] = {
+    "hardfail": "fail",
+    "error": "temperror",  # drafts before RFC 7489
+    "unknown": "permerror",
+    "passed": "pass",
+    "failed": "fail",
+}
+
+_KNOWN_RESULTS = frozenset(one.value for one in AuthResult)
+"""RFC 8601 2.7."""
+
+
+def _result_of(text: str) -> str:
+    """Give a result in the spelling of RFC 8601; what is none is empty."""
+    result = text.lower()
+    result = _RESULTS.get(result, result)
+    return result if result in _KNOWN_RESULTS else ""
+
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+
+
+def _read_count(text: str) -> tuple[int, str]:
+    """Read how many messages a row counts; gives what is wrong as well."""
+    if _NUMBER.fullmatch(text) is None:
+        return 0, f'its count is "{text[:40]}"'
+    count = int(text)
+    if not 0 < count <= MAX_COUNT:
+        return 0, f"it counts {count} messages"
+    return count, ""
+
+
+def _read_address(text: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(text.strip("[]"))
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id:
+            return None
+        return str(address.ipv4_mapped or address)
+    return str(address)
+
+
+EARLIEST = 1_325_376_000
+"""2012: the year of the first DMARC report."""
+
+LATEST = 4_102_444_800
+"""2100: later moments were written in other units."""
+
+
+def _read_moment(head: Mapping[str, str], name: str) -> Instant:
+    text = head.get(f"date_range.{name}", "")
+    if _NUMBER.fullmatch(text) is None or not EARLIEST <= int(text) < LATEST:
+        raise ReportRefused(f'the {name} of its time is "{text[:40]}", no second since 1970')
+    return Instant(int(text) * SECOND)

@@ -1,0 +1,329 @@
+"""Who sends as a domain, by what receivers report: why it fails, and what to do about it.
+
+A sender is called by what vouches for its mail, else by its reverse DNS, else by its address.
+Nothing here asks anybody: names of addresses are given.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import TypeVar
+
+from msgspec import Struct
+
+from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.receiver_reports.aggregate import PASS, AggregateReport, Row, Signature
+from mailcheck.core.instants import DAY, Instant
+
+MAX_NAMED = 3
+"""Selectors, or domains, that a sentence names."""
+
+
+MAX_KEPT = 10
+"""Different domains, selectors, reporters and reasons of one sender that are kept."""
+
+
+class Cause(Enum):
+    """Why mail of a sender fails DMARC; the values are those of the API."""
+
+    PASSES = "passes"
+    OWN_SIGNATURE = "own-signature"
+    """It is signed for the domain itself, and the signature does not verify."""
+    OWN_SPF = "own-spf"
+    """Its envelope sender is the domain's, and the SPF record does not let it send."""
+    OTHER_DOMAIN = "other-domain"
+    """SPF or DKIM vouches for it, but for another domain."""
+    FORWARDED = "forwarded"
+    """Somebody has passed it on, which breaks SPF, and often the signature."""
+    NOTHING = "nothing"
+    """Nothing vouches for it."""
+
+
+class Seen(Struct, frozen=True):
+    """Messages of a row, as one reporter saw them; ``day`` is when its day begins (UTC)."""
+
+    row: Row
+    messages: int
+    reporter: str
+    day: Instant
+
+
+class Source(Struct, frozen=True):
+    """An address that sends; ``host`` is its forward-confirmed name, empty where none is known."""
+
+    address: str
+    host: str
+    messages: int
+    failing: int
+
+
+class Sender(Struct, frozen=True):
+    """Who sends: the messages of all its addresses, most active first.
+
+    ``domain`` is the From domain of most of what fails, else of most. ``vouched_for`` are other
+    domains that SPF or DKIM passes for; ``selectors`` are of signatures for the domain itself
+    that do not verify, ``envelope_domains`` those of the domain that SPF does not pass for.
+    """
+
+    name: str
+    domain: str
+    cause: Cause
+    messages: int
+    failing: int
+    sources: tuple[Source, ...]
+    vouched_for: tuple[str, ...]
+    selectors: tuple[tuple[str, str], ...]
+    envelope_domains: tuple[str, ...]
+    reporters: tuple[str, ...]
+    days: int
+    reasons: tuple[str, ...]
+
+    @property
+    def passing(self) -> int:
+        """Count the messages that pass."""
+        return self.messages - self.failing
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether any of its mail passes: then the domain has let it send."""
+        return self.passing > 0
+
+
+class Overview(Struct, frozen=True):
+    """What the reports about a domain say together: those who may not send first.
+
+    ``policy`` is the one that receivers found last; ``failing`` is also what ``p=reject`` would
+    stop, and ``forwarded`` is the part of it that somebody has passed on.
+    """
+
+    domain: str
+    messages: int
+    failing: int
+    forwarded: int
+    policy: str
+    begins_at: Instant
+    ends_at: Instant
+    reporters: Mapping[str, int]
+    senders: tuple[Sender, ...]
+
+    @property
+    def passing(self) -> int:
+        """Count the messages that pass."""
+        return self.messages - self.failing
+
+
+def seen_in(report: AggregateReport, reporter: str) -> Iterable[Seen]:
+    """Give the rows of a report; its day is the one in which it begins."""
+    day = Instant(report.begins_at - report.begins_at % DAY)
+    return (Seen(row, count, reporter, day) for row, count in report.rows.items())
+
+
+def find_cause(row: Row) -> Cause:
+    """Say why the messages of a row fail."""
+    if row.passes:
+        return Cause.PASSES
+    if _is_forwarded(row):
+        return Cause.FORWARDED
+    if _own_broken_signatures(row):
+        return Cause.OWN_SIGNATURE
+    if _own_envelope_domains(row):
+        return Cause.OWN_SPF
+    return Cause.OTHER_DOMAIN if _vouched_for(row) else Cause.NOTHING
+
+
+_FORWARDING = ("forwarded", "mailing_list", "trusted_forwarder")
+
+
+def _is_forwarded(row: Row) -> bool:
+    """Tell whether a receiver says so, or a signature broke on the way through another's host."""
+    if any(one.startswith(_FORWARDING) or "arc=pass" in one.lower() for one in row.reasons):
+        return True
+    broken = any(one.result == "fail" for one in _own_signatures(row))
+    return broken and any(not _is_own(name, row) for name in _spf_domains(row))
+
+
+def _is_own(domain: str, row: Row) -> bool:
+    return owner_of(domain) == owner_of(row.header_from)
+
+
+def _own_signatures(row: Row) -> list[Signature]:
+    return [one for one in row.signatures if one.domain and _is_own(one.domain, row)]
+
+
+def _spf_domains(row: Row) -> list[str]:
+    return [one.domain for one in row.spf_checks if one.result == PASS and one.domain]
+
+
+def _own_broken_signatures(row: Row) -> list[tuple[str, str]]:
+    own = _own_signatures(row)
+    return [(one.selector, one.domain) for one in own if one.result not in (PASS, "")]
+
+
+def _own_envelope_domains(row: Row) -> list[str]:
+    """Give the domains for which SPF was asked in vain; that of HELO counts for a null sender."""
+    checks = [one for one in row.spf_checks if one.result not in (PASS, "") and one.domain]
+    return [one.domain for one in checks if _is_own(one.domain, row)]
+
+
+def _vouched_for(row: Row) -> list[str]:
+    signed = [one.domain for one in row.signatures if one.result == PASS and one.domain]
+    return [owner_of(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)]
+
+
+def overview_of(
+    domain: str, seen: Sequence[Seen], policy: str, hosts: Mapping[str, str]
+) -> Overview:
+    """Put together what was seen; ``hosts`` names addresses, as far as they have names."""
+    reporters: Counter[str] = Counter()
+    failing = forwarded = 0
+    for one in seen:
+        reporters[one.reporter] += one.messages
+        if not one.row.passes:
+            failing += one.messages
+            if find_cause(one.row) is Cause.FORWARDED:
+                forwarded += one.messages
+    days = [one.day for one in seen]
+    return Overview(
+        domain=domain,
+        messages=reporters.total(),
+        failing=failing,
+        forwarded=forwarded,
+        policy=policy,
+        begins_at=min(days, default=Instant(0)),
+        ends_at=Instant(max(days, default=Instant(-DAY)) + DAY),
+        reporters=dict(reporters.most_common()),
+        senders=tuple(_senders(seen, hosts)),
+    )
+
+
+def _senders(seen: Sequence[Seen], hosts: Mapping[str, str]) -> list[Sender]:
+    by_source: dict[str, list[Seen]] = {}
+    for one in seen:
+        by_source.setdefault(one.row.source, []).append(one)
+    by_name: dict[str, list[Seen]] = {}
+    for source, some in by_source.items():
+        by_name.setdefault(_name_of(source, some, hosts), []).extend(some)
+    senders = [_sender(name, some, hosts) for name, some in by_name.items()]
+    return sorted(
+        senders, key=lambda s: (not s.failing, s.is_known, -s.failing, -s.messages, s.name)
+    )
+
+
+def _name_of(source: str, seen: Sequence[Seen], hosts: Mapping[str, str]) -> str:
+    vouched: Counter[str] = Counter()
+    for one in seen:
+        for name in set(_vouched_for(one.row)):
+            vouched[name] += one.messages
+    if vouched:
+        return min(vouched, key=lambda name: (-vouched[name], name))
+    host = hosts.get(source)
+    return owner_of(host) if host else source
+
+
+Thing = TypeVar("Thing")
+
+
+def _count(found: Iterable[tuple[Iterable[Thing], int]]) -> Counter[Thing]:
+    """Count each thing by the messages of the rows that have it."""
+    counter: Counter[Thing] = Counter()
+    for things, messages in found:
+        for thing in set(things):
+            counter[thing] += messages
+    return counter
+
+
+def _sender(name: str, seen: Sequence[Seen], hosts: Mapping[str, str]) -> Sender:
+    failed = [one for one in seen if not one.row.passes]
+    messages = _count(((one.row.source,), one.messages) for one in seen)
+    failing = _count(((one.row.source,), one.messages) for one in failed)
+    causes = _count(((find_cause(one.row),), one.messages) for one in failed)
+    # What fails says more than all that passes.
+    domains = _count(((one.row.header_from,), one.messages) for one in failed or seen)
+
+    def common(of_row: Callable[[Row], Iterable[Thing]]) -> tuple[Thing, ...]:
+        return _most_common(_count((of_row(one.row), one.messages) for one in failed))
+
+    return Sender(
+        name=name,
+        domain=domains.most_common(1)[0][0],
+        cause=causes.most_common(1)[0][0] if causes else Cause.PASSES,
+        messages=messages.total(),
+        failing=failing.total(),
+        sources=tuple(
+            Source(address, hosts.get(address, ""), count, failing[address])
+            for address, count in messages.most_common()
+        ),
+        vouched_for=common(_vouched_for),
+        selectors=common(_own_broken_signatures),
+        envelope_domains=common(_own_envelope_domains),
+        reporters=_most_common(_count(((one.reporter,), one.messages) for one in seen)),
+        days=len({one.day for one in seen}),
+        reasons=common(lambda row: row.reasons),
+    )
+
+
+def _most_common(counter: Counter[Thing]) -> tuple[Thing, ...]:
+    return tuple(thing for thing, _ in counter.most_common(MAX_KEPT))
+
+
+def explain(sender: Sender) -> str:
+    """Say in a sentence why its mail fails, or that it passes."""
+    count = _messages(sender.failing)
+    domain = sender.domain
+    if sender.cause is Cause.PASSES:
+        return f"All of its {_messages(sender.messages)} pass."
+    if sender.cause is Cause.FORWARDED:
+        return f"{count} came through somebody who passed them on, which breaks SPF and DKIM."
+    if sender.cause is Cause.OWN_SIGNATURE:
+        names = _list(f"{selector}._domainkey.{own}" for selector, own in sender.selectors)
+        return f"{count} are signed for {domain}, but receivers can't verify that with {names}."
+    if sender.cause is Cause.OWN_SPF:
+        names = _list(sender.envelope_domains)
+        return f"{count} come from addresses that the SPF record of {names} does not let send."
+    if sender.cause is Cause.OTHER_DOMAIN:
+        names = _list(sender.vouched_for)
+        return f"{count} are vouched for by {names}, which is not {domain}."
+    return f"Nothing vouches for {count}: no SPF and no DKIM passes."
+
+
+def advise(sender: Sender) -> str:
+    """Say in a sentence what to do."""
+    domain, name = sender.domain, sender.name
+    stopped = "p=reject stops them."
+    if sender.cause is Cause.PASSES:
+        return "Nothing is to be done."
+    if sender.cause is Cause.FORWARDED:
+        return (
+            "Nothing is to be done at your side; mail that is signed for your domain survives"
+            " most forwarding."
+        )
+    if sender.cause is Cause.OWN_SIGNATURE:
+        selector, own = sender.selectors[0]
+        return (
+            f"If {name} sends for you, publish its DKIM key at {selector}._domainkey.{own} again:"
+            f" it shows the record where you set it up. If it does not, {stopped}"
+        )
+    if sender.cause is Cause.OWN_SPF:
+        return (
+            f"If {name} sends for you, let its addresses send in the SPF record of"
+            f" {sender.envelope_domains[0]}. If it does not, {stopped}"
+        )
+    if sender.cause is Cause.OTHER_DOMAIN:
+        return (
+            f"If {name} sends for you, have it sign with {domain}: switch on DKIM for your own"
+            f" domain there, and publish the record that it shows. If it does not, {stopped}"
+        )
+    return (
+        f"If {name} is yours, set up DKIM for {domain} there. If you don't know it, somebody"
+        f" forges your mail: {stopped}"
+    )
+
+
+def _messages(count: int) -> str:
+    return f"{count} message" if count == 1 else f"{count} messages"
+
+
+def _list(names: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    rest = len(distinct) - MAX_NAMED
+    return ", ".join(distinct[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")

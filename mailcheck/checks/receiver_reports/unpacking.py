@@ -1,0 +1,104 @@
+"""From what a reporter has packed to the report: zip, gzip or nothing, whatever it is called.
+
+The type that the mail says is not asked: reporters write ``application/octet-stream``,
+``application/x-zip-compressed``, ``text/xml`` and worse for all three.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+
+from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS, MAX_UNPACKED
+from mailcheck.core.errors import ReportRefused
+
+GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
+
+MAX_LAYERS = 3
+"""Packed inside each other: some put a ``.xml.gz`` into a zip."""
+
+_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_JUNK = b"\0 \t\r\n"
+_EITHER_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+
+def looks_packed(data: bytes) -> bool:
+    """Tell whether octets begin as a zip or gzip file does."""
+    return data.startswith((GZIP, ZIP))
+
+
+def looks_like_report(data: bytes) -> bool:
+    """Tell whether octets may hold a report: packed, XML, or a JSON object."""
+    start = data[:256].lstrip(_JUNK)
+    return looks_packed(data) or start.startswith((b"<", b"{", *_MARKS))
+
+
+def unpack(data: bytes) -> list[bytes]:
+    """Give the documents that were packed; one that was not is given as it is.
+
+    :raises ReportRefused: it can't be unpacked, or is larger than `MAX_UNPACKED`.
+    """
+    return list(_Unpacking().of(data, MAX_LAYERS))
+
+
+class _Unpacking:
+    """Unpacks until its room is used up: layers and files share it."""
+
+    def __init__(self) -> None:
+        self._room = MAX_UNPACKED
+
+    def of(self, data: bytes, layers: int) -> Iterator[bytes]:
+        if not looks_packed(data):
+            if len(data) > MAX_UNPACKED:
+                raise _too_large()
+            yield data.strip(_JUNK) if data[:2] not in _MARKS else data
+            return
+        if not layers:
+            raise ReportRefused(f"it is packed more than {MAX_LAYERS} times over")
+        for inner in self._unzip(data) if data.startswith(ZIP) else (self._gunzip(data),):
+            yield from self.of(inner, layers - 1)
+
+    def _gunzip(self, data: bytes) -> bytes:
+        """Unpack all members of a gzip file (RFC 1952 2.2); what follows them is no part of it."""
+        pieces = []
+        while data.startswith(GZIP):
+            member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
+            try:
+                pieces.append(self._take(member.decompress(data, self._room + 1)))
+            except zlib.error:
+                raise ReportRefused("the gzip file is damaged") from None
+            if not member.eof:
+                raise ReportRefused("the gzip file ends too early")
+            data = member.unused_data
+        return b"".join(pieces)
+
+    def _unzip(self, data: bytes) -> Iterator[bytes]:
+        try:
+            with zipfile.ZipFile(BytesIO(data)) as archive:
+                files = [one for one in archive.infolist() if not _is_beside(one.filename)]
+                if not files:
+                    raise ReportRefused("the zip file is empty")
+                if len(files) > MAX_DOCUMENTS:
+                    raise ReportRefused(f"the zip file has over {MAX_DOCUMENTS} files")
+                for one in files:
+                    with archive.open(one) as file:
+                        yield self._take(file.read(self._room + 1))
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
+            raise ReportRefused("the zip file is damaged") from None
+        except (NotImplementedError, RuntimeError):
+            raise ReportRefused("the zip file is encrypted, or packed in an unusual way") from None
+
+    def _take(self, unpacked: bytes) -> bytes:
+        self._room -= len(unpacked)
+        if self._room < 0:
+            raise _too_large()
+        return unpacked
+
+
+def _is_beside(name: str) -> bool:
+    """Tell whether a file of an archive is none of its reports: a folder, or what a Mac adds."""
+    return name.endswith("/") or name.startswith("__MACOSX/")
+
+
+def _too_large() -> ReportRefused:
+    return ReportRefused(f"it is over {MAX_UNPACKED // 2**20} MB unpacked")

@@ -1,0 +1,241 @@
+"""``mailcheck dmarc|tls-report FILE``: what receivers report, read without a daemon."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from mailcheck.assembly.checks import open_resolvers
+from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.reading import Refused, read_report_file
+from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, seen_in
+from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
+from mailcheck.cli.check_texts import BLUE, BOLD, GREEN, RED, YELLOW, Painter
+from mailcheck.cli.commands import Console
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.core.errors import ReportRefused
+from mailcheck.core.instants import DAY, Instant, format_instant
+from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.operations.reports.look_at_senders import (
+    LookAtSenders,
+    ShownOverview,
+    ShownSender,
+    show_sender,
+)
+from mailcheck.wire.domains.receiver_reports import (
+    RefusedFile,
+    render_dmarc_files,
+    render_tls_files,
+)
+from mailcheck.wire.shapes import as_json
+
+MOST_LARGE = 64 * 1024 * 1024
+"""Octets of a file that are read: a report is smaller, and its mail too."""
+
+_EPILOG = (
+    "A FILE is a report as it was sent (zip, gzip, XML or JSON), or the whole mail. Exit status:"
+    " 0 all is well, 1 some mail failed, 2 a file is no report."
+)
+
+
+def add_dmarc(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck dmarc``."""
+    _add(parser)
+    parser.add_argument(
+        "--offline", action="store_true", help="ask DNS for no names, and prove no records"
+    )
+    parser.set_defaults(command=_dmarc)
+
+
+def add_tls_report(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``mailcheck tls-report``."""
+    _add(parser)
+    parser.set_defaults(command=_tls_report)
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a report; - reads stdin")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+class _Files(Struct):
+    """What was found in the files."""
+
+    dmarc: list[AggregateReport] = field(default_factory=list)
+    tls: list[TlsReport] = field(default_factory=list)
+    refused: list[RefusedFile] = field(default_factory=list)
+
+
+def _read(names: Iterable[str]) -> _Files:
+    found = _Files()
+    for name in names:
+        try:
+            reports = read_report_file(_octets(name))
+        except ReportRefused as refusal:
+            found.refused.append(RefusedFile(name, str(refusal)))
+            continue
+        for report in reports:
+            if isinstance(report, AggregateReport):
+                found.dmarc.append(report)
+            elif isinstance(report, Refused):
+                found.refused.append(RefusedFile(name, report.why))
+            else:
+                found.tls.append(report)
+    return found
+
+
+def _octets(name: str) -> bytes:
+    if name == "-":
+        return sys.stdin.buffer.read(MOST_LARGE)
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(MOST_LARGE)
+    except OSError as error:
+        raise ReportRefused(f"it can't be read: {error.strerror}") from None
+
+
+def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
+    for one in found.refused:
+        console.remark(f"mailcheck: {one.file}: {one.reason}")
+    if found.refused:
+        return EXIT_USAGE
+    return EXIT_PROBLEM if has_failures else EXIT_FINE
+
+
+def _dmarc(options: argparse.Namespace, console: Console) -> int:
+    found = _read(options.files)
+    found.refused += [
+        RefusedFile(one.report_id, "it is a TLS report: see mailcheck tls-report")
+        for one in found.tls
+    ]
+    domains = dict.fromkeys(one.domain for one in found.dmarc)
+    shown = _shown_offline(found.dmarc, domains)
+    if not options.offline and shown:
+        shown = _look(found.dmarc, domains, console)
+    if options.json:
+        shape = as_json(render_dmarc_files(found.dmarc, found.refused, shown))
+        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+    else:
+        painter = Painter(is_coloured=console.is_coloured)
+        for line in (*_describe_problems(found.dmarc), *describe_overviews(shown, painter)):
+            console.say(line)
+    return _end(found, console, has_failures=any(one.overview.failing for one in shown))
+
+
+def _of_domain(reports: Iterable[AggregateReport], domain: str) -> tuple[list[Seen], str]:
+    """Give what was seen of a domain, and the policy of its newest report."""
+    own = [one for one in reports if one.domain == domain]
+    newest = max(own, key=lambda one: one.begins_at)
+    return [seen for one in own for seen in seen_in(one, reporter_of(one))], newest.policy.policy
+
+
+def reporter_of(report: AggregateReport) -> str:
+    """Say who has sent a report, as it says itself."""
+    return report.organisation or report.email.rpartition("@")[2] or "somebody"
+
+
+def _shown_offline(
+    reports: Sequence[AggregateReport], domains: Iterable[str]
+) -> list[ShownOverview]:
+    overviews = [overview_of(one, *_of_domain(reports, one), {}) for one in domains]
+    return [ShownOverview(one, tuple(map(show_sender, one.senders))) for one in overviews]
+
+
+def _look(
+    reports: Sequence[AggregateReport], domains: Iterable[str], console: Console
+) -> list[ShownOverview]:
+    async def work(reactor: Any) -> list[ShownOverview]:
+        resolvers = open_resolvers(console.config, reactor, os.urandom)
+        try:
+            look = LookAtSenders(resolvers.plain, None, reactor, time_of_day)
+            return [await look.look(one, *_of_domain(reports, one)) for one in domains]
+        finally:
+            await resolvers.close()
+
+    return on_reactor(work)
+
+
+def _describe_problems(reports: Iterable[AggregateReport]) -> Iterator[str]:
+    for report in reports:
+        for problem in report.problems:
+            yield f"{reporter_of(report)}, report {report.report_id}: {problem}"
+
+
+def describe_overviews(shown: Iterable[ShownOverview], painter: Painter) -> Iterator[str]:
+    """Write for people what reports say."""
+    for one in shown:
+        known = one.overview
+        days = f"{format_instant(known.begins_at)[:10]} to {_last_day(known.ends_at)}"
+        yield f"{painter.paint(known.domain, BOLD)}  {days}  policy {known.policy or 'unknown'}"
+        reporters = ", ".join(list(known.reporters)[:10])
+        yield f"  {known.messages} messages, {known.passing} pass; reported by {reporters}"
+        forwarded = f" ({known.forwarded} of them were forwarded)" if known.forwarded else ""
+        yield f"  p=reject would stop {known.failing} of them{forwarded}"
+        for sender in one.senders:
+            yield from _describe_sender(sender, painter)
+
+
+def _last_day(ends_at: Instant) -> str:
+    return format_instant(Instant(ends_at - DAY))[:10]
+
+
+_COLOURS = {Cause.PASSES: GREEN, Cause.FORWARDED: BLUE}
+
+
+def _describe_sender(shown: ShownSender, painter: Painter) -> Iterator[str]:
+    sender = shown.sender
+    colour = _COLOURS.get(sender.cause, YELLOW if sender.is_known else RED)
+    counts = f"{sender.failing} of {sender.messages} fail"
+    yield ""
+    yield f"  {painter.paint(sender.name, colour)}  {counts}"
+    yield f"    {shown.meaning}"
+    if sender.failing:
+        yield f"    {shown.fix}"
+    if shown.record is not None:
+        yield f"    {shown.record.name}  {shown.record.rdtype}  {shown.record.value}"
+    for source in sender.sources[:3]:
+        yield f"    from {source.address} {source.host}".rstrip()
+    if len(sender.sources) > 3:
+        yield f"    and {len(sender.sources) - 3} more addresses"
+
+
+def _tls_report(options: argparse.Namespace, console: Console) -> int:
+    found = _read(options.files)
+    found.refused += [
+        RefusedFile(one.report_id, "it is a DMARC report: see mailcheck dmarc")
+        for one in found.dmarc
+    ]
+    if options.json:
+        shape = as_json(render_tls_files(found.tls, found.refused))
+        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+    else:
+        painter = Painter(is_coloured=console.is_coloured)
+        for line in _describe_tls(found.tls, painter):
+            console.say(line)
+    failed = any(policy.failed for one in found.tls for policy in one.policies)
+    return _end(found, console, has_failures=failed)
+
+
+def _describe_tls(reports: Iterable[TlsReport], painter: Painter) -> Iterator[str]:
+    for report in reports:
+        day = format_instant(report.begins_at)[:10]
+        yield f"{painter.paint(report.organisation or report.contact, BOLD)}  {day}"
+        yield from (f"  {problem}" for problem in report.problems)
+        for policy in report.policies:
+            colour = RED if policy.failed else GREEN
+            counts = painter.paint(f"{policy.failed} failed", colour)
+            yield f"  {policy.domain} ({policy.kind}): {policy.successful} encrypted, {counts}"
+            for failure in policy.failures:
+                meaning, fix = explain_failure(failure.result)
+                where = failure.receiving_host or failure.receiving_ip
+                yield f"    {failure.sessions} {failure.result} {where}".rstrip()
+                yield f"      {meaning} {fix}"
+                if failure.reason:
+                    yield f"      {failure.reason}"

@@ -1,0 +1,219 @@
+"""What can be found out about those who send as a domain: their names, lists, and what mends it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.checks.auth_results import AuthResult
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dnsbl.listings import ListingStatus
+from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
+from mailcheck.checks.mail_domains import owner_of
+from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.receiver_reports.senders import (
+    Cause,
+    Overview,
+    Seen,
+    Sender,
+    advise,
+    explain,
+    overview_of,
+)
+from mailcheck.checks.spf.evaluate import propose_new_record
+from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
+from mailcheck.checks.spf.mail_findings import add_term, term_for
+from mailcheck.core.instants import HOUR
+from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.operations.ask import Inquiry
+from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.domains.check_blocklists import CheckBlocklists
+from mailcheck.operations.ports import Now
+from mailcheck.operations.recent import Recent
+
+MOST_NAMED = 50
+"""Addresses whose names are asked for, those first that fail most."""
+
+NAMING_DEADLINE = 4.0
+"""Seconds for all of their names: the page says the rest without them."""
+
+MOST_LOOKED_UP = 5
+"""Senders that fail and are not known: the lists are asked about the address of each that sends
+most. That is 160 questions, as many as five checks."""
+
+LISTS_FRESHNESS = HOUR
+"""How long the lists are not asked again about an address."""
+
+MOST_MENDED, MOST_ADDRESSES = 5, 10
+"""Senders for which a record is tried, and addresses of each that it must let send."""
+
+Listed = Mapping[str, tuple[str, ...]]
+"""Address -> the names of the lists that have it, for addresses that at least one list knows of."""
+
+
+class ShownSender(Struct, frozen=True):
+    """A sender with what is said about it.
+
+    ``listed`` are the lists that have its most active address; nothing where nobody asked.
+    ``record`` lets it send: our own SPF evaluation passes for its addresses with it.
+    """
+
+    sender: Sender
+    meaning: str
+    fix: str
+    listed: tuple[str, ...] | None = None
+    record: RecordToPublish | None = None
+
+
+class ShownOverview(Struct, frozen=True):
+    """An overview with what is said about each sender, in its order."""
+
+    overview: Overview
+    senders: tuple[ShownSender, ...]
+
+
+class LookAtSenders:
+    """Looks up what reports do not say.
+
+    :param blocklists: asks lists about addresses; nothing where they are not to be asked.
+    """
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        blocklists: CheckBlocklists | None,
+        clock: IReactorTime,
+        now: Now,
+    ) -> None:
+        self._resolver = resolver
+        self._blocklists = blocklists
+        self._clock = clock
+        self._now = now
+        self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
+
+    async def look(self, domain: str, seen: Sequence[Seen], policy: str) -> ShownOverview:
+        """Put together what was seen of a domain, with what is known about who sent it."""
+        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        addresses = _worth_naming(seen)
+
+        def name(answers: Answers) -> dict[str, str]:
+            return _names_of(addresses, answers)
+
+        hosts = await inquiry.ask(name)
+        overview = overview_of(domain, seen, policy, hosts)
+        listed, records = await run_all(
+            self._ask_lists(overview.senders), self._find_records(overview.senders)
+        )
+        return ShownOverview(
+            overview,
+            tuple(
+                show_sender(one, listed.get(one.sources[0].address), records.get(one.name))
+                for one in overview.senders
+            ),
+        )
+
+    async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:
+        wanted = [one.sources[0].address for one in senders if one.failing and not one.is_known]
+        found = await run_all(*(self._ask_about(one) for one in wanted[:MOST_LOOKED_UP]))
+        return {
+            address: names
+            for address, names in zip(wanted, found, strict=False)
+            if names is not None
+        }
+
+    async def _ask_about(self, text: str) -> tuple[str, ...] | None:
+        address = parse_ip_address(text)
+        if self._blocklists is None or address is None:
+            return None
+        known = self._listed.get(text, self._now())
+        if known is not None:
+            return known
+        check = await self._blocklists.check(address)
+        if check.has_no_answer:
+            return None
+        names = tuple(
+            row.blocklist.name for row in check.listings if row.status is ListingStatus.LISTED
+        )
+        self._listed.put(text, names, self._now())
+        return names
+
+    async def _find_records(self, senders: Iterable[Sender]) -> Mapping[str, RecordToPublish]:
+        wanted = [one for one in senders if _may_be_let_in(one)][:MOST_MENDED]
+        found = await run_all(*(self._find_record(one) for one in wanted))
+        return {
+            sender.name: record
+            for sender, record in zip(wanted, found, strict=True)
+            if record is not None
+        }
+
+    async def _find_record(self, sender: Sender) -> RecordToPublish | None:
+        """Find a record with which SPF passes for the addresses of a sender, and prove it."""
+        domain = sender.envelope_domains[0]
+        addresses = _failing_addresses(sender)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        before = await inquiry.ask(lambda answers: _judge(addresses, domain, answers))
+        first = before[0].mail_from
+        if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):
+            return None  # nobody knows what stands there
+        text = first.record or propose_new_record()
+        names = ("", "_spf.", "spf.")
+        terms = [f"include:{begin}{sender.name}" for begin in names]
+        by_address = text
+        for address in addresses:
+            by_address = add_term(by_address, term_for(address))
+        for value in (*(add_term(text, term) for term in terms), by_address):
+            record = RecordToPublish(domain, "TXT", value)
+            change = (Change(record),)
+
+            def judge(answers: Answers, change: tuple[Change, ...] = change) -> list[SpfOfMail]:
+                return _judge(addresses, domain, Overlay(answers, change))
+
+            after = await inquiry.ask(judge)
+            if all(one.has_pass for one in after):
+                return record
+        return None
+
+
+def show_sender(
+    sender: Sender,
+    listed: tuple[str, ...] | None = None,
+    record: RecordToPublish | None = None,
+) -> ShownSender:
+    """Say about a sender what can be said."""
+    return ShownSender(sender, explain(sender), advise(sender), listed, record)
+
+
+def _worth_naming(seen: Iterable[Seen]) -> list[IpAddress]:
+    counts: Counter[str] = Counter()
+    for one in seen:
+        counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
+    found = (parse_ip_address(text) for text, _ in counts.most_common(MOST_NAMED))
+    return [address for address in found if address is not None]
+
+
+def _names_of(addresses: Iterable[IpAddress], answers: Answers) -> dict[str, str]:
+    verdicts = [evaluate_reverse_dns(address, answers) for address in addresses]
+    return {str(one.address): one.host_name for one in verdicts if one.host_name}
+
+
+def _may_be_let_in(sender: Sender) -> bool:
+    """Tell whether a record may be shown: to who stands by a name, which forgers seldom do."""
+    if sender.cause is not Cause.OWN_SPF or parse_ip_address(sender.name) is not None:
+        return False
+    hosts = {owner_of(one.host) for one in sender.sources if one.host}
+    return sender.name in sender.vouched_for or sender.name in hosts
+
+
+def _failing_addresses(sender: Sender) -> list[IpAddress]:
+    failing = [one.address for one in sender.sources if one.failing][:MOST_ADDRESSES]
+    return [address for address in map(parse_ip_address, failing) if address is not None]
+
+
+def _judge(addresses: Iterable[IpAddress], domain: str, answers: Answers) -> list[SpfOfMail]:
+    return [
+        evaluate_spf_of_mail(address, domain, f"postmaster@{domain}", domain, answers)
+        for address in addresses
+    ]

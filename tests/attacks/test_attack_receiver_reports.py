@@ -1,0 +1,241 @@
+"""Reports built to fill memory, to hold a process up, or to say what can't be."""
+
+import gzip
+import io
+import zipfile
+import zlib
+
+import pytest
+
+from mailcheck.checks.receiver_reports.limits import (
+    MAX_DOCUMENTS,
+    MAX_EVIDENCE,
+    MAX_NESTING,
+    MAX_PROBLEMS,
+    MAX_ROWS,
+    MAX_TEXT,
+    MAX_UNPACKED,
+)
+from mailcheck.checks.receiver_reports.reading import (
+    Refused,
+    read_report_file,
+    read_report_mail,
+)
+from mailcheck.core.errors import ReportRefused
+from tests.corpus.report_files import document, gzipped, report_mail, zipped
+
+pytestmark = pytest.mark.attack
+
+GOOD = document("google.xml")
+TLS = document("google.json")
+
+
+def refusal(data: bytes) -> str:
+    """Read a file that is refused; gives why."""
+    try:
+        (found,) = read_report_file(data)
+    except ReportRefused as refused:
+        return str(refused)
+    assert isinstance(found, Refused)
+    return found.why
+
+
+def changed(old: str, new: str) -> bytes:
+    """Give the good report with something else in one place."""
+    assert old.encode() in GOOD
+    return GOOD.replace(old.encode(), new.encode(), 1)
+
+
+def gzip_bomb(size: int) -> bytes:
+    """Pack so many blanks a thousand times smaller, without holding them."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    piece = b" " * 2**20
+    return b"".join(packer.compress(piece) for _ in range(size // 2**20)) + packer.flush()
+
+
+def test_bombs_are_not_unpacked() -> None:
+    """What unpacks to more than 10 MB is refused, however it is packed, and never held."""
+    assert MAX_UNPACKED == 10 * 2**20
+    bomb = gzip_bomb(300 * 2**20)
+    assert len(bomb) < 400_000
+    too_large = "it is over 10 MB unpacked"
+    assert refusal(bomb) == too_large
+    assert refusal(gzipped(bomb)) == too_large
+    assert refusal(zipped(bomb, "a.xml.gz")) == too_large
+    assert refusal(zipped(b" " * (MAX_UNPACKED + 1))) == too_large
+    assert refusal(b"<" + b" " * MAX_UNPACKED) == too_large
+    many = io.BytesIO()
+    with zipfile.ZipFile(many, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(MAX_DOCUMENTS):
+            archive.writestr(f"{number}.xml", b" " * (MAX_UNPACKED // 4))
+    assert refusal(many.getvalue()) == too_large
+    # Members share the room: each of them alone would fit.
+    assert refusal(gzip_bomb(6 * 2**20) * 2) == too_large
+
+
+def test_packing_that_lies_is_refused() -> None:
+    """A file that is cut off, damaged, encrypted, empty, overfull or packed for ever is named."""
+    good = gzipped(GOOD)
+    assert refusal(good[:-12]) == "the gzip file ends too early"
+    assert refusal(good[:20] + b"\xff" * 30 + good[50:]) == "the gzip file is damaged"
+    assert refusal(zipped(GOOD)[:-30]) == "the zip file is damaged"
+    archive = bytearray(zipped(GOOD))
+    for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        archive[archive.index(signature) + offset] |= 1
+    assert "encrypted" in refusal(bytes(archive))
+    crowd = io.BytesIO()
+    with zipfile.ZipFile(crowd, "w") as files:
+        for number in range(MAX_DOCUMENTS + 1):
+            files.writestr(f"{number}.xml", b"")
+    assert "over 10 files" in refusal(crowd.getvalue())
+    nested = GOOD
+    for _ in range(4):
+        nested = gzip.compress(nested)
+    assert "packed more than" in refusal(nested)
+
+
+ENTITIES = [
+    '<!DOCTYPE f [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>',
+    '<!DOCTYPE f [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
+    '<!DOCTYPE f SYSTEM "http://127.0.0.1/x.dtd">',
+    "<!DOCTYPE feedback>",
+]
+
+
+@pytest.mark.parametrize("declaration", ENTITIES)
+def test_entities_are_never_read(declaration: str) -> None:
+    """A document type is refused before anything in it is looked at."""
+    assert "entities" in refusal(changed("<feedback>", declaration + "<feedback>"))
+
+
+def test_undeclared_entities_are_no_text() -> None:
+    """An entity that nobody has declared ends the report."""
+    assert "undefined entity" in refusal(changed("google.com", "&xxe;"))
+
+
+def test_nesting_and_rows_are_limited() -> None:
+    """Elements inside each other, and rows, have an end; so has JSON."""
+    deep = "<a>" * 100_000
+    assert f"deeper than {MAX_NESTING}" in refusal(changed("<record>", deep))
+    rows = "<record/>" * (MAX_ROWS + 1)
+    assert f"over {MAX_ROWS} rows" in refusal(changed("<record>", rows + "<record>"))
+    assert "over 1500000 elements" in refusal(changed("<record>", "<a/>" * 1_500_001 + "<record>"))
+    assert "nested too deeply" in refusal(b'{"policies":' + b"[" * 200_000)
+    policies = b'"policies":[' + b"1," * MAX_ROWS
+    assert "over 30000 policies" in refusal(TLS.replace(b'"policies":[', policies))
+
+
+def test_long_texts_and_much_evidence_are_cut() -> None:
+    """No text of a report is kept longer than a name, no row has endless signatures or reasons."""
+    (report,) = read_report_file(changed("google.com", "x" * 1_000_000))
+    assert not isinstance(report, Refused)
+    assert len(report.organisation) == MAX_TEXT
+    signature = "<dkim><domain>a.example</domain><result>pass</result></dkim>"
+    reason = "<reason><type>other</type></reason>"
+    many = changed("<dkim>\n        <domain>", signature * 1_000 + "<dkim>\n        <domain>")
+    many = many.replace(b"</policy_evaluated>", reason.encode() * 1_000 + b"</policy_evaluated>")
+    (report,) = read_report_file(many)
+    for row in getattr(report, "rows", ()):
+        assert len(row.signatures) <= MAX_EVIDENCE
+        assert len(row.reasons) <= MAX_EVIDENCE
+
+
+def test_controls_are_no_text() -> None:
+    """What would steer a terminal or turn the reading direction is taken out."""
+    (report,) = read_report_file(changed("google.com", "goo&#9;\u202egle&#x85;.com"))
+    assert getattr(report, "organisation", "") == "goo  gle .com"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("", "1795132799"),
+        ("yesterday", "1795132799"),
+        ("-1795046400", "1795132799"),
+        ("1795132801", "1795046400"),
+        ("1795046400000", "1795132799000"),
+        ("1795046400", "1895046400"),
+        ("1795046400", "9" * 1_000),
+        ("2026-11-20", "2026-11-21"),
+        ("1.8e9", "1.8e9"),
+        ("٣", "1795132799"),
+    ],
+)
+def test_broken_dates_are_refused(begin: str, end: str) -> None:
+    """A report whose time is none is refused: it would be kept under a day that never was."""
+    text = changed(">1795046400<", f">{begin}<").replace(b">1795132799<", f">{end}<".encode())
+    assert "its time" in refusal(text)
+    for bad in ("yesterday", "2026-13-45T00:00:00Z", "9999999-01-01T00:00:00Z", ""):
+        assert "datetime" in refusal(TLS.replace(b"2026-11-19T00:00:00Z", bad.encode(), 1))
+
+
+@pytest.mark.parametrize(
+    "count", ["-1", "0", "1e9", "", "NaN", "9" * 19, "9" * 5_000, "0x10", "1,000", "\u0663"]
+)
+def test_counts_that_are_none_lose_their_row(count: str) -> None:
+    """Negative, empty, fabulous and foreign numbers count nothing, and are said."""
+    (report,) = read_report_file(changed(">120<", f">{count}<"))
+    assert not isinstance(report, Refused)
+    assert sum(getattr(report, "rows", {}).values()) == 3
+    assert report.problems[0].startswith("row 1 is left out: ")
+    assert len(report.problems[0]) < 120
+
+
+def test_many_bad_rows_are_said_once() -> None:
+    """Thousands of bad rows make some sentences, and their number."""
+    (report,) = read_report_file(changed("<record>", "<record/>" * 5_000 + "<record>"))
+    assert not isinstance(report, Refused)
+    assert len(report.problems) == MAX_PROBLEMS + 1
+    assert report.problems[-1] == "5000 rows are left out in all"
+
+
+def test_negative_sessions_lose_their_policy() -> None:
+    """Sessions below zero, or that are no number, count nothing."""
+    for bad in (b"-40", b"4.5", b"true", b'"x"', b"[]", b"1" * 100):
+        assert "which domain" in refusal(TLS.replace(b":40,", b":" + bad + b","))
+
+
+@pytest.mark.parametrize("domain", ["", "a b", "[192.0.2.1]", "x" * 70, "192.0.2.1", "."])
+def test_a_domain_that_is_none_is_refused(domain: str) -> None:
+    """A report about nothing that could be a domain is no report."""
+    text = changed("<domain>example.org</domain>", f"<domain>{domain}</domain>")
+    assert refusal(text) == "it does not say which domain it is about"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<?xml version='1.0' encoding='klingon'?><feedback/>",
+        b"<?xml version='1.0' encoding='utf-7'?><feedback/>",
+        b"<html></html>",
+        b"<feedback>",
+        b"<feedback></feedback>",
+        b"<feedback>\x00</feedback>",
+        b"\xff\xfe<\x00f\x00",
+        b"\xef\xbb\xbf",
+        b"{",
+        b"{}",
+        b'{"policies": 5, "date-range": []}',
+        b"<",
+        b"\x1f\x8b",
+        b"PK\x03\x04",
+        b"",
+        b"no report",
+    ],
+)
+def test_what_is_no_report_is_refused(data: bytes) -> None:
+    """Whatever else somebody sends is refused with a sentence, and never an error of ours."""
+    assert refusal(data)
+
+
+def test_a_mail_of_many_bombs_is_cut_short() -> None:
+    """Of a mail with hundreds of attachments so many are looked at as a mail may hold reports."""
+    mail = report_mail(gzip_bomb(20 * 2**20), "application/gzip", "r.xml.gz")
+    boundary = mail.split(b'boundary="')[1].split(b'"')[0]
+    part = mail.split(b"--" + boundary)[2]
+    crowd = mail.replace(
+        b"--" + boundary + b"--", (b"--" + boundary + part) * 200 + b"--" + boundary + b"--"
+    )
+    found = read_report_mail(crowd)
+    assert len(found) == MAX_DOCUMENTS
+    assert all(isinstance(one, Refused) for one in found)

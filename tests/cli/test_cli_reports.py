@@ -1,0 +1,79 @@
+"""``mailcheck dmarc`` and ``mailcheck tls-report``: what is printed, and the exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mailcheck.wire.domains.receiver_reports import DmarcFiles, TlsFiles
+from tests.cli.command_line import run_command
+from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
+
+NAMES = ("google.xml", "yahoo.xml", "gmx.xml")
+FILES = [str(FOLDER / name) for name in NAMES]
+
+
+def test_dmarc_reports_are_read_without_a_daemon(tmp_path: Path) -> None:
+    """Who sends, what fails and what to do is said of several files at once, mails among them."""
+    mail = tmp_path / "mail.eml"
+    mail.write_bytes(report_mail(gzipped(document("yahoo.xml")), "application/gzip", "r.xml.gz"))
+    found = run_command("dmarc", "--offline", FILES[0], str(mail), FILES[2])
+    assert found.status == 1
+    assert found.lines[:3] == [
+        "example.org  2026-11-19 to 2026-11-19  policy none",
+        "  207 messages, 151 pass; reported by google.com, 1&1 Mail & Media GmbH, Yahoo",
+        "  p=reject would stop 56 of them (3 of them were forwarded)",
+    ]
+    assert "  newsmill.example  41 of 41 fail" in found.lines
+    assert found.errors == ""
+
+
+def test_dmarc_as_json() -> None:
+    """``--json`` prints the same as one object of the published shape."""
+    found = run_command("dmarc", "--json", "--offline", *FILES)
+    shape = json.loads(found.output)
+    assert set(shape) == set(DmarcFiles.__struct_encode_fields__)
+    (domain,) = shape["domains"]
+    assert (domain["messages"], domain["stoppedByReject"], domain["forwarded"]) == (207, 56, 3)
+    assert [one["messages"] for one in shape["reports"]] == [123, 41, 43]
+    assert domain["senders"][0]["cause"] == "own-spf"
+
+
+def test_a_report_without_failures() -> None:
+    """Where all mail passes the exit status is 0."""
+    assert run_command("dmarc", "--offline", str(FOLDER / "seznam.xml")).status == 0
+
+
+@pytest.mark.parametrize("command", ["dmarc", "tls-report"])
+def test_what_is_no_report(command: str, tmp_path: Path) -> None:
+    """Each file that can't be read is named with the reason; the others are read all the same."""
+    bad = tmp_path / "bad"
+    bad.write_text("nothing")
+    wrong = "google.json" if command == "dmarc" else "google.xml"
+    options = ["--offline"] if command == "dmarc" else []
+    right = "google.xml" if command == "dmarc" else "google.json"
+    missing = str(tmp_path / "none")
+    files = [str(bad), missing, str(FOLDER / wrong), str(FOLDER / right)]
+    found = run_command(command, *options, *files)
+    assert found.status == 2
+    assert found.errors.splitlines()[0] == (
+        f"mailcheck: {bad}: the mail holds no report: neither zip, gzip, XML nor JSON"
+    )
+    assert f"{missing}: it can't be read: No such file or directory" in found.errors
+    assert "report: see mailcheck" in found.errors
+    assert found.output
+
+
+def test_tls_reports_are_read_without_a_daemon() -> None:
+    """What could not be encrypted, why, and what to do."""
+    found = run_command("tls-report", str(FOLDER / "google.json"))
+    assert found.status == 1
+    assert found.lines[:3] == [
+        "Google Inc.  2026-11-19",
+        "  example.org (sts): 40 encrypted, 2 failed",
+        "    2 certificate-expired mx.example.org",
+    ]
+    assert "Renew the certificate" in found.lines[3]
+    shape = json.loads(run_command("tls-report", "--json", str(FOLDER / "google.json")).output)
+    assert set(shape) == set(TlsFiles.__struct_encode_fields__)
+    assert run_command("tls-report", str(FOLDER / "microsoft.json")).status == 0

@@ -1,0 +1,51 @@
+"""The reports of the corpus, packed and mailed as their reporters do."""
+
+import gzip
+import io
+import zipfile
+from email.message import EmailMessage
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "reports"
+
+
+def document(name: str) -> bytes:
+    """Give a report as it is written."""
+    return (FOLDER / name).read_bytes()
+
+
+def zipped(data: bytes, name: str = "report.xml") -> bytes:
+    """Put a file into a zip archive."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, data)
+    return packed.getvalue()
+
+
+def report_mail(
+    data: bytes,
+    content_type: str,
+    filename: str,
+    *,
+    author: str = "noreply@reporter.example",
+    recipient: str = "dmarc@example.org",
+    text: str | None = "This is an aggregate report.\n",
+) -> bytes:
+    """Give the mail that brings a report; without ``text`` the report is all of it."""
+    mail = EmailMessage()
+    mail["From"], mail["To"] = author, recipient
+    mail["Subject"] = f"Report Domain: example.org Submitter: {author.rpartition('@')[2]}"
+    mail["Date"] = "Fri, 20 Nov 2026 03:00:00 +0000"
+    mail["Message-ID"] = f"<{len(data)}.{filename}@reporter.example>"
+    main, sub = content_type.split("/")
+    if text is None:
+        mail.set_content(data, main, sub, filename=filename, disposition="attachment")
+    else:
+        mail.set_content(text)
+        mail.add_attachment(data, main, sub, filename=filename)
+    return mail.as_bytes().replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+
+
+def gzipped(data: bytes) -> bytes:
+    """Pack with gzip."""
+    return gzip.compress(data, mtime=0)
