@@ -277,10 +277,10 @@ class Assembly:
         self.webhooks = WebhookAssembly(
             self.engine,
             self._mail_store,
+            self.feeds,
             loader,
             lambda: self._make_webhook_dialer(),
             self.cluster,
-            self.wake_ups,
             self.urls,
             lease_holder(self.config, self._random_bytes),
             self._reactor,

@@ -7,12 +7,13 @@ from typing import Any
 from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster
-from mailcheck.core.identifiers import AccountId, RandomBytes
+from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.messages import ListedMessage
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
+from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookLine
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.operations.ports import MessageStore, Now, WakeUps
@@ -53,10 +54,10 @@ class WebhookAssembly:
         self,
         engine: Engine,
         messages: MessageStore,
+        feeds: InboxFeeds,
         loader: MessageLoader,
         make_dialer: Callable[[], WebhookDialer],
         cluster: Cluster,
-        inboxes: WakeUps[AccountId],
         urls: PublicUrls,
         holder: str,
         reactor: Any,
@@ -74,6 +75,7 @@ class WebhookAssembly:
         self.deliver = DeliverWebhooks(
             store,
             messages,
+            feeds,
             loader,
             self.dialer,
             write,
@@ -85,7 +87,6 @@ class WebhookAssembly:
         )
         self._reactor = reactor
         changes.listen(self.deliver.hear_change)
-        inboxes.listen(self.deliver.hear)
         cluster.when_hints_are_lost(self.deliver.look)
 
     def services(self) -> list[Service]:

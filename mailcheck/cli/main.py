@@ -91,6 +91,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "new": ("take an address and its cursor, before the mail is sent", "inbox_commands:add_new"),
     "wait": ("wait for a mail and print its code, link or all of it", "inbox_commands:add_wait"),
     "inbox": ("list the mails of an inbox, show one, or delete some", "inbox_commands:add_inbox"),
+    "webhook": (
+        "webhooks: add, list, test, replay, resume, remove",
+        "webhook_commands:add_webhook_commands",
+    ),
     "send-sample": (
         "send yourself a mail with a code and a link",
         "inbox_commands:add_send_sample",

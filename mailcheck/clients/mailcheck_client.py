@@ -384,6 +384,7 @@ class _Asked(NamedTuple):
     parameters: Mapping[str, Any]
     seconds: float = 0
     accept: str = "application/json"
+    body: bytes | None = None
 
 
 class Mailcheck:
@@ -584,15 +585,17 @@ class Mailcheck:
         path: str,
         parameters: Mapping[str, Any] | None = None,
         patience: float = PATIENCE,
+        body: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Send a request; give its JSON. ``path`` is below ``/api/v1``.
+        """Send a request, with ``body`` as JSON; give its JSON. ``path`` is below ``/api/v1``.
 
         Repeats it when the service asks for patience (429, 503), for so many seconds.
 
         :raises MailcheckError: any other answer than 200.
         """
         given = parameters or {}
-        asked = _Asked(method, path, given, float(given.get("timeout", 0)))
+        data = None if body is None else json.dumps(body).encode()
+        asked = _Asked(method, path, given, float(given.get("timeout", 0)), body=data)
         return self._json(asked, _Patience(patience))
 
     def _mailbox(self) -> _Mailbox:
@@ -674,7 +677,7 @@ class Mailcheck:
         headers = {"Authorization": f"Bearer {self._key}", "Accept": asked.accept}
         while True:
             try:
-                request = Request(url, method=asked.method, headers=headers)  # noqa: S310
+                request = Request(url, asked.body, headers, method=asked.method)  # noqa: S310
                 return self._opener.open(request, timeout=asked.seconds + ROUND_TRIP)
             except HTTPError as error:
                 body = _json_of(error)

@@ -81,14 +81,16 @@ class MessageRow:
 
 
 class ReadAlong(Struct, frozen=True):
-    """Whose content is read along with messages: the first few that are ``wanted``.
+    """Whose content is read along with messages: the first ``most`` that are ``wanted``.
 
-    Only those of less than ``below`` bytes are; what was not derived yet comes as the mail itself.
-    ``wanted`` is asked in another thread.
+    Only as many as have less than ``below`` bytes together are; what was not derived yet comes as
+    the mail itself. ``wanted`` is asked in another thread.
     """
 
     wanted: Callable[[MessageSummary], bool]
     below: int
+    most: int = 4
+    """What is waited for is one, or a few in a burst."""
 
 
 class Worker(Protocol):

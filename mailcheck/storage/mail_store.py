@@ -58,9 +58,6 @@ if TYPE_CHECKING:
 MOST_IN_QUERY = 10_000
 """Parameters of one statement; SQLite takes three times as many."""
 
-MOST_ALONG = 4
-"""Contents that are read along with messages: what is waited for is one, or a few in a burst."""
-
 _ROW_COLUMNS = f"{SUMMARY_COLUMNS}, delivery.envelope_sender, {SESSION_COLUMNS}"
 
 
@@ -251,12 +248,13 @@ def _read_message(
 def _with_contents(
     transaction: Transaction, messages: Sequence[MessageRow], along: ReadAlong
 ) -> tuple[MessageRow, ...]:
-    left = MOST_ALONG
+    left, room = along.most, along.below
     found = []
     for message in messages:
-        is_large = message.summary.size >= along.below
-        if left and not is_large and along.wanted(message.summary):
+        size = message.summary.size
+        if left and size < room and along.wanted(message.summary):
             left -= 1
+            room -= size
             content = read_content(transaction, message.summary.delivery_id, along.below)
             message = replace(message, content=content)
         found.append(message)

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.command_line import Mailcheck, Outcome, run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.http_stub import Searching, serving
+from tests.servers.webhook_receiver import running_receiver
 
 pytestmark = pytest.mark.end_to_end
 
@@ -31,7 +32,8 @@ OVERVIEW = (
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One daemon for the tests of this module."""
-    with running_daemon(tmp_path_factory.mktemp("daemon")) as daemon:
+    allow = ["developer=127.0.0.0/8"]
+    with running_daemon(tmp_path_factory.mktemp("daemon"), webhooks_allow=allow) as daemon:
         yield daemon
 
 
@@ -251,3 +253,37 @@ def test_the_key_and_the_address_from_the_environment(
     outcome = run_command("inbox")
     assert outcome.status == 1
     assert "key" in outcome.errors
+
+
+def test_webhooks(mailcheck: Mailcheck, daemon: Daemon) -> None:
+    """One is made, tried as suggested, told of what it asks for, told it anew, and removed."""
+    with running_receiver() as receiver:
+        url = f"{receiver.url}/mail"
+        made = mailcheck("webhook", "add", url, "--tag", "hook", "--from", "samp")
+        assert made.status == 0, made
+        webhook, receiver.secrets["/mail"] = made.output.split()
+        tried = run_command(*suggested(made))
+        assert (tried.status, tried.output[:14]) == (0, "taken with 204")
+        mailcheck("send-sample", daemon.address("hook"))
+        mailcheck("send-sample", daemon.address("other"))
+        cursor = mailcheck("inbox", "--tag", "hook", "--json").output
+        receiver.wait_for("/mail", 2)
+        replayed = mailcheck("webhook", "replay", webhook)
+        assert replayed.errors == f"{webhook}: told once more after c0\n"
+        got = receiver.wait_for("/mail", 3)
+        assert all(one.is_signed for one in got)
+        assert [one.message["tag"] for one in got] == ["webhook-test", "hook", "hook"]
+        assert json.loads(cursor)["id"] == got[2].message["id"]
+        receiver.statuses["/mail"] = 503
+        refused = mailcheck("webhook", "test", webhook)
+        assert (refused.status, refused.output) == (1, "")
+        assert refused.errors == "mailcheck: it was not taken: it answered 503\n"
+        listed = mailcheck("webhook", "list").lines
+        assert [line.split()[0] for line in listed] == [webhook]
+        assert listed[0].endswith(f"{url}  tag=hook  from=samp")
+        assert mailcheck("webhook", "secret", webhook).output.startswith("whsec_")
+        assert mailcheck("webhook", "resume", webhook).status == 0
+        assert mailcheck("webhook", "remove", webhook).errors == f"{webhook}: removed\n"
+    assert mailcheck("webhook", "list", "--json").output == ""
+    assert mailcheck("webhook", "remove", webhook).status == 1
+    assert mailcheck("webhook", "add", "ftp://example.com").status == 2

@@ -782,7 +782,7 @@ async def test_a_webhook_that_is_told_and_changed(processes: Processes) -> None:
     one = await processes.one.webhooks.add(webhook("one"), is_from_now=True)
     await processes.one.webhooks.claim("mine", NOON, 15_000)
     tried = WebhookDelivery("msg_1", NOON, Attempt(200), 1)
-    record: Call = lambda s: s.webhooks.record("mine", one, tried)  # noqa: E731
+    record: Call = lambda s: s.webhooks.record("mine", one, [tried])  # noqa: E731
     restart: Call = lambda s: s.webhooks.restart(ANN, one.id, None)  # noqa: E731
     kept, restarted = await processes.race(record, restart)
     assert (kept, restarted.revision) == (True, 1)

@@ -128,15 +128,31 @@ async def test_records(stores: Stores) -> None:
     one = await added(stores)
     await webhooks.claim(MINE, NOON, LEASE)
     failing = failed(one, Attempt(500, "it answered 500"), at(1), 0.5)
-    assert await webhooks.record(MINE, failing, tried(1, 500))
+    assert await webhooks.record(MINE, failing, [tried(1, 500)])
     assert await webhooks.find(ANN, one.id) == failing
     # A try without an answer has no status.
-    assert await webhooks.record(MINE, failing, tried(2, None))
+    assert await webhooks.record(MINE, failing, [tried(2, None)])
     after = told(failing, Position(2))
-    assert await webhooks.record(MINE, after, tried(3))
+    assert await webhooks.record(MINE, after, [tried(3)])
     assert await webhooks.find(ANN, one.id) == after
     assert await webhooks.open_ones() == [after]
     assert await webhooks.deliveries(one.id) == [tried(3), tried(2, None), tried(1, 500)]
+
+
+async def test_records_of_several(stores: Stores) -> None:
+    """Tries that are recorded together are kept as if each had been, the last ones of many."""
+    await prepared(stores)
+    webhooks = stores.webhooks
+    one = await added(stores)
+    await webhooks.claim(MINE, NOON, LEASE)
+    await webhooks.record(MINE, told(one, Position(1)), [tried(1), tried(2)])
+    await webhooks.record(MINE, told(one, Position(2)), [tried(3)])
+    assert await webhooks.deliveries(one.id) == [tried(3), tried(2), tried(1)]
+    many = [tried(number) for number in range(4, 4 + DELIVERIES_KEPT + 3)]
+    await webhooks.record(MINE, told(one, Position(3)), many)
+    assert await webhooks.deliveries(one.id) == many[: -DELIVERIES_KEPT - 1 : -1]
+    await webhooks.note(one.id, tried(90))
+    assert await webhooks.deliveries(one.id) == [tried(90), *many[:-DELIVERIES_KEPT:-1]]
 
 
 async def test_records_that_come_too_late(stores: Stores) -> None:
@@ -145,16 +161,16 @@ async def test_records_that_come_too_late(stores: Stores) -> None:
     webhooks = stores.webhooks
     one = await added(stores)
     await webhooks.claim(MINE, NOON, LEASE)
-    assert not await webhooks.record(OTHER, told(one, Position(1)), tried())
-    assert await webhooks.record(MINE, told(one, Position(2)), tried())
-    assert not await webhooks.record(MINE, told(one, Position(1)), tried(2))
+    assert not await webhooks.record(OTHER, told(one, Position(1)), [tried()])
+    assert await webhooks.record(MINE, told(one, Position(2)), [tried()])
+    assert not await webhooks.record(MINE, told(one, Position(1)), [tried(2)])
     restarted = await webhooks.restart(ANN, one.id, Position(0))
     assert restarted is not None
-    assert not await webhooks.record(MINE, told(one, Position(3)), tried(3))
+    assert not await webhooks.record(MINE, told(one, Position(3)), [tried(3)])
     assert await webhooks.find(ANN, one.id) == restarted
     assert await webhooks.deliveries(one.id) == [tried()]
     await webhooks.delete(ANN, one.id)
-    assert not await webhooks.record(MINE, told(restarted, Position(3)), tried(4))
+    assert not await webhooks.record(MINE, told(restarted, Position(3)), [tried(4)])
     assert await webhooks.deliveries(one.id) == []
 
 
@@ -164,14 +180,14 @@ async def test_a_restart(stores: Stores) -> None:
     webhooks = stores.webhooks
     one = await added(stores, position=1)
     await webhooks.claim(MINE, NOON, LEASE)
-    await webhooks.record(MINE, failed(one, tried(1, 500).attempt, NOON, 0.0), tried(1, 500))
+    await webhooks.record(MINE, failed(one, tried(1, 500).attempt, NOON, 0.0), [tried(1, 500)])
     restarted = await webhooks.restart(ANN, one.id, None)
     assert restarted == replace(one, revision=1)
     moved = await webhooks.restart(ANN, one.id, Position(3))
     assert moved == replace(one, revision=2, position=Position(3))
     assert await webhooks.restart(BOB, one.id, None) is None
     ended = failed(moved, Attempt(410, "it answered 410"), NOON, 0.0)
-    await webhooks.record(MINE, ended, tried(2, 410))
+    await webhooks.record(MINE, ended, [tried(2, 410)])
     with pytest.raises(WebhookEnded):
         await webhooks.restart(ANN, one.id, None)
     assert await webhooks.open_ones() == []
@@ -186,7 +202,7 @@ async def test_the_last_tries(stores: Stores) -> None:
     await webhooks.claim(MINE, NOON, LEASE)
     for number in range(DELIVERIES_KEPT + 5):
         if number % 2:
-            await webhooks.record(MINE, told(one, Position(0)), tried(number))
+            await webhooks.record(MINE, told(one, Position(0)), [tried(number)])
         else:
             await webhooks.note(one.id, tried(number))
     kept = await webhooks.deliveries(one.id)

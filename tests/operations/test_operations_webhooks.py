@@ -18,7 +18,13 @@ from mailcheck.core.webhooks import (
     Attempt,
     Webhook,
 )
-from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE, LEASE, RENEWAL, TROUBLE
+from mailcheck.operations.inbox.deliver_webhooks import (
+    AT_ONCE,
+    LEASE,
+    MOST_AHEAD,
+    RENEWAL,
+    TROUBLE,
+)
 from tests.fakes.scripted_receivers import BROKEN, TAKEN, ScriptedReceivers, body_of
 from tests.house import House, config_in_memory, mail, result_of, run
 
@@ -372,14 +378,90 @@ def test_a_daemon_that_stops_lets_go(told: Told) -> None:
 
 def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
     """What no hint has told of is seen at the next look."""
-    webhook = told.create()
-    account_id = webhook.account_id
-    told.deliver._by_account[account_id], kept = [], told.deliver._by_account[account_id]
+    told.create()
+    feeds = told.house.assembly.feeds
+    feeds._feeds, kept = {}, feeds._feeds
     told.receive("one")
     assert told.receivers.posts == []
-    told.deliver._by_account[account_id] = kept
+    feeds._feeds = kept
     told.pass_time(RENEWAL)
     assert told.receivers.subjects == ["one"]
+
+
+def reads_of_a_mail(told: Told, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Count how often the store is read for messages when one mail comes."""
+    store, reads = told.deliver.messages, []
+    find = store.oldest_matches
+
+    def counted(*arguments: Any) -> Any:
+        reads.append(arguments)
+        return find(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "oldest_matches", counted)
+        told.receive("one", tag="a")
+    return len(reads)
+
+
+def test_mail_that_no_webhook_wants_is_read_by_none(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is judged when it comes, for all of them at a time; without any there is nothing to do."""
+    assert reads_of_a_mail(told, monkeypatch) == 0
+    told.create(tag="other")
+    of_one = reads_of_a_mail(told, monkeypatch)
+    for number in range(9):
+        told.create(tag=f"other{number}")
+    assert reads_of_a_mail(told, monkeypatch) == of_one <= 1
+    told.receive("for it", tag="other3")
+    assert told.receivers.subjects == ["for it"]
+
+
+def test_webhooks_are_no_parked_waits(told: Told) -> None:
+    """They hear of mail as waits do, and are not counted as such."""
+    told.create()
+    assert told.house.assembly.feeds.count() == 0
+
+
+def test_what_is_deleted_after_it_was_read_is_never_told(told: Told) -> None:
+    """Messages are read some at a time: who deletes one of them reaches it there."""
+    webhook = told.create()
+    told.receivers.answers = [BROKEN]
+    told.receive("one", "two", "three")
+    told.receivers.hangs = True
+    told.pass_time(6)
+    listed = told.house.get("/inbox/messages").json["messages"]
+    assert told.house.ask("DELETE", f"/inbox/messages/{listed[1]['id']}").answer().status == 200
+    told.receivers.hangs = False
+    told.receivers.answer()
+    assert told.receivers.subjects == ["one", "one", "three"]
+    assert told.shown(webhook).position == 3
+
+
+def test_what_expires_after_it_was_read_is_never_told(told: Told) -> None:
+    """A message whose time is over is left out, however long those before it took."""
+    told.create()
+    told.receivers.answers = [BROKEN]
+    told.receive("one", "two")
+    told.receivers.hangs = True
+    told.pass_time(6)
+    told.house.pass_time(told.house.assembly.retention / SECOND)
+    run(told.deliver.renew())
+    told.receivers.hangs = False
+    told.receivers.answer()
+    told.receive("three")
+    assert told.receivers.subjects == ["one", "one", "three"]
+
+
+def test_a_long_queue_is_told_in_order(told: Told) -> None:
+    """Read some at a time and more and more, each message comes once."""
+    webhook = told.create()
+    told.receivers.answers = [BROKEN]
+    subjects = [str(number) for number in range(3 * MOST_AHEAD)]
+    told.receive(*subjects)
+    told.pass_time(6)
+    assert told.receivers.subjects == ["0", *subjects]
+    assert told.shown(webhook).position == 3 * MOST_AHEAD
 
 
 def test_nothing_is_written_where_there_is_no_webhook(told: Told) -> None:

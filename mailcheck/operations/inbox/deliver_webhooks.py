@@ -1,20 +1,22 @@
 """Telling webhooks of mail: each in the order of its inbox, at least once, by one daemon of all.
 
-What is to be told stands in the store alone: the messages behind a webhook's position. Hints
-say that there may be some; each is read when its turn has come, so that what was deleted is
-never sent. What was told is recorded before the next is sent: who dies in between tells one
-message once more, with the same id.
+What is to be told stands in the store alone: the messages behind a webhook's position. That there
+may be some is heard of as by a parked wait. They are read when their turn has come, a few at a
+time, and read anew when mail of the inbox is deleted, so that what was deleted is never sent. What
+was told is recorded while the next is sent, all that has come together by one write: who dies in
+between tells these once more, with the same ids.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
+from twisted.python.failure import Failure
 
 from mailcheck.core.content import MessageContent
-from mailcheck.core.cursors import Position
+from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import ExpectedFailure, MessageNotFound
 from mailcheck.core.identifiers import AccountId, RandomBytes, WebhookId
 from mailcheck.core.instants import SECOND
@@ -29,7 +31,9 @@ from mailcheck.core.webhooks import (
     failed,
     told,
 )
+from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
+from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookStore
 from mailcheck.operations.inbox.webhooks import WriteMessage, try_once
@@ -58,7 +62,16 @@ LONGEST_WAIT = 2 * PAUSED_RETRY
 TROUBLE = 5.0
 """Seconds until a webhook goes on after a failure that is ours."""
 
-_ALONG = ReadAlong(lambda _: True, LARGE)
+LEAST_AHEAD, MOST_AHEAD = 2, 50
+"""Messages that are read at a time: more for a receiver who takes them fast enough."""
+
+AHEAD_FOR = 1.0
+"""Seconds after which messages that were read and not told are read anew."""
+
+MOST_UNRECORDED = 50
+"""Messages that may be told before it is on disk that one was: as many come twice at worst."""
+
+_ALONG = ReadAlong(lambda _: True, LARGE, MOST_AHEAD)
 
 
 class DeliverWebhooks:
@@ -70,6 +83,7 @@ class DeliverWebhooks:
         self,
         store: WebhookStore,
         messages: MessageStore,
+        feeds: InboxFeeds,
         loader: MessageLoader,
         dialer: WebhookDialer,
         write: WriteMessage,
@@ -81,6 +95,7 @@ class DeliverWebhooks:
     ) -> None:
         self.store = store
         self.messages = messages
+        self.feeds = feeds
         self.loader = loader
         self.write = write
         self.holder = holder
@@ -94,7 +109,6 @@ class DeliverWebhooks:
         self._dialer = dialer
         self._random_bytes = random_bytes
         self._couriers: dict[WebhookId, _Courier] = {}
-        self._by_account: dict[AccountId, list[_Courier]] = {}
         self._held_until = 0.0
         self._load_at = 0.0
         self._is_running = False
@@ -118,11 +132,6 @@ class DeliverWebhooks:
                 await self.store.release(self.holder)
         except ExpectedFailure as failure:
             self._log.warn("webhooks could not be let go of: {reason}", reason=failure)
-
-    def hear(self, account_id: AccountId) -> None:
-        """Take the hint that an inbox has new mail."""
-        for courier in self._by_account.get(account_id, ()):
-            courier.wake()
 
     def hear_change(self, _: str) -> None:
         """Take the hint that an owner has changed something."""
@@ -161,8 +170,10 @@ class DeliverWebhooks:
                 self._must_look = False
                 await self._look_once()
         except ExpectedFailure as failure:
+            self._load_at = 0.0
             self._log.warn("webhooks are put off: {reason}", reason=failure)
         except Exception:
+            self._load_at = 0.0
             self._log.failure("webhooks could not be looked after")
         finally:
             self._is_looking = False
@@ -182,10 +193,10 @@ class DeliverWebhooks:
         if began >= self._load_at:
             self._load_at = began + LOADED_FOR
             await self._load()
-        newest = await self.messages.newest_positions(tuple(self._by_account))
+        accounts = {courier.webhook.account_id for courier in self._couriers.values()}
+        newest = await self.messages.newest_positions(tuple(accounts))
         for courier in self._couriers.values():
-            if courier.is_behind(newest.get(courier.webhook.account_id)):
-                courier.wake()
+            courier.look_after(newest.get(courier.webhook.account_id, START))
 
     async def _load(self) -> None:
         webhooks = {webhook.id: webhook for webhook in await self.store.open_ones()}
@@ -195,24 +206,22 @@ class DeliverWebhooks:
             if courier is None:
                 courier = _Courier(webhook, self, self._dialer)
                 self._couriers[webhook.id] = courier
-                self._by_account.setdefault(webhook.account_id, []).append(courier)
             else:
                 courier.adopt(webhook)
 
     async def _let_go(self, webhook_ids: Iterable[WebhookId]) -> None:
-        ended = []
-        for webhook_id in tuple(webhook_ids):
-            courier = self._couriers.pop(webhook_id)
-            account_id = courier.webhook.account_id
-            self._by_account[account_id].remove(courier)
-            if not self._by_account[account_id]:
-                del self._by_account[account_id]
-            ended.append(courier.end())
+        ended = [self._couriers.pop(webhook_id).end() for webhook_id in tuple(webhook_ids)]
         await DeferredList(ended)
 
 
 class _Courier:
-    """Tells one webhook; ``_read_up_to`` is up to where nothing is left to be told."""
+    """Tells one webhook.
+
+    ``webhook`` is how it stands with what is not recorded yet; ``_read_up_to`` is up to where
+    nothing is left to be told. A message that may be the next one is heard of by ``_waiter``,
+    which matches it as a parked wait does: mail that is not wanted costs nothing here.
+    ``_is_outdated``: what the store has of it is to be taken over before it goes on.
+    """
 
     _log = Logger()
 
@@ -221,50 +230,62 @@ class _Courier:
         self._office = office
         self._line = dialer.line(webhook.account_name)
         self._read_up_to = webhook.position
+        self._ahead = LEAST_AHEAD
+        self._waiter: Waiter | None = None
+        self._is_listening = False
         self._under_way: Deferred[None] = succeed(None)
         self._is_busy = False
         self._must_look = False
         self._timer: IDelayedCall | None = None
-        self._unrecorded: tuple[Webhook, WebhookDelivery] | None = None
+        self._unrecorded: list[WebhookDelivery] = []
+        self._records: SharedCalls[None, None] = SharedCalls(self._record_all)
+        self._is_outdated = False
         self._is_ended = False
         self._wait_for_retry()
 
-    def is_behind(self, newest: Position | None) -> bool:
-        """Tell whether there may be something to tell."""
-        return newest is not None and self._read_up_to < newest
+    def look_after(self, newest: Position) -> None:
+        """See that it hears of what comes; hints may have been lost on the way to ``newest``."""
+        if self._is_listening and self._waiter is not None:
+            heard_up_to = self._office.feeds.read_up_to(self._waiter)
+            self._read_up_to = max(self._read_up_to, heard_up_to)
+        if not self._is_listening or self._read_up_to < newest:
+            self.wake()
 
     def wake(self) -> None:
         """See what there is to tell, unless it is not time yet."""
         self._must_look = True
+        self._is_listening = False
         if not self._is_busy and self._may_go_on():
             self._is_busy = True
             self._under_way = Deferred.fromCoroutine(self._run())
 
     def adopt(self, webhook: Webhook) -> None:
         """Take over what the owner has changed; how far it was told is known better here."""
-        if webhook.revision == self.webhook.revision:
+        if webhook.revision == self.webhook.revision and not self._is_outdated:
             self.webhook = _with_secrets_of(webhook, self.webhook)
             return
         self.webhook = webhook
+        self._is_outdated = False
         self._read_up_to = webhook.position
-        self._unrecorded = None
+        self._unrecorded.clear()
+        self._unrecorded = []
         self._forget_timer()
+        self._wait_for_retry()
         self.wake()
 
     def end(self) -> Deferred[None]:
-        """Tell nothing more; fires when nothing is under way."""
+        """Tell nothing more; fires when nothing is under way, and what was told is recorded."""
         self._is_ended = True
         self._forget_timer()
         self._under_way.cancel()
         self._line.hang_up()
+        self._stop_listening()
         return self._under_way
 
     async def _run(self) -> None:
         pause = 0.0
         try:
-            while self._must_look and self._may_go_on():
-                self._must_look = False
-                self._must_look = await self._tell_next() or self._must_look
+            await self._tell_all()
         except CancelledError:
             return
         except NoPlace:
@@ -277,79 +298,156 @@ class _Courier:
             pause = TROUBLE
         finally:
             self._is_busy = False
+            if self._is_ended:
+                self._stop_listening()
         if pause and not self._is_ended:
             self._wait(pause)
+        elif self._may_go_on():
+            self._listen()
+
+    async def _tell_all(self) -> None:
+        if self._unrecorded:  # the store was away
+            await self._records.call(None)
+            self._wait_for_retry()
+        try:
+            while self._must_look and self._may_go_on():
+                self._must_look = False
+                self._must_look = await self._tell_next() or self._must_look
+        finally:
+            if self._unrecorded:
+                await self._records.call(None)
 
     def _may_go_on(self) -> bool:
-        is_free = self._timer is None and not self.webhook.is_given_up
+        is_free = self._timer is None and not self.webhook.is_given_up and not self._is_outdated
         return is_free and not self._is_ended and self._office.holds_lease
 
+    def _listen(self) -> None:
+        """Have it heard when the next message comes that it may be told of."""
+        waiter = self._waiter
+        if self._must_look or waiter is None or waiter.has_missed:
+            self.wake()
+            return
+        waiter.hears_removals = waiter.must_tell_removal = False
+        self._is_listening = True
+        waiter.when_offered().addCallbacks(lambda _: self.wake(), self._listen_later)
+
+    def _listen_later(self, failure: Failure) -> None:
+        failure.trap(ExpectedFailure)  # the store is away, or the daemon stops
+        self._stop_listening()
+        if not self._is_ended:
+            self._wait(TROUBLE)
+
+    def _stop_listening(self) -> None:
+        self._is_listening = False
+        if self._waiter is not None:
+            self._office.feeds.leave(self._waiter)
+            self._waiter = None
+
     async def _tell_next(self) -> bool:
-        """Tell the next message; false where there is none."""
-        if self._unrecorded is not None:
-            await self._record(*self._unrecorded)
-            return True
-        office, webhook = self._office, self.webhook
-        async with office.places.held(webhook.account_id, PATIENCE):
-            message = await self._find_next()
-            if message is None or not self._may_go_on():
+        """Tell the next messages; false where there are none left."""
+        async with self._office.places.held(self.webhook.account_id, PATIENCE):
+            if not self._may_go_on():
                 return False
-            listed = ListedMessage(message.summary, message.content.extracted)
-            event_id, body = f"msg_{message.summary.id}", office.write(listed)
-            delivery = await try_once(
-                self._line, webhook, event_id, body, office.clock, office.now()
-            )
+            return await self._read_and_tell()
+
+    async def _read_and_tell(self) -> bool:
+        office, webhook, limit = self._office, self.webhook, self._ahead
+        waiter = self._joined()
+        wanted = replace(webhook.wanted, after=self._read_up_to)
+        rows, last_position = await office.messages.oldest_matches(
+            webhook.account_id, wanted, office.expiry_now(), limit, _ALONG
+        )
         if self.webhook.revision != webhook.revision:
             return True  # changed by its owner meanwhile: that holds
+        told = await self._tell_each(rows, webhook.revision, waiter)
+        if told < len(rows):
+            self._ahead = max(LEAST_AHEAD, told)
+            return True
+        if len(rows) == limit:
+            self._ahead = min(2 * limit, MOST_AHEAD)
+            return True
+        self._read_up_to = max(self._read_up_to, last_position)
+        if waiter is not self._waiter:
+            return True  # it heard of a failure
+        return waiter.has_missed or not office.feeds.has_looked(waiter, last_position)
+
+    def _joined(self) -> Waiter:
+        """Give what hears of all that comes from here on, and of what is deleted."""
+        waiter = self._waiter
+        if waiter is None:
+            feeds, webhook = self._office.feeds, self.webhook
+            waiter = self._waiter = feeds.join(webhook.account_id, webhook.wanted, most_held=0)
+        waiter.has_missed = waiter.must_tell_removal = False
+        waiter.hears_removals = True
+        return waiter
+
+    async def _tell_each(self, rows: Sequence[MessageRow], revision: int, waiter: Waiter) -> int:
+        """Tell messages as long as they are known to be there still; gives how many it was."""
+        office = self._office
+        told, until = 0, office.clock.seconds() + AHEAD_FOR
+        for row in rows:
+            is_late = told > 0 and office.clock.seconds() >= until
+            if is_late or waiter.must_tell_removal or not self._may_go_on():
+                break
+            message = await self._complete(row)
+            if self.webhook.revision != revision or waiter.must_tell_removal:
+                break
+            if message is not None and not await self._tell(message, revision):
+                break
+            self._read_up_to = max(self._read_up_to, row.summary.position)
+            told += 1
+        return told
+
+    async def _tell(self, message: StoredMessage, revision: int) -> bool:
+        """Tell a message; false where it was not taken, or told for nothing."""
+        office, webhook = self._office, self.webhook
+        if not self._may_go_on():
+            return False
+        listed = ListedMessage(message.summary, message.content.extracted)
+        event_id, body = f"msg_{message.summary.id}", office.write(listed)
+        delivery = await try_once(self._line, webhook, event_id, body, office.clock, office.now())
+        if self.webhook.revision != revision:
+            return False  # changed by its owner meanwhile: that holds
         if delivery.attempt.wait:
             self._wait(delivery.attempt.wait / SECOND)
-            return True
+            return False
         await self._keep(delivery, message.summary.position)
-        return True
+        return delivery.attempt.is_taken
 
     async def _keep(self, delivery: WebhookDelivery, position: Position) -> None:
-        office, attempt = self._office, delivery.attempt
+        office, attempt, before = self._office, delivery.attempt, self.webhook
         if attempt.is_taken:
-            after = told(self.webhook, position)
+            self.webhook = told(before, position)
         else:
-            after = failed(self.webhook, attempt, office.now(), office.chance)
+            self.webhook = failed(before, attempt, office.now(), office.chance)
+            self._wait_for_retry()
         office.outcomes.add("told" if attempt.is_taken else "failed")
-        self._unrecorded = (after, delivery)
-        await self._record(after, delivery)
-
-    async def _record(self, after: Webhook, delivery: WebhookDelivery) -> None:
-        is_kept = await self._office.store.record(self._office.holder, after, delivery)
-        self._unrecorded = None
-        if not is_kept:
-            # Changed or deleted by its owner, or another daemon delivers now.
-            self._wait(TROUBLE)
-            self._office.hear_change(self.webhook.id)
-            return
-        before = self.webhook
-        self.webhook = _with_secrets_of(before, after)
-        self._read_up_to = max(self._read_up_to, after.position)
-        if after.state is not before.state:
+        if self.webhook.state is not before.state:
             self._log_state()
-        self._wait_for_retry()
+        self._unrecorded.append(delivery)
+        recorded = self._records.call(None)
+        if len(self._unrecorded) >= MOST_UNRECORDED:
+            await recorded
+        else:
+            recorded.addErrback(lambda _: None)  # whoever comes to the end of it has it done
 
-    async def _find_next(self) -> StoredMessage | None:
-        office = self._office
-        while True:
-            wanted = replace(self.webhook.wanted, after=self._read_up_to)
-            rows, last_position = await office.messages.oldest_matches(
-                self.webhook.account_id, wanted, office.expiry_now(), 1, _ALONG
-            )
-            if not rows:
-                self._read_up_to = max(self._read_up_to, last_position)
-                return None
-            message = await self._complete(rows[0])
-            if message is not None:
-                return message
-            self._read_up_to = rows[0].summary.position
+    async def _record_all(self, _: None) -> None:
+        unrecorded = self._unrecorded
+        while unrecorded:
+            some = tuple(unrecorded)
+            is_kept = await self._office.store.record(self._office.holder, self.webhook, some)
+            if not is_kept and unrecorded:
+                # Changed or deleted by its owner, or another daemon delivers now.
+                unrecorded.clear()
+                self._is_outdated = True
+                self._office.hear_change(self.webhook.id)
+            del unrecorded[: len(some)]
 
     async def _complete(self, row: MessageRow) -> StoredMessage | None:
         """Give the whole message; nothing of one that is gone, or has other contents."""
         office, wanted = self._office, self.webhook.wanted
+        if row.summary.expires_at <= office.expiry_now():
+            return None
         try:
             message = await office.loader.complete(row)
         except MessageNotFound:

@@ -22,12 +22,15 @@ from mailcheck.core.messages import Refusal, StoredMessage
 from mailcheck.operations.accounts.revoked_keys import RevokedKeys
 from mailcheck.operations.inbox.contents import UNREADABLE, MessageLoader
 from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
-from mailcheck.operations.inbox.wait_for_message import ANY_CONTENT, position_of
+from mailcheck.operations.inbox.mail_bytes import LARGE
+from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import MessageRow, MessageStore, Now
+from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong
 
-READ_AT_ONCE = 20
+READ_AT_ONCE = 50
 """Messages that one who is behind gets from the store at a time: he may read them slowly."""
+
+_ALONG = ReadAlong(lambda _: True, LARGE, READ_AT_ONCE)
 
 HEARTBEAT = 15.0
 """Seconds without a cursor after which one is told: proxies close what is silent for 30 or 60."""
@@ -169,7 +172,7 @@ class FollowInbox:
             replace(waiter.wanted, after=after),
             self._expiry_now(),
             READ_AT_ONCE,
-            ANY_CONTENT,
+            _ALONG,
         )
         require_reached(waiter.wanted.start, last_position)
         up_to = last_position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -96,8 +97,10 @@ class WebhookStore(Protocol):
     def open_ones(self) -> Deferred[list[Webhook]]:
         """List all webhooks that have not ended."""
 
-    def record(self, holder: str, webhook: Webhook, delivery: WebhookDelivery) -> Deferred[bool]:
-        """Keep what came of a try, and how the webhook stands after it.
+    def record(
+        self, holder: str, webhook: Webhook, deliveries: Sequence[WebhookDelivery]
+    ) -> Deferred[bool]:
+        """Keep what came of some tries, in their order, and how the webhook stands after them.
 
         False, and nothing is changed, where its owner has changed or deleted it meanwhile, or
         the holder has lost the lease.

@@ -60,7 +60,7 @@ _CLAIM = """
 
 _RECORD = """
     UPDATE webhook SET position = ?, state = ?, failing_since = ?, failures = ?, retry_at = ?,
-    problem = ?, attempts = attempts + 1
+    problem = ?, attempts = attempts + ?
     WHERE id = ? AND revision = ? AND position <= ?
     AND EXISTS (SELECT 1 FROM lease WHERE work = ? AND holder = ?)
 """
@@ -68,7 +68,8 @@ _RECORD = """
 _NOTE = f"""
     INSERT INTO webhook_delivery
     (webhook_id, slot, number, event_id, attempted_at, status, problem, milliseconds)
-    SELECT id, attempts % {DELIVERIES_KEPT}, attempts, ?, ?, ?, ?, ? FROM webhook WHERE id = ?
+    SELECT id, (attempts - ?) % {DELIVERIES_KEPT}, attempts - ?, ?, ?, ?, ?, ? FROM webhook
+    WHERE id = ?
     ON CONFLICT (webhook_id, slot) DO UPDATE SET number = excluded.number,
     event_id = excluded.event_id, attempted_at = excluded.attempted_at, status = excluded.status,
     problem = excluded.problem, milliseconds = excluded.milliseconds
@@ -149,8 +150,10 @@ class SqlWebhookStore:
             lambda t: [_webhook_of(row) for row in t.rows(f"{_WEBHOOKS} WHERE webhook.{_IS_OPEN}")]
         )
 
-    def record(self, holder: str, webhook: Webhook, delivery: WebhookDelivery) -> Deferred[bool]:
-        """Keep what came of a try, and how the webhook stands after it."""
+    def record(
+        self, holder: str, webhook: Webhook, deliveries: Sequence[WebhookDelivery]
+    ) -> Deferred[bool]:
+        """Keep what came of some tries, in their order, and how the webhook stands after them."""
         changes = (
             webhook.position,
             webhook.state.value,
@@ -158,22 +161,30 @@ class SqlWebhookStore:
             webhook.failures,
             webhook.retry_at,
             webhook.problem,
+            len(deliveries),
             webhook.id,
             webhook.revision,
             webhook.position,
             WORK,
             holder,
         )
-        return self._engine.write(_record, (changes, _noted(webhook.id, delivery)))
+        last = deliveries[-DELIVERIES_KEPT:]
+        noted = [
+            _noted(webhook.id, one, len(last) - number) for number, one in enumerate(last, start=1)
+        ]
+        return self._engine.write(_record, (changes, noted))
 
     def note(self, webhook_id: WebhookId, delivery: WebhookDelivery) -> Deferred[None]:
         """Keep what came of a try that changes nothing; nothing happens where it was deleted."""
-        return self._engine.write(_note, _noted(webhook_id, delivery))
+        return self._engine.write(_note, _noted(webhook_id, delivery, 0))
 
 
-def _noted(webhook_id: WebhookId, delivery: WebhookDelivery) -> tuple[Value, ...]:
+def _noted(webhook_id: WebhookId, delivery: WebhookDelivery, later: int) -> tuple[Value, ...]:
+    """Give the values of a try that so many ``later`` ones came after."""
     attempt = delivery.attempt
     return (
+        later,
+        later,
         delivery.event_id,
         delivery.at,
         attempt.status,
@@ -299,11 +310,14 @@ def _release(transaction: Transaction, holder: str) -> None:
 
 
 @for_each
-def _record(transaction: Transaction, item: tuple[Sequence[Value], Sequence[Value]]) -> bool:
+def _record(
+    transaction: Transaction, item: tuple[Sequence[Value], Sequence[Sequence[Value]]]
+) -> bool:
     changes, noted = item
     if not transaction.execute(_RECORD, changes):
         return False
-    transaction.execute(_NOTE, noted)
+    for one in noted:
+        transaction.execute(_NOTE, one)
     return True
 
 

@@ -1,0 +1,166 @@
+"""``mailcheck webhook ...``: where this inbox is to be told of its mail; it talks to a daemon."""
+
+import argparse
+import json
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from mailcheck.cli.commands import Console
+from mailcheck.cli.daemon_access import (
+    add_daemon_options,
+    command_line,
+    reach_daemon,
+    report_problem,
+)
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM
+from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
+
+PATH = "/inbox/webhooks"
+
+FILTERS = {
+    "tag": "only mail to this tag; empty: only untagged mail",
+    "tag-prefix": "only mail to tags that begin with this",
+    "to": "only mail to this address",
+    "from": "only mail whose author contains this",
+    "subject": "only mail whose subject contains this",
+    "text": "only mail whose text contains this",
+}
+"""Options of ``add`` that are filters of the same names."""
+
+Doing = Callable[[Mailcheck, argparse.Namespace, Console], int]
+
+
+def add_webhook_commands(parser: argparse.ArgumentParser) -> None:
+    """Add the commands of ``mailcheck webhook``."""
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add = commands.add_parser("add", help="post mail to an address; prints its id and secret")
+    add.add_argument("address", metavar="ADDRESS", help="http or https address of the receiver")
+    for name, text in FILTERS.items():
+        add.add_argument(f"--{name}", dest=_as_json(name), metavar="TEXT", help=text)
+    add.add_argument(
+        "--header",
+        action="append",
+        metavar="NAME:TEXT",
+        help="only mail that has this in a header field; may be given several times",
+    )
+    add.add_argument("--after", metavar="CURSOR", help="also the mail that came after this cursor")
+    _complete(add, _add)
+    listing = commands.add_parser("list", help="list webhooks, and what is wrong with them")
+    _complete(listing, _list)
+    for name, text, do in (
+        ("test", "post a made-up mail now; exit status 1 when it is not taken", _test),
+        ("replay", "post the mail after a cursor once more, with the same ids", _replay),
+        ("resume", "go on at once after failures", _resume),
+        ("secret", "print a new secret; for a day the one before it signs as well", _rotate),
+        ("remove", "post nothing more", _remove),
+    ):
+        one = commands.add_parser(name, help=text)
+        one.add_argument("id", help="the webhook's id, as `mailcheck webhook list` shows it")
+        if name == "replay":
+            one.add_argument(
+                "--after",
+                metavar="CURSOR",
+                default="c0",
+                help="without it all that the inbox holds",
+            )
+        _complete(one, do)
+
+
+def _complete(parser: argparse.ArgumentParser, do: Doing) -> None:
+    add_daemon_options(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
+
+    def command(options: argparse.Namespace, console: Console) -> int:
+        inbox = reach_daemon(options, console)
+        try:
+            return do(inbox, options, console)
+        except MailcheckError as error:
+            return report_problem(error, console)
+
+    parser.set_defaults(command=command)
+
+
+def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook add ADDRESS``: its id and its secret, on one line."""
+    names = [*map(_as_json, FILTERS), "header", "after"]
+    given = {name: getattr(options, name) for name in names}
+    asked = {name: value for name, value in given.items() if value is not None}
+    made = inbox.request("POST", PATH, body={"url": options.address, **asked})
+    if options.json:
+        console.say(json.dumps(made))
+        return EXIT_FINE
+    console.say(f"{made['id']}  {made['secret']}")
+    console.remark("keep the secret, which signs what is posted: it is shown this once")
+    console.remark(f"next: {command_line(options, 'webhook', 'test', made['id'])}")
+    return EXIT_FINE
+
+
+def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook list``: a line for each."""
+    for one in inbox.request("GET", PATH)["webhooks"]:
+        if options.json:
+            console.say(json.dumps(one))
+            continue
+        wanted = [f"{name}={value}" for name, value in one["filter"].items()]
+        problem = [f"({one['failures']} failures: {one['problem']})"] if one["problem"] else []
+        words = [one["id"], one["state"], one["cursor"], one["url"], *wanted, *problem]
+        console.say("  ".join(words))
+    return EXIT_FINE
+
+
+def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook test ID``: the status, or why there was none."""
+    tried = inbox.request("POST", _path(options, "/test"))
+    if options.json:
+        console.say(json.dumps(tried))
+    elif tried["delivered"]:
+        console.say(f"taken with {tried['status']} in {tried['milliseconds']} ms")
+    else:
+        console.remark(f"mailcheck: it was not taken: {tried['problem']}")
+    return EXIT_FINE if tried["delivered"] else EXIT_PROBLEM
+
+
+def _replay(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook replay ID``."""
+    replayed = inbox.request("POST", _path(options, "/replay"), body={"after": options.after})
+    return _tell(replayed, options, console, f"told once more after {options.after}")
+
+
+def _resume(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook resume ID``."""
+    resumed = inbox.request("POST", _path(options, "/resume"))
+    return _tell(resumed, options, console, f"goes on after {resumed['cursor']}")
+
+
+def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook secret ID``: the secret, and nothing else, to standard output."""
+    rotated = inbox.request("POST", _path(options, "/secret"))
+    console.say(json.dumps(rotated) if options.json else rotated["secret"])
+    if not options.json:
+        until = rotated["earlierSignsUntil"]
+        console.remark(f"keep it: it is shown this once; the one before it signs until {until}")
+    return EXIT_FINE
+
+
+def _remove(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck webhook remove ID``."""
+    removed = inbox.request("DELETE", _path(options))
+    return _tell(removed, options, console, "removed")
+
+
+def _tell(answer: dict[str, Any], options: argparse.Namespace, console: Console, what: str) -> int:
+    if options.json:
+        console.say(json.dumps(answer))
+    else:
+        console.remark(f"{options.id}: {what}")
+    return EXIT_FINE
+
+
+def _path(options: argparse.Namespace, more: str = "") -> str:
+    return f"{PATH}/{quote(options.id, safe='')}{more}"
+
+
+def _as_json(option: str) -> str:
+    """Give the name that an option has in a body."""
+    return "tagPrefix" if option == "tag-prefix" else option
