@@ -6,12 +6,14 @@ one daemon, all for one tag; then, with all of them open:
 * memory of a stream, and CPU time spent while nothing but heartbeats go out,
 * from the end of DATA to the event at one more stream, for its own tag, and the same for the
   response to a parked wait, mail by mail,
-* from the end of DATA of one mail to the last of 5,000 events.
+* from the end of DATA of one mail to the last of 5,000 events,
+* how many events a second one gets, in order, who comes back 10,000 mails later.
 
 Targets: 25 KB each, p50 as a wait's.
 """
 
 import argparse
+import re
 import resource
 import select
 import socket
@@ -27,6 +29,7 @@ from tests.servers.daemon import API, HOST, running_daemon
 
 IDLE = 15.0  # seconds: each stream gets one heartbeat
 EVENT = b"event: message"
+CURSOR = re.compile(rb"^id: c([0-9a-f]+)$", re.MULTILINE)
 REST = 0.010  # seconds between two mails
 
 
@@ -47,13 +50,24 @@ class Stream:
             said += data
         return time.perf_counter()
 
+    def cursors(self, count: int) -> list[int]:
+        """Read until so many messages came; gives their positions, and that of the beginning."""
+        found, rest = [], b""
+        while True:
+            *events, rest = (rest + self.socket.recv(1_048_576)).split(b"\n\n")
+            for event in events:
+                count -= EVENT in event
+                found += [int(one, 16) for one in CURSOR.findall(event)]
+            if found and count <= 0:
+                return found
+
 
 class EventStreams(Mailcheck):
     """The same daemon, asked for streams."""
 
     def request(self, tag: str, cursor: str) -> bytes:
         """Give a GET /inbox/events."""
-        path = f"{API}/inbox/events?tag={tag}"
+        path = f"{API}/inbox/events?tag={tag}" + (f"&after={cursor}" if cursor else "")
         return f"GET {path} HTTP/1.1\r\nHost: {HOST}\r\nX-API-Key: {self._key}\r\n\r\n".encode()
 
 
@@ -113,19 +127,43 @@ def measure(subject: EventStreams, waits: Mailcheck, size: int, mails: int) -> N
     print(f"one mail at all streams: {seconds:.3f} s")
 
 
+def measure_behind(subject: EventStreams, count: int) -> None:
+    """Measure one stream that goes on from a cursor far behind."""
+    start = Stream(subject.port, subject.request(PROBE_TAG, "")).cursors(0)[0]
+    for _ in range(count):
+        subject.notify(PROBE_TAG)
+        subject.settle()
+    began = time.perf_counter()
+    cursors = Stream(subject.port, subject.request(PROBE_TAG, f"c{start:x}")).cursors(count)
+    seconds = time.perf_counter() - began
+    if cursors != sorted(cursors):
+        raise SystemExit("events came out of order")
+    print(
+        f"{count} mails behind a stream: all told in {seconds:.1f} s, in order,"
+        f" {count / seconds:.0f} a second"
+    )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--streams", type=int, default=5_000)
     parser.add_argument("--mails", type=int, default=200)
+    parser.add_argument("--behind", type=int, default=10_000)
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with (
         tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as folder,
-        running_daemon(Path(folder), limits_waits_per_key=options.streams + 2) as daemon,
+        running_daemon(
+            Path(folder),
+            limits_waits_per_key=options.streams + 4,
+            inbox_max_messages=1_000_000,
+        ) as daemon,
     ):
-        measure(EventStreams(daemon), Mailcheck(daemon), options.streams, options.mails)
+        subject = EventStreams(daemon)
+        measure(subject, Mailcheck(daemon), options.streams, options.mails)
+        measure_behind(subject, options.behind)
 
 
 if __name__ == "__main__":

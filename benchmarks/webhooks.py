@@ -132,15 +132,15 @@ class Subject:
             raise SystemExit(f"{forged} posts were not signed, {out_of_order} out of order")
         return int(count)
 
-    def fill(self, address: str, count: int) -> float:
+    def fill(self, address: str, count: int, at_once: int = AT_ONCE) -> float:
         """Send messages, each with a tag of its own; gives the seconds that took."""
         mailbox, _, domain = address.partition("@")
         began = time.perf_counter()
         with smtplib.SMTP(HOST, self.daemon.smtp_port, timeout=60) as smtp:
-            for first in range(0, count, AT_ONCE):
+            for first in range(0, count, at_once):
                 to = [
                     f"{mailbox}+t{number}@{domain}"
-                    for number in range(first, min(first + AT_ONCE, count))
+                    for number in range(first, min(first + at_once, count))
                 ]
                 smtp.sendmail("shop@example.com", to, "Subject: s\r\n\r\nYour code is 482913\r\n")
         return time.perf_counter() - began
@@ -174,9 +174,10 @@ def measure_intake(subject: Subject, key: str, mails: int) -> None:
         beside.append(subject.send_each(address, mails))
         for one in made:
             subject.ask("DELETE", f"/inbox/webhooks/{one}", key)
+    before, after = statistics.median(without), statistics.median(beside)
     print(
-        f"mails taken in, one after the other: {statistics.median(without):.0f} a second without"
-        f" a webhook, {statistics.median(beside):.0f} beside ten that want others"
+        f"mails taken in, one after the other: {before:.0f} a second without a webhook,"
+        f" {after:.0f} beside ten that want others: {after / before:.2f} of it"
     )
 
 
@@ -208,11 +209,15 @@ def measure_many(subject: Subject, keys: list[str], messages: int) -> None:
 def measure_behind(subject: Subject, key: str, behind: int) -> None:
     """Measure one webhook that is far behind."""
     inbox = subject.ask("GET", "/inbox/address", key)
-    subject.fill(inbox["address"], behind)
-    before = subject.received()
+    subject.fill(inbox["address"], behind, at_once=1)
+    before, cpu = subject.received(), own_cpu_seconds(subject.daemon.process.pid)
     made = subject.create(key, "/behind", after=inbox["cursor"])
     seconds = subject.seconds_to(before + behind)
-    print(f"{behind} behind one receiver: {behind / seconds:.0f} a second, in order")
+    used = own_cpu_seconds(subject.daemon.process.pid) - cpu
+    print(
+        f"{behind} mails behind one receiver: all told in {seconds:.1f} s, in order, "
+        f"{behind / seconds:.0f} a second, {used / behind * 1e3:.2f} ms CPU of the main process"
+    )
     subject.ask("DELETE", f"/inbox/webhooks/{made}", key)
 
 

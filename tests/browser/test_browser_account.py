@@ -84,6 +84,27 @@ def test_a_key_is_revoked(watched: Watched, person: Person) -> None:
     watched.require_quiet()
 
 
+def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -> None:
+    """Its secret is shown once; a try says what came of it; deleting it takes two clicks."""
+    page = watched.page
+    watched.go("/keys")
+    page.get_by_label("Address", exact=True).fill("http://127.0.0.1:9/mail")
+    page.get_by_label("Only mail with this tag").fill("signup")
+    page.get_by_role("button", name="Create webhook").click()
+    expect(page.locator("#webhook-secret")).to_contain_text("whsec_")
+    watched.require_accessible()
+    page.get_by_role("link", name="I have copied it").click()
+    expect(page.locator(".webhook")).to_contain_text("tag: signup")
+    page.get_by_role("button", name="Test http://127.0.0.1:9/mail").click()
+    page.get_by_text("Last deliveries").click()
+    expect(page.locator(".webhook table")).to_contain_text("not connected to")
+    watched.require_accessible()
+    page.locator(".webhook summary", has_text="Delete").click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("No webhook yet.")).to_be_visible()
+    watched.require_quiet()
+
+
 def test_by_keyboard_alone(watched: Watched, person: Person) -> None:
     """Signing out, in, and making a key need no mouse; the first key press leads past the menu."""
     page = watched.page
