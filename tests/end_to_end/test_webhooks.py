@@ -112,7 +112,10 @@ def test_the_page_shows_a_receiver(daemon: Daemon, tmp_path: Path) -> None:
         send(daemon, "Welcome", tag="signup")
         assert running.stdout is not None
         assert running.stdout.readline() == "Welcome []\n"
-        daemon.wait_until(lambda: shown(daemon, made["id"])["deliveries"][0]["status"] == 204)
+        # The program has said so before it answered.
+        told = daemon.cursor()
+        until_told(daemon, made["id"], told)
+        assert shown(daemon, made["id"])["deliveries"][0]["status"] == 204
     finally:
         running.kill()
         running.communicate()
