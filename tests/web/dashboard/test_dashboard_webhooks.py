@@ -83,14 +83,14 @@ def test_failures_are_said_and_resumed(owner: Browser, receivers: ScriptedReceiv
     receivers.answers = [BROKEN, BROKEN]
     receive(owner)
     owner.open("/keys")
-    assert "It answered 500. It fails since" in owner.page.text
+    assert "It answered 500. It has failed since" in owner.page.text
     path = webhook_of(owner)
     owner.follow(owner.submit(f"{path}/resume"))
     assert len(receivers.posts) == 2
     owner.house.pass_time(6)
     owner.open("/keys")
     assert len(receivers.posts) == 3
-    assert "It fails since" not in owner.page.text
+    assert "It has failed since" not in owner.page.text
 
 
 def test_a_test_says_how_it_went(owner: Browser, receivers: ScriptedReceivers) -> None:
