@@ -38,6 +38,11 @@ from mailcheck.operations.domains.probe_hosts import (
     RegistrationFinder,
     StarttlsProber,
 )
+from mailcheck.operations.domains.watches.look import (
+    LookAtWatched,
+    NothingRemembered,
+    WatchersBudgets,
+)
 from mailcheck.operations.domains.zone_health import (
     LOOK_INTERVAL,
     HealthOfLists,
@@ -164,6 +169,7 @@ class ChecksAssembly:
         self.selectors = LearnedSelectors(lasting.selectors, self._now)
         self.turns = CheckTurns(reactor)
         self._build_wholes(outside, cluster)
+        self.watched = self._build_watched(lasting)
 
     def _build_blocklists(
         self, random_bytes: RandomBytes, cluster: Cluster, lasting: Lasting
@@ -209,6 +215,36 @@ class ChecksAssembly:
             is_validating=self._config.dns.validating,
             allow_private=self._allow_private,
         )
+
+    def _build_watched(self, lasting: Lasting) -> LookAtWatched:
+        """Build what watches look with: it leaves lists to others, remembers and proves nothing."""
+        plain, outside, clock = self.resolvers.plain, self.outside, self._reactor
+        options, is_private = self._config.blocklists, self._allow_private
+        budgets = WatchersBudgets(
+            _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
+        )
+        lists = AskBlocklists(self.resolvers.lists, budgets, self.health, clock, options.deadline)
+        blocklists = CheckBlocklists(self.catalogue, plain, lists, clock, allow_private=is_private)
+        sources = ReputationSources(plain, blocklists, outside, outside, self.selectors.of)
+        reputation = ComputeReputation(
+            sources,
+            KeptValues(NothingRemembered(), "watched", Reputation),
+            clock,
+            self._now,
+            allow_private=is_private,
+            is_proving=False,
+        )
+        domain = DescribeDomain(
+            plain,
+            outside,
+            self.selectors.of,
+            clock,
+            self._now,
+            is_validating=self._config.dns.validating,
+            allow_private=is_private,
+            is_proving=False,
+        )
+        return LookAtWatched(reputation, domain, blocklists, plain, outside, clock, self._now)
 
     def services(self) -> Iterator[PeriodicService]:
         """Give what tests the blocklists again and again, and what keeps selectors."""

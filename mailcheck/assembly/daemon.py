@@ -51,6 +51,7 @@ from mailcheck.assembly.storage import (
     stored_state,
 )
 from mailcheck.assembly.tool_pages import tool_pages
+from mailcheck.assembly.watches import WatchAssembly
 from mailcheck.assembly.webhooks import WebhookAssembly
 from mailcheck.assembly.workers import Workers as Workers
 from mailcheck.cluster.figures import RedisFigures
@@ -187,6 +188,17 @@ class Assembly:
         self._make_webhook_dialer = outside.webhooks
         self.checks = ChecksAssembly(
             config, reactor, self.now, random_bytes, resolvers, outside, self.cluster, lasting
+        )
+        self.watches = WatchAssembly(
+            config,
+            self.engine,
+            self.cluster,
+            lambda: self.checks.watched,
+            self.checks.turns,
+            lease_holder(config, random_bytes),
+            reactor,
+            self.now,
+            random_bytes,
         )
 
     def _build_scoring(self) -> ScoringAssembly:
@@ -375,6 +387,7 @@ class Assembly:
             self.inbox,
             self.checks,
             self.tests,
+            self.watches,
             self.scoring,
             self._workers,
             self._reactor,
@@ -448,6 +461,7 @@ class Assembly:
             self.scoring.filter.service,
             *self.tests.services(),
             *self.webhooks.services(),
+            *self.watches.services(),
             *ports,
             AddressFile(
                 Path(self.config.storage.state_directory) / ADDRESS_FILE,

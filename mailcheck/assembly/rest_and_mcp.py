@@ -10,6 +10,7 @@ from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.deployment import mail_server
 from mailcheck.assembly.scoring import ScoringAssembly
+from mailcheck.assembly.watches import WatchAssembly
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
@@ -45,6 +46,7 @@ class BuiltOperations(Struct, frozen=True, dict=True):
     inbox: InboxOperations
     checks: ChecksAssembly
     tests: DeliverabilityAssembly
+    watches: WatchAssembly
     scoring: ScoringAssembly
     workers: Workers
     clock: IReactorTime
@@ -114,6 +116,7 @@ class RestAndMcp:
             *faults.routes(),
             *WebhookRoutes(built.inbox.webhooks).routes(),
             *built.checks.routes(),
+            *built.watches.routes(),
             *tests.routes(),
         ]
 

@@ -193,6 +193,26 @@ class ReportRefused(ExpectedFailure):
     """What somebody sent as a report of a receiver is none that can be taken in."""
 
 
+class WatchNotFound(ExpectedFailure):
+    """The account has no such watch: never made, or deleted."""
+
+
+class AlertNotFound(ExpectedFailure):
+    """The watch has no such alert."""
+
+
+class WatchExists(ExpectedFailure):
+    """The account watches this already."""
+
+
+class TooManyWatches(ExpectedFailure):
+    """The account has as many watches as it may."""
+
+
+class WatchBusy(ExpectedFailure):
+    """The watch is being run already."""
+
+
 class WaitInterrupted(ExpectedFailure):
     """A wait was cut short by a shutdown or a store failure.
 

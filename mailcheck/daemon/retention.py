@@ -1,13 +1,18 @@
-"""Forgets what has expired: mail, refusals nobody will ask for any more, and tests."""
+"""Forgets what has expired: mail, refusals nobody will ask for any more, tests, histories."""
 
 from collections.abc import Awaitable, Callable
 
 from mailcheck.core.instants import HOUR, Instant
+from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
+from mailcheck.operations.domains.watches.ports import WatchStore
 from mailcheck.operations.ports import ExpiryStore, Now
 
 INTERVAL = 10.0
 """Seconds between rounds; what has expired is shown so at once, this only makes it last."""
+
+WATCHES_INTERVAL = 600.0
+"""Seconds between rounds for what is kept for more than a year."""
 
 BATCH = 200
 """Messages or tests in one transaction, so that mail coming in waits a moment at most."""
@@ -43,6 +48,18 @@ class DeliverabilityRetention:
         now = self._now()
         await _in_batches(self._store.expire, now)
         await _in_batches(self._store.forget, now)
+
+
+class WatchRetention:
+    """One round of forgetting what changed long ago."""
+
+    def __init__(self, store: WatchStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def sweep(self) -> None:
+        """Forget what is older than histories are kept."""
+        await _in_batches(self._store.forget, Instant(self._now() - HISTORY_KEPT))
 
 
 async def _in_batches(remove: Callable[[Instant, int], Awaitable[int]], now: Instant) -> None:

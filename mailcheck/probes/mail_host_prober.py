@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from msgspec import Struct
 from OpenSSL import SSL
 from service_identity import CertificateError, VerificationError
@@ -35,7 +36,7 @@ from zope.interface import implementer
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.core.client_limits import Window
-from mailcheck.core.instants import MINUTE
+from mailcheck.core.instants import MINUTE, Instant, instant_of
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.operations.kept_values import KeptValues
@@ -97,16 +98,31 @@ class ObservedTls:
     @property
     def is_name_matching(self) -> bool:
         """Tell whether the certificate is for the host's name (RFC 6125)."""
-        if self._connection is None:
-            return False
         try:
-            certificate = self._connection.get_peer_certificate(as_cryptography=True)
+            certificate = self._certificate()
             if certificate is None:
                 return False
             verify_certificate_hostname(certificate, self._host)
         except _MISFITS:
             return False
         return True
+
+    @property
+    def digest_and_end(self) -> tuple[str, Instant | None]:
+        """Give the SHA-256 of the certificate in hexadecimal, and when it ends."""
+        try:
+            certificate = self._certificate()
+            if certificate is None:
+                return "", None
+            ends_at = instant_of(certificate.not_valid_after_utc.timestamp())
+            return certificate.fingerprint(SHA256()).hex(), ends_at
+        except _MISFITS:
+            return "", None
+
+    def _certificate(self) -> x509.Certificate | None:
+        if self._connection is None:
+            return None
+        return self._connection.get_peer_certificate(as_cryptography=True)
 
     def _note(self, *verdict: object) -> bool:
         """Learn what OpenSSL thinks of a certificate of the chain; go on in any case."""
@@ -319,12 +335,15 @@ class MailHostProber:
         outcome = await self._talk(exchange, tls)
         if outcome is not ProbeOutcome.ENCRYPTED:
             return StarttlsProbe(exchange, outcome)
+        digest, ends_at = tls.digest_and_end
         return StarttlsProbe(
             exchange,
             outcome,
             tls_version=tls.version,
             is_certificate_trusted=tls.is_certificate_trusted,
             is_name_matching=tls.is_name_matching,
+            certificate_digest=digest,
+            certificate_ends_at=ends_at,
         )
 
     async def _talk(self, exchange: str, tls: ObservedTls) -> ProbeOutcome:

@@ -1,5 +1,7 @@
 """What probes of mail hosts mean."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +37,7 @@ NOWHERE = MxVerdict(
 SILENT = MxVerdict("d.example", Presence.UNDETERMINED, (), False, None, ())
 
 
-def probe(outcome: ProbeOutcome, version: str = "TLSv1.3", **facts: bool) -> StarttlsProbe:
+def probe(outcome: ProbeOutcome, version: str = "TLSv1.3", **facts: Any) -> StarttlsProbe:
     """Make the probe of the one mail host."""
     if outcome is not ProbeOutcome.ENCRYPTED:
         return StarttlsProbe("mx.d.example", outcome)

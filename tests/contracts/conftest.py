@@ -18,6 +18,7 @@ from mailcheck.core.content import DERIVATION
 from mailcheck.core.instants import instant_of
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore, SessionStore
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
+from mailcheck.operations.domains.watches.ports import WatchStore
 from mailcheck.operations.inbox.webhook_ports import WebhookStore
 from mailcheck.operations.ports import (
     AccountStore,
@@ -37,6 +38,7 @@ from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.storage.removing import SqlExpiryStore
@@ -69,6 +71,7 @@ class Stores:
     memory: Memory
     selectors: SelectorStore
     webhooks: WebhookStore
+    watches: WatchStore
 
 
 class PicklingWorker(DirectWorker):
@@ -176,4 +179,5 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         memory=SqlMemory(engine, lambda: instant_of(time.time())),
         selectors=SqlSelectors(engine),
         webhooks=SqlWebhookStore(engine),
+        watches=SqlWatchStore(engine),
     )

@@ -31,6 +31,7 @@ from mailcheck.core.errors import (
     RecipientUnknown,
     TooManyPendingTests,
     TooManyWebhooks,
+    WatchExists,
     WorkerDied,
 )
 from mailcheck.core.filters import MessageFilter
@@ -39,6 +40,7 @@ from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
 from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine, WriterConnection
@@ -63,6 +65,7 @@ from tests.storage.deliveries import (
     mail,
     recipient,
     refusal,
+    watch,
     webhook,
 )
 
@@ -789,3 +792,28 @@ async def test_a_webhook_that_is_told_and_changed(processes: Processes) -> None:
     again = await processes.race(restart, record)
     assert (again[0].revision, again[1]) == (2, False)
     assert await processes.race(lambda s: s.webhooks.delete(ANN, one.id), record) == [True, False]
+
+
+async def test_a_watch_that_is_due(processes: Processes) -> None:
+    """Of two daemons that look for what is due at once, one runs it; so again when it has died."""
+    await processes.one.watches.add(watch("one"))
+    for now in (NOON, at(200)):
+        found = await processes.race(
+            lambda s, moment=now: s.watches.claim("first", moment, 120_000, 4),  # type: ignore[misc]
+            lambda s, moment=now: s.watches.claim("second", moment, 120_000, 4),  # type: ignore[misc]
+        )
+        assert [[one.id for one in watches] for watches in found] == [["one"], []]
+
+
+async def test_a_watch_that_is_made_twice(processes: Processes) -> None:
+    """The second of two that are the same is refused; what is deleted is not kept any more."""
+    add: Call = lambda s: s.watches.add(watch("one"))  # noqa: E731
+    made, refused = await processes.race(add)
+    assert made.id == "one"
+    assert isinstance(refused, WatchExists)
+    (claimed,) = await processes.one.watches.claim("mine", NOON, 120_000, 4)
+    kept: Call = lambda s: s.watches.record(  # noqa: E731
+        "mine", Recorded(claimed, NOON, at(60), "{}")
+    )
+    delete: Call = lambda s: s.watches.delete(ANN, claimed.id)  # noqa: E731
+    assert await processes.race(delete, kept) == [True, False]

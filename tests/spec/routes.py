@@ -55,6 +55,16 @@ from tests.spec.resources import (
     UNDETERMINED,
 )
 from tests.spec.shapes import WORD, Bytes, Schema, Shape, record, shape
+from tests.spec.watch_shapes import (
+    ALERT,
+    WATCH,
+    WATCH_DELETED,
+    WATCH_HISTORY,
+    WATCH_SHOWN,
+    WATCH_TABLE,
+    WATCHES,
+    WATCHES_MADE,
+)
 
 Body: TypeAlias = Shape | Bytes
 Bodies: TypeAlias = Body | tuple[Body, ...]
@@ -78,6 +88,8 @@ _MESSAGE_PATH = "/inbox/messages/{id}"
 _TEST_PATH = "/test/{testId}"
 
 _WEBHOOK_PATH = "/inbox/webhooks/{webhookId}"
+
+_WATCH_PATH = "/watches/{watchId}"
 
 _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # SPEC.md section 4
@@ -114,6 +126,17 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", f"{_WEBHOOK_PATH}/test"): {200: WEBHOOK_TEST, 404: ERROR},
     ("POST", f"{_WEBHOOK_PATH}/replay"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
     ("POST", f"{_WEBHOOK_PATH}/resume"): {200: WEBHOOK, 404: ERROR, 409: ERROR},
+    # docs/watches.md
+    ("POST", "/watches"): {200: WATCH, 409: ERROR},
+    ("POST", "/watches/many"): {200: WATCHES_MADE},
+    ("GET", "/watches"): {200: WATCHES},
+    ("GET", _WATCH_PATH): {200: WATCH_SHOWN, 404: ERROR},
+    ("PATCH", _WATCH_PATH): {200: WATCH, 404: ERROR},
+    ("DELETE", _WATCH_PATH): {200: WATCH_DELETED, 404: ERROR},
+    ("POST", f"{_WATCH_PATH}/run"): {200: WATCH_SHOWN, 404: ERROR, 409: ERROR},
+    ("GET", f"{_WATCH_PATH}/history"): {200: WATCH_HISTORY, 404: ERROR},
+    ("GET", f"{_WATCH_PATH}/history.csv"): {200: WATCH_TABLE, 404: ERROR},
+    ("POST", f"{_WATCH_PATH}/alerts/{{alertId}}/acknowledge"): {200: ALERT, 404: ERROR},
     ("GET", f"{_MESSAGE_PATH}/html"): {200: Bytes("text/html; charset=utf-8"), 404: ERROR},
     ("GET", f"{_MESSAGE_PATH}/attachments/{{attachmentId}}"): {
         200: Bytes(_ANY_MEDIA_TYPE),

@@ -23,6 +23,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session, TlsFacts
+from mailcheck.core.watches import QuietTime, Watch, WatchId, WatchKind, WatchSettings
 from mailcheck.core.webhooks import Webhook
 
 NOON = Instant(1_795_262_400_000)
@@ -84,6 +85,19 @@ def webhook(name: str) -> Webhook:
         created_at=NOON,
         position=START,
         secret=f"whsec_{name}",
+    )
+
+
+def watch(name: str, owner: str = "ann") -> Watch:
+    """Make a watch; its id is its name."""
+    return Watch(
+        id=WatchId(name),
+        account_id=AccountId(owner),
+        kind=WatchKind.DOMAIN,
+        target=f"{name}.example",
+        settings=WatchSettings(selectors=("s1",), quiet=QuietTime(1_320, 360)),
+        created_at=NOON,
+        next_run_at=NOON,
     )
 
 

@@ -11,7 +11,9 @@ from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
+from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit, MessagePage
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
@@ -21,6 +23,7 @@ from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
 from mailcheck.storage.safekeeping import store_copy
@@ -45,6 +48,7 @@ from tests.storage.deliveries import (
     mail,
     recipient,
     refusal,
+    watch,
     webhook,
 )
 
@@ -90,6 +94,16 @@ def fill(path: str) -> None:
     made = result_of(webhooks.add(webhook("ci"), is_from_now=True))
     result_of(webhooks.note(made.id, WebhookDelivery("test_1", NOON, Attempt(), 7)))
     assert result_of(webhooks.claim("daemon", NOON, 15_000))
+    watches = SqlWatchStore(engine)
+    watched = result_of(watches.add(watch("one")))
+    result_of(watches.claim("daemon", NOON, 15_000, 1))
+    change = WatchChange(NOON, "SPF", "record", None, "v=spf1 \x00 -all", "It is new.", "note")
+    raised = Raised("SPF: record", "error", "It is bad.", is_new=True)
+    score = WatchScore(NOON, 90, "A", {"SPF": 20})
+    recorded = Recorded(
+        watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
+    )
+    assert result_of(watches.record("daemon", recorded))
     result_of(engine.close())
 
 

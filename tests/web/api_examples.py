@@ -16,12 +16,15 @@ from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
 from mailcheck.wire.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
+from mailcheck.wire.domains.watches import CHANGE_EXAMPLE as WATCH_CHANGE
+from mailcheck.wire.domains.watches import MANY_EXAMPLE as NEW_WATCHES
+from mailcheck.wire.domains.watches import NEW_EXAMPLE as NEW_WATCH
 from mailcheck.wire.inbox.checks import EXAMPLE as LINKS_TO_CHECK
 from mailcheck.wire.inbox.faults import EXAMPLE as KEY_FAULT
 from mailcheck.wire.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_receivers import BROKEN, ScriptedReceivers
-from tests.house import config_in_memory, mail, run
+from tests.house import config_in_memory, mail, result_of, run
 from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
 from tests.web.scored_house import ScoredHouse
@@ -105,6 +108,7 @@ def write_examples() -> dict[str, Any]:
             **_tools(world),
             **_inbox(world),
             **_webhooks(world),
+            **_watches(world),
             **_tests(world),
         }
     finally:
@@ -148,6 +152,44 @@ def _inbox(world: ExampleHouse) -> dict[str, Any]:
     found["scored message"] = world.ask("POST", f"/inbox/messages/{second}/test")
     world.scored.content_filter.answer()
     world.scored.content_filter.holds = False
+    return found
+
+
+def _watches(world: ExampleHouse) -> dict[str, Any]:
+    """Watch the domain, take a record away, and put it back."""
+    watches = world.house.assembly.watches
+    found: dict[str, Any] = {
+        "new watch": json.loads(NEW_WATCH),
+        "new watches": json.loads(NEW_WATCHES),
+        "watch change": json.loads(WATCH_CHANGE),
+    }
+
+    def make(status: int = 200) -> Any:
+        return world.ask("POST", "/watches", status, data=NEW_WATCH.encode())
+
+    found["watch made"] = make()
+    found["watch exists"] = make(409)
+    found["watches made"] = world.ask("POST", "/watches/many", data=NEW_WATCHES.encode())
+    one = f"/watches/{found['watch made']['id']}"
+    found["watch changed"] = world.ask("PATCH", one, data=WATCH_CHANGE.encode())
+    found["watch run"] = world.ask("POST", f"{one}/run")
+    records = world.zone.published("_dmarc.example.com", "TXT")
+    world.zone.publish("_dmarc.example.com", "TXT")
+    world.house.pass_time(3_600)
+    (alert,) = world.ask("POST", f"{one}/run")["alerts"]
+    found["alert acknowledged"] = world.ask("POST", f"{one}/alerts/{alert['id']}/acknowledge")
+    found["no alert"] = world.ask("POST", f"{one}/alerts/none/acknowledge", 404)
+    world.zone.publish("_dmarc.example.com", "TXT", *records)
+    world.house.pass_time(3_600)
+    world.ask("POST", f"{one}/run")
+    found |= {"watch": world.get(one), "watches": world.get("/watches")}
+    found["watch history"] = world.get(f"{one}/history")
+    account_id, name = world.house.account.id, found["watch made"]["id"]
+    now = world.house.assembly.now()
+    assert result_of(watches.store.claim_one(account_id, name, "other", now, 60_000))
+    found["watch busy"] = world.ask("POST", f"{one}/run", 409)
+    found["watch deleted"] = world.ask("DELETE", one)
+    found["no watch"] = world.get(one, 404)
     return found
 
 

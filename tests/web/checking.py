@@ -47,6 +47,7 @@ class KnownHosts:
     def __init__(self) -> None:
         self.probed: list[str] = []
         self.outcomes: dict[str, ProbeOutcome] = {}
+        self.certificates: dict[str, tuple[str, Instant]] = {}
         self.registrations: dict[str, RegistrationVerdict] = {}
         self.policies: dict[str, PolicyFetch] = {}
         self.links: dict[str, LinkAnswer] = {}
@@ -64,7 +65,8 @@ class KnownHosts:
         outcome = self.outcomes.get(exchange, ProbeOutcome.ENCRYPTED)
         if outcome is not ProbeOutcome.ENCRYPTED:
             return succeed(StarttlsProbe(exchange, outcome))
-        return succeed(StarttlsProbe(exchange, outcome, "TLSv1.3", True, True))
+        digest, ends_at = self.certificates.get(exchange, ("", None))
+        return succeed(StarttlsProbe(exchange, outcome, "TLSv1.3", True, True, digest, ends_at))
 
     def outbound_port(self) -> Deferred[OutboundPort]:
         """Answer as `StarttlsProber` promises."""

@@ -234,6 +234,7 @@ def routes_of(house: House) -> Sequence[Route]:
         built.inbox,
         built.checks,
         built.tests,
+        built.watches,
         built.scoring,
         built._workers,
         clock,

@@ -52,7 +52,8 @@ class DkimVerdict(Struct, frozen=True):
     ``presence`` is ``ABSENT`` only when nothing can exist below
     ``_domainkey``; without a key that was found it is else ``UNDETERMINED``.
     ``is_hidden`` then says why: there are keys, under names nobody can guess.
-    ``dangling`` are selectors whose CNAME leads nowhere, with its target.
+    ``dangling`` are selectors whose CNAME leads nowhere, with its target; ``silent`` the names
+    about which DNS gave no usable answer.
     """
 
     domain: str
@@ -62,6 +63,7 @@ class DkimVerdict(Struct, frozen=True):
     dangling: tuple[tuple[str, str], ...]
     tried: tuple[str, ...]
     findings: tuple[Finding, ...]
+    silent: tuple[str, ...] = ()
 
     @property
     def usable_keys(self) -> tuple[DkimKey, ...]:
@@ -275,6 +277,7 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
         dangling=dangling,
         tried=tried,
         findings=tuple(_find(domain, presence, keys, dangling, silent)),
+        silent=tuple(silent),
     )
 
 

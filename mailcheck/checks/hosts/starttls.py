@@ -12,6 +12,7 @@ from msgspec import Struct
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.core.instants import Instant
 
 GOOD_TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 """RFC 8996 forbids TLS 1.0 and 1.1; OpenSSL's spellings."""
@@ -48,7 +49,8 @@ class StarttlsProbe(Struct, frozen=True):
     """What one host showed. The TLS facts are there when it is ``ENCRYPTED``.
 
     ``is_certificate_trusted``: the chain leads to a known authority and is in
-    its time; ``is_name_matching``: the certificate is for the MX name.
+    its time; ``is_name_matching``: the certificate is for the MX name. ``certificate_digest`` is
+    its SHA-256 in hexadecimal; that and its end are empty where it can't be read.
     """
 
     exchange: str
@@ -56,6 +58,8 @@ class StarttlsProbe(Struct, frozen=True):
     tls_version: str = ""
     is_certificate_trusted: bool = False
     is_name_matching: bool = False
+    certificate_digest: str = ""
+    certificate_ends_at: Instant | None = None
 
     @property
     def is_verified(self) -> bool:

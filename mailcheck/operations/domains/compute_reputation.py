@@ -87,7 +87,10 @@ class ComputeReputation:
         now: Now,
         *,
         allow_private: bool,
+        is_proving: bool = True,
     ) -> None:
+        """``is_proving``: give proven advice, too, which takes as long as all the rest."""
+        self._is_proving = is_proving
         self._sources = sources
         self._clock = clock
         self._now = now
@@ -127,8 +130,9 @@ class ComputeReputation:
         score = compute_score(evidence)
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
-        if score.is_gradable:
+        if score.is_gradable and self._is_proving:
             found = replace(found, proofs=await self._prove(known, query, found, inquiry))
+        if score.is_gradable:
             lifetime = REMEMBERED_UNDETERMINED if score.undetermined else REMEMBERED
             await self._kept.keep(str(query), found, lifetime)
         return found

@@ -45,12 +45,19 @@ class Call(Struct, frozen=True):
         """Give the webhook that the path names, whether there is such a one or not."""
         return self.path["webhook_id"]
 
+    @property
+    def watch_id(self) -> str:
+        """Give the watch that the path names, whether there is such a one or not."""
+        return self.path["watch_id"]
+
 
 PATH_NAMES = {
     "message_id": "id",
     "test_id": "testId",
     "attachment_id": "attachmentId",
     "webhook_id": "webhookId",
+    "watch_id": "watchId",
+    "alert_id": "alertId",
 }
 """What the variables of paths are called where clients read of them (SPEC.md section 4)."""
 

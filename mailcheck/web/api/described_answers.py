@@ -14,6 +14,8 @@ TAGS: Mapping[str, str] = {
     "Webhooks": "Be told of mail at an address of yours, in order and signed.",
     "Domain tools": "Whether mail to and from a domain will arrive. What could not be found out "
     "is never shown as no.",
+    "Watches": "Domains and addresses that are checked again and again: what changed, what is "
+    "wrong since when, and what has ended.",
     "Deliverability tests": "Take an address, send one mail to it from the server under test, "
     "and wait for the report with a score from 0 to 10.",
     "Description": "This API, for programs.",

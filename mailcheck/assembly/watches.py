@@ -1,0 +1,77 @@
+"""Builds watches: what their owners do with them, and what runs them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.application.service import Service
+
+from mailcheck.assembly.cluster import Cluster
+from mailcheck.config.options import Config
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention
+from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.domains.watches.look import LookAtWatched
+from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
+from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.storage.domains.watch_store import SqlWatchStore
+from mailcheck.storage.engine import Engine
+from mailcheck.web.api.calls import Route
+from mailcheck.web.api.watch_routes import WatchRoutes
+
+
+class WatchAssembly:
+    """Everything of watches, built once; ``holder`` is the name under which this process runs them.
+
+    :param look: gives what looks at a domain or an address.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        cluster: Cluster,
+        look: Callable[[], LookAtWatched],
+        turns: CheckTurns,
+        holder: str,
+        reactor: Any,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._reactor = reactor
+        self._now = now
+        self._turns = turns
+        self.store = SqlWatchStore(engine)
+        self.runner = RunWatches(self.store, look, holder, reactor, now, random_bytes)
+        due: WakeUps[str] = cluster.wake_ups("due watches")
+        due.listen(lambda _: self.runner.look())
+        cluster.when_hints_are_lost(self.runner.look)
+        self.keep = KeepWatches(
+            self.store,
+            self.runner,
+            lambda: due.publish("some"),
+            now,
+            random_bytes,
+            allow_special_use=config.dns.allow_special_use,
+            allow_private=config.network.allow_private,
+        )
+
+    def routes(self) -> list[Route]:
+        """List the routes of the REST API."""
+        return WatchRoutes(self.keep, self._turns).routes()
+
+    def services(self) -> list[Service]:
+        """Give what runs watches, and what forgets."""
+        retention = WatchRetention(self.store, self._now)
+        return [
+            LeasedWorkService(self.runner),
+            # Stopped before it: a round under way would begin new runs.
+            PeriodicService(
+                "looking for due watches", LOOK_INTERVAL, self.runner.look_for_due, self._reactor
+            ),
+            PeriodicService(
+                "retention of watches", WATCHES_INTERVAL, retention.sweep, self._reactor
+            ),
+        ]

@@ -1,0 +1,319 @@
+"""How a run of a watch differs from the ones before: changes, and problems that begin and end.
+
+What could not be found out changes nothing. Where a topic that was known stays unknown for
+`LASTING_RUNS`, that is told: as what it is, and once for all such topics.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.scoring.score import grade_of
+from mailcheck.checks.watching.facts import (
+    ANSWERS,
+    CERTIFICATE,
+    RECORD,
+    Fact,
+    Facts,
+    Points,
+    Topic,
+    host_of,
+    is_list,
+)
+from mailcheck.core.instants import Instant
+from mailcheck.core.watches import Ended, Raised, WatchChange, WatchScore
+
+LASTING_RUNS = 3
+"""Runs in a row after which it is told that something could not be found out."""
+
+UNDETERMINED = "undetermined"
+"""Topic and key of what could not be found out."""
+
+SCORE = "score"
+
+LONGEST_SHOWN = 160
+"""Characters of a value within a sentence."""
+
+
+class Seen(Struct, frozen=True, omit_defaults=True):
+    """A topic as it was last known; since when it was not complete, and for how many runs."""
+
+    facts: dict[str, Fact]
+    was_complete: bool = False
+    is_single: bool = False
+    missed: int = 0
+    missing_since: Instant | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Tell whether it was known once and has not been for too long."""
+        return self.was_complete and not self.is_single and self.missed >= LASTING_RUNS
+
+
+class State(Struct, frozen=True):
+    """All that the next run is compared with; ``alerts`` has the severity of each that is open."""
+
+    topics: dict[str, Seen]
+    points: dict[str, int]
+    alerts: dict[str, Severity]
+    runs: int = 0
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Name the topics that could not be found out for too long."""
+        return tuple(name for name, seen in self.topics.items() if seen.is_lost)
+
+    @property
+    def problems(self) -> Iterator[tuple[str, Fact]]:
+        """Give all problems that there are, alerted or not, each with its key."""
+        for topic, seen in self.topics.items():
+            for name, fact in seen.facts.items():
+                if fact.severity is not None:
+                    yield key_of(topic, name), fact
+
+    @property
+    def score(self) -> int:
+        """Give the score, made of what was known last of each factor."""
+        return score_of(self.points)
+
+
+class Comparison(Struct, frozen=True):
+    """What has become of a watch by a run; ``score`` where that is another one."""
+
+    state: State
+    changes: tuple[WatchChange, ...] = ()
+    raised: tuple[Raised, ...] = ()
+    ended: tuple[Ended, ...] = ()
+    score: WatchScore | None = None
+
+
+def key_of(topic: str, name: str) -> str:
+    """Name what an alert is about."""
+    return f"{topic}: {name}"
+
+
+def score_of(points: Mapping[str, int]) -> int:
+    """Give the score that points add up to."""
+    return max(0, min(100, sum(points.values())))
+
+
+def write_state(state: State) -> str:
+    """Write a state as it is kept."""
+    return msgspec.json.encode(state).decode()
+
+
+def read_state(text: str) -> State | None:
+    """Read a state; nothing where there is none, or another mailcheck wrote it: begin anew."""
+    try:
+        return msgspec.json.decode(text, type=State) if text else None
+    except msgspec.MsgspecError:
+        return None
+
+
+def compare(state: State | None, facts: Facts, now: Instant) -> Comparison:
+    """Compare a run with what was known before it; the first one is compared with nothing."""
+    points = _merged(state, facts.points)
+    if state is None:
+        topics = {name: _first(topic, now) for name, topic in facts.topics.items()}
+        score = _score(points, now) if points else None
+        return Comparison(State(topics, points, {}, 1), score=score)
+    comparing = _Comparing(state, facts, now)
+    for name, topic in facts.topics.items():
+        comparing.look_at(name, topic)
+    comparing.look_at_rest()
+    comparing.look_at_silence()
+    score = None
+    if points != state.points:
+        score = _score(points, now)
+        comparing.note_score(points)
+    after = State(comparing.topics, points, comparing.alerts, state.runs + 1)
+    return Comparison(
+        after, tuple(comparing.changes), tuple(comparing.raised), tuple(comparing.ended), score
+    )
+
+
+def _first(topic: Topic, now: Instant) -> Seen:
+    since = None if topic.is_complete else now
+    missed = 0 if topic.is_complete else 1
+    return Seen(dict(topic.facts), topic.is_complete, topic.is_single, missed, since)
+
+
+def _merged(state: State | None, points: Mapping[str, Points]) -> dict[str, int]:
+    known = {} if state is None else state.points
+    return {
+        **known,
+        **{
+            name: one.points
+            for name, one in points.items()
+            if one.is_determined or name not in known
+        },
+    }
+
+
+def _score(points: dict[str, int], now: Instant) -> WatchScore:
+    score = score_of(points)
+    return WatchScore(now, score, grade_of(score), points)
+
+
+class _Comparing:
+    """One comparison, topic by topic."""
+
+    def __init__(self, state: State, facts: Facts, now: Instant) -> None:
+        self._state = state
+        self._facts = facts
+        self._now = now
+        self.topics: dict[str, Seen] = {}
+        self.alerts = dict(state.alerts)
+        self.changes: list[WatchChange] = []
+        self.raised: list[Raised] = []
+        self.ended: list[Ended] = []
+
+    def look_at(self, name: str, topic: Topic) -> None:
+        """Compare a topic of this run."""
+        before = self._state.topics.get(name)
+        if before is None:
+            mx = self._state.topics.get("MX")
+            if host_of(name) is None or mx is None or not mx.was_complete:
+                self.topics[name] = _first(topic, self._now)
+                return
+            before = Seen({}, was_complete=True)  # a mail host that is new
+        facts = dict(topic.facts)
+        for fact_name, fact in topic.facts.items():
+            self._look_at_fact(name, fact_name, before, fact)
+        for fact_name, fact in before.facts.items():
+            if fact_name in facts:
+                continue
+            if topic.is_complete:
+                self._note(name, fact_name, fact, None)
+            else:
+                facts[fact_name] = fact
+        is_known = topic.is_complete or (topic.is_single and bool(topic.facts))
+        self.topics[name] = Seen(
+            facts,
+            before.was_complete or topic.is_complete,
+            topic.is_single,
+            0 if is_known else before.missed + 1,
+            None if is_known else before.missing_since or self._now,
+        )
+
+    def look_at_rest(self) -> None:
+        """Carry over what this run says nothing of, and drop hosts and lists that are none."""
+        for name, seen in self._state.topics.items():
+            if name in self._facts.topics:
+                continue
+            if not self._is_gone(name):
+                self.topics[name] = seen
+                continue
+            for fact_name in seen.facts:
+                self._end(
+                    key_of(name, fact_name), f"{_shown_topic(name)} is not looked at any more."
+                )
+
+    def look_at_silence(self) -> None:
+        """Tell of what was not found out for too long, and of the end of that."""
+        lost = [name for name, seen in self.topics.items() if seen.is_lost]
+        before = list(self._state.lost)
+        if lost == before:
+            return
+        names = ", ".join(lost)
+        if lost:
+            sentence = f"Could not be found out in {LASTING_RUNS} runs in a row: {names}."
+            severity = Severity.UNDETERMINED
+            is_new = UNDETERMINED not in self.alerts
+            self.alerts[UNDETERMINED] = severity
+            self.raised.append(Raised(UNDETERMINED, severity.value, sentence, is_new))
+        else:
+            severity, sentence = Severity.NOTE, f"Can be found out again: {', '.join(before)}."
+            self._end(UNDETERMINED, sentence)
+        self._add(UNDETERMINED, "", ", ".join(before) or None, names or None, sentence, severity)
+
+    def note_score(self, points: Mapping[str, int]) -> None:
+        """Tell of another score, and what made it."""
+        before, after = self._state.score, score_of(points)
+        known = self._state.points
+        moved = [
+            f"{name} {known.get(name, 0)} to {points[name]}"
+            for name in points
+            if points[name] != known.get(name, 0)
+        ]
+        word = "fell" if after < before else "rose"
+        said = f"The score {word} from {before} ({grade_of(before)}) to {after} ({grade_of(after)})"
+        if after == before:
+            said = f"The score is still {after} ({grade_of(after)})"
+        sentence = f"{said}: {', '.join(moved)}."
+        self._add(SCORE, "", str(before), str(after), sentence, Severity.NOTE)
+
+    def _is_gone(self, topic: str) -> bool:
+        if not self._facts.is_whole:
+            return False
+        mx = self._facts.topics.get("MX")
+        is_host = host_of(topic) is not None
+        return is_list(topic) or (is_host and mx is not None and mx.is_complete)
+
+    def _look_at_fact(self, topic: str, name: str, before: Seen, fact: Fact) -> None:
+        old = before.facts.get(name)
+        if old is None and not before.was_complete:
+            return  # it may have been so all the time
+        if old is None or (old.value, old.severity) != (fact.value, fact.severity):
+            self._note(topic, name, old, fact)
+
+    def _note(self, topic: str, name: str, before: Fact | None, after: Fact | None) -> None:
+        severity = Severity.NOTE if after is None or after.severity is None else after.severity
+        sentence = _say(topic, name, before, after)
+        old, new = (None if one is None else one.value for one in (before, after))
+        self._add(topic, name, old, new, sentence, severity)
+        key = key_of(topic, name)
+        if after is None or after.severity is None:
+            self._end(key, sentence)
+            return
+        was = None if before is None else before.severity
+        is_worse = was is None or severity.rank < was.rank
+        if is_worse or key in self.alerts:
+            self.alerts[key] = severity
+            self.raised.append(Raised(key, severity.value, sentence, is_new=is_worse))
+
+    def _end(self, key: str, sentence: str) -> None:
+        if self.alerts.pop(key, None) is not None:
+            self.ended.append(Ended(key, sentence))
+
+    def _add(
+        self,
+        topic: str,
+        name: str,
+        before: str | None,
+        after: str | None,
+        sentence: str,
+        severity: Severity,
+    ) -> None:
+        change = WatchChange(self._now, topic, name, before, after, sentence, severity.value)
+        self.changes.append(change)
+
+
+def _say(topic: str, name: str, before: Fact | None, after: Fact | None) -> str:
+    what = _shown_topic(topic)
+    if after is not None and after.severity is not None:
+        return after.says
+    if before is not None and before.severity is not None:
+        return f"{what} takes connections again." if name == ANSWERS else f"Over: {before.says}"
+    if before is not None and after is not None:
+        if name == CERTIFICATE:
+            return f"{what} has another certificate."
+        shown = "the record" if name == RECORD else name
+        return f"{what}: {shown} was {_cut(before.value)} and is {_cut(after.value)}."
+    if after is not None:
+        word = "a record was published" if name == RECORD else f"{name} is there"
+        return f"{what}: {word}: {_cut(after.value)}"
+    assert before is not None, "one of them is given"
+    word = "the record was removed" if name == RECORD else f"{name} is gone"
+    return f"{what}: {word}; it was {_cut(before.value)}"
+
+
+def _shown_topic(topic: str) -> str:
+    return host_of(topic) or topic
+
+
+def _cut(value: str) -> str:
+    value = " and ".join(value.split("\n"))
+    return value if len(value) <= LONGEST_SHOWN else value[:LONGEST_SHOWN] + "..."

@@ -1,0 +1,32 @@
+"""For how much of a time a mail host took connections, as far as anybody looked."""
+
+from collections.abc import Iterable
+
+from mailcheck.checks.watching.facts import ANSWERS, host_topic
+from mailcheck.core.instants import Instant
+from mailcheck.core.watches import WatchChange
+
+
+def uptime(
+    exchange: str,
+    changes: Iterable[WatchChange],
+    current: str | None,
+    begins: Instant,
+    ends: Instant,
+) -> float | None:
+    """Give the part of the time, 0 to 1, in which a host took connections; nothing if unknown.
+
+    :param changes: all of the time, oldest first, of other topics, too.
+    :param current: whether it does at the end: ``yes``, ``no``, or nothing where that is unknown.
+    """
+    topic = host_topic(exchange)
+    moves = [one for one in changes if one.topic == topic and one.name == ANSWERS]
+    value = moves[0].before if moves else current
+    seconds = {"yes": 0, "no": 0}
+    since = begins
+    for at, after in [*((one.at, one.after) for one in moves), (ends, None)]:
+        if value in seconds:
+            seconds[value] += max(0, at - since)
+        since, value = max(since, at), after
+    known = sum(seconds.values())
+    return round(seconds["yes"] / known, 5) if known else None

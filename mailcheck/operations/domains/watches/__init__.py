@@ -1,0 +1,1 @@
+"""Domains and addresses that are looked at again and again."""

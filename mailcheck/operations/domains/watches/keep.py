@@ -1,0 +1,226 @@
+"""Watches of an account: made, looked at, changed, run and deleted by their owner."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mailcheck.checks.dnsbl.mail_addresses import MAX_ADDRESSES
+from mailcheck.core.domain_names import parse_blocklist_query, parse_host_address, parse_selector
+from mailcheck.core.errors import (
+    AlertNotFound,
+    ExpectedFailure,
+    InvalidParameter,
+    WatchBusy,
+    WatchNotFound,
+)
+from mailcheck.core.identifiers import AccountId, RandomBytes, new_short_id
+from mailcheck.core.instants import Instant
+from mailcheck.core.watches import (
+    HISTORY_KEPT,
+    LONGEST_INTERVAL,
+    MOST_CHANGES,
+    SHORTEST_INTERVAL,
+    Alert,
+    AlertId,
+    Watch,
+    WatchId,
+    WatchKind,
+    WatchSettings,
+    next_run,
+)
+from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.domains.watches.ports import History, WatchPage, WatchStore
+from mailcheck.operations.domains.watches.run import RunWatches
+from mailcheck.operations.ports import Now
+from mailcheck.operations.ranges import MAX_SELECTORS
+
+SHOWN_ALERTS = 100
+"""Of a watch, or of an account, that are listed."""
+
+
+class ShownWatch(Struct, frozen=True):
+    """A watch with its alerts, those that are open first."""
+
+    watch: Watch
+    alerts: list[Alert]
+
+
+class KeepWatches:
+    """The operations of the owner; whoever runs watches is told by ``hint`` that one is due."""
+
+    def __init__(
+        self,
+        store: WatchStore,
+        runner: RunWatches,
+        hint: Callable[[], None],
+        now: Now,
+        random_bytes: RandomBytes,
+        *,
+        allow_special_use: bool,
+        allow_private: bool,
+    ) -> None:
+        self._store = store
+        self._runner = runner
+        self._hint = hint
+        self._now = now
+        self._random_bytes = random_bytes
+        self._allow_special_use = allow_special_use
+        self._allow_private = allow_private
+
+    async def create(self, account_id: AccountId, target: str, settings: WatchSettings) -> Watch:
+        """Watch a domain or an address; the first run is as soon as there is time.
+
+        :raises InvalidParameter: it is none, or something of the settings can't be.
+        :raises TooManyWatches: the account has as many as it may.
+        :raises WatchExists: it watches this already.
+        """
+        added = await self._store.add(self._new(account_id, target, settings))
+        self._hint()
+        return added
+
+    async def create_many(
+        self, account_id: AccountId, wanted: Sequence[tuple[str, WatchSettings]]
+    ) -> list[Watch | ExpectedFailure]:
+        """Watch many; gives for each the watch, or why there is none."""
+
+        async def add(target: str, settings: WatchSettings) -> Watch | ExpectedFailure:
+            try:
+                return await self._store.add(self._new(account_id, target, settings))
+            except ExpectedFailure as failure:
+                return failure
+
+        outcomes: list[Watch | ExpectedFailure] = await run_all(*(add(*one) for one in wanted))
+        self._hint()
+        return outcomes
+
+    async def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> WatchPage:
+        """List the watches of an account, by their targets."""
+        return await self._store.of_account(account_id, limit, offset)
+
+    async def open_alerts(self, account_id: AccountId) -> list[Alert]:
+        """List what is wrong now and was not when it was first watched, the newest first."""
+        return await self._store.open_alerts(account_id, SHOWN_ALERTS)
+
+    async def show(self, account_id: AccountId, watch_id: str) -> ShownWatch:
+        """Give a watch with its alerts.
+
+        :raises WatchNotFound: the account has none of this id.
+        """
+        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
+        return ShownWatch(watch, await self._store.alerts(account_id, watch.id, SHOWN_ALERTS))
+
+    async def change(
+        self,
+        account_id: AccountId,
+        watch_id: str,
+        choose: Callable[[WatchSettings], WatchSettings],
+    ) -> Watch:
+        """Choose other settings.
+
+        :raises WatchNotFound: the account has none of this id.
+        :raises InvalidParameter: something of the settings can't be.
+        """
+        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
+        settings = self._checked(watch.kind, choose(watch.settings))
+        changed = await self._store.change(
+            account_id, watch.id, settings, next_run(watch.id, settings.interval, self._now())
+        )
+        return _found(changed)
+
+    async def delete(self, account_id: AccountId, watch_id: str) -> None:
+        """Delete a watch, with its history.
+
+        :raises WatchNotFound: the account has none of this id.
+        """
+        if not await self._store.delete(account_id, WatchId(watch_id)):
+            raise _missing()
+
+    async def run(self, account_id: AccountId, watch_id: str) -> ShownWatch:
+        """Run a watch now, as if it were due; when it is run next stays as it is.
+
+        :raises WatchNotFound: the account has none of this id.
+        :raises WatchBusy: it is being run.
+        """
+        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
+        if not await self._runner.run_now(account_id, watch.id):
+            raise WatchBusy("this watch is being run: look at it in a moment")
+        return await self.show(account_id, watch_id)
+
+    async def history(
+        self, account_id: AccountId, watch_id: str, since: Instant | None = None
+    ) -> tuple[Watch, History]:
+        """Give a watch and what changed since a moment, or all that is kept.
+
+        :raises WatchNotFound: the account has none of this id.
+        """
+        watch = _found(await self._store.find(account_id, WatchId(watch_id)))
+        oldest = Instant(self._now() - HISTORY_KEPT)
+        begins = oldest if since is None else max(oldest, since)
+        return watch, await self._store.history(watch.id, Instant(begins), MOST_CHANGES)
+
+    async def acknowledge(self, account_id: AccountId, watch_id: str, alert_id: str) -> Alert:
+        """Say that one knows of an alert: only its end is told.
+
+        :raises AlertNotFound: the account has none of this id.
+        """
+        alert = await self._store.acknowledge(
+            account_id, WatchId(watch_id), AlertId(alert_id), self._now()
+        )
+        if alert is None:
+            raise AlertNotFound("this watch has no such alert: never opened, or forgotten")
+        return alert
+
+    def _new(self, account_id: AccountId, target: str, settings: WatchSettings) -> Watch:
+        query = parse_blocklist_query(
+            target,
+            name="target",
+            allow_special_use=self._allow_special_use,
+            allow_private=self._allow_private,
+        )
+        kind = WatchKind.DOMAIN if isinstance(query, str) else WatchKind.ADDRESS
+        now = self._now()
+        return Watch(
+            id=WatchId(new_short_id(self._random_bytes)),
+            account_id=account_id,
+            kind=kind,
+            target=str(query),
+            settings=self._checked(kind, settings),
+            created_at=now,
+            next_run_at=now,
+        )
+
+    def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
+        """Give the settings as they are used.
+
+        :raises InvalidParameter: something of them can't be.
+        """
+        selectors, addresses = settings.selectors, settings.addresses
+        if not SHORTEST_INTERVAL <= settings.interval <= LONGEST_INTERVAL:
+            raise InvalidParameter("everyMinutes", "everyMinutes is 15 to 1440 (a day)")
+        if kind is WatchKind.ADDRESS and (selectors or addresses):
+            raise InvalidParameter("target", "an address has no selectors and addresses of its own")
+        if len(selectors) > MAX_SELECTORS:
+            raise InvalidParameter("selectors", f"selectors are at most {MAX_SELECTORS}")
+        if len(addresses) > MAX_ADDRESSES:
+            raise InvalidParameter("addresses", f"addresses are at most {MAX_ADDRESSES}")
+        parsed = [
+            str(parse_host_address(one, name="addresses", allow_private=self._allow_private))
+            for one in addresses
+        ]
+        named = [parse_selector(one, name="selectors") for one in selectors]
+        return replace(
+            settings,
+            selectors=tuple(dict.fromkeys(named)),
+            addresses=tuple(dict.fromkeys(parsed)),
+        )
+
+
+def _found(watch: Watch | None) -> Watch:
+    if watch is None:
+        raise _missing()
+    return watch
+
+
+def _missing() -> WatchNotFound:
+    return WatchNotFound("there is no such watch: never made, or deleted")

@@ -1,0 +1,132 @@
+"""One look at what is watched, by the checks that everybody has."""
+
+from functools import partial
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.interfaces import IReactorTime
+
+from mailcheck.checks.dnsbl.catalogue import Blocklist
+from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
+from mailcheck.checks.hosts.starttls import ProbeOutcome
+from mailcheck.checks.watching.facts import AsideOfScore, Facts, facts_of_address, facts_of_domain
+from mailcheck.core.network_addresses import IpAddress, parse_ip_address
+from mailcheck.core.watches import Watch, WatchKind
+from mailcheck.operations.ask import Inquiry
+from mailcheck.operations.concurrency import run_all
+from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.domains.check_blocklists import CheckBlocklists
+from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
+from mailcheck.operations.domains.describe_domain import DescribeDomain
+from mailcheck.operations.domains.probe_hosts import OutboundPort, StarttlsProber
+from mailcheck.operations.domains.zone_health import ListBudgets
+from mailcheck.operations.ports import Now
+
+SHARE_OF_BUDGETS = 0.5
+"""Of what a list may be asked in a day watches take so much at most: people ask, too."""
+
+
+class WatchersBudgets(ListBudgets):
+    """The budgets of all, of which watches leave a part to those who ask now."""
+
+    async def take(self, wanted: list[tuple[Blocklist, int]]) -> list[bool]:  # type: ignore[override]
+        """Count questions; false for a list that watches have asked enough today."""
+        asked = await self.asked_today([one for one, _ in wanted])
+
+        def is_left(one: Blocklist, questions: int) -> bool:
+            limit = self.limit_of(one)
+            return limit is None or asked[one.zone] + questions <= SHARE_OF_BUDGETS * limit
+
+        left = [is_left(*one) for one in wanted]
+        counted = [
+            (one, questions if may else 0)
+            for (one, questions), may in zip(wanted, left, strict=True)
+        ]
+        taken = await super().take(counted)
+        return [may and is_taken for may, is_taken in zip(left, taken, strict=True)]
+
+
+class NothingRemembered:
+    """A memory that keeps nothing: a watch wants to know how it is now."""
+
+    def recall(self, _: str) -> Deferred[str | None]:
+        """Give nothing."""
+        return succeed(None)
+
+    def keep(self, _: str, __: str, ___: int) -> Deferred[None]:
+        """Keep nothing."""
+        return succeed(None)
+
+    def claim(self, _: str, __: int) -> Deferred[bool]:
+        """Let everybody work."""
+        return succeed(True)
+
+    def give_up(self, _: str) -> Deferred[None]:
+        """Do nothing."""
+        return succeed(None)
+
+
+class LookAtWatched:
+    """Asks all that is asked about a domain or an address, and gives the facts.
+
+    :param reputation: one that remembers nothing.
+    """
+
+    def __init__(
+        self,
+        reputation: ComputeReputation,
+        domain: DescribeDomain,
+        blocklists: CheckBlocklists,
+        resolver: Resolver,
+        prober: StarttlsProber,
+        clock: IReactorTime,
+        now: Now,
+    ) -> None:
+        self._reputation = reputation
+        self._domain = domain
+        self._blocklists = blocklists
+        self._resolver = resolver
+        self._prober = prober
+        self._clock = clock
+        self._now = now
+
+    async def look(self, watch: Watch) -> Facts:
+        """Look at it once; what could not be found out is said to be so."""
+        if watch.kind is WatchKind.ADDRESS:
+            return await self._look_at_address(_address(watch.target))
+        settings = watch.settings
+        query = ReputationQuery(
+            watch.target, settings.selectors, tuple(map(_address, settings.addresses))
+        )
+        found, report = await run_all(
+            self._reputation.compute(query, is_refresh=True),
+            self._domain.describe(watch.target, settings.selectors),
+        )
+        probes = found.evidence.starttls.probes
+        is_port_open = False
+        if any(one.outcome is ProbeOutcome.UNREACHABLE for one in probes):
+            # Another host of the domain that was reached shows as much.
+            is_port_open = any(one.outcome.is_determined for one in probes) or (
+                await self._prober.outbound_port() is OutboundPort.OPEN
+            )
+        return facts_of_domain(
+            found.evidence,
+            found.score,
+            AsideOfScore(report.mta_sts, report.records.tls_rpt),
+            settings.selectors,
+            is_port_open=is_port_open,
+            now=self._now(),
+        )
+
+    async def _look_at_address(self, address: IpAddress) -> Facts:
+        inquiry = Inquiry.starting_now(self._resolver, self._clock)
+        check, names = await run_all(
+            self._blocklists.check(address),
+            inquiry.ask(partial(evaluate_reverse_dns, address)),
+        )
+        return facts_of_address(check.listings, names)
+
+
+def _address(text: str) -> IpAddress:
+    address = parse_ip_address(text)
+    assert address is not None, "it was one when the watch was made"
+    return address

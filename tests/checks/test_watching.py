@@ -1,0 +1,222 @@
+"""What a watch takes for a change, and for a problem that begins or ends."""
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.findings import Severity
+from mailcheck.checks.watching.changes import (
+    LASTING_RUNS,
+    UNDETERMINED,
+    Comparison,
+    State,
+    compare,
+    read_state,
+    write_state,
+)
+from mailcheck.checks.watching.facts import Fact, Facts, Points, Topic, host_topic, list_topic
+from mailcheck.checks.watching.uptime import uptime
+from mailcheck.core.instants import HOUR, MINUTE, Instant
+from mailcheck.core.watches import WatchChange, next_run
+
+BAD = Fact("found", Severity.ERROR, "It is bad.")
+WORSE_OF_TWO = Fact("found", Severity.WARNING, "It is not good.")
+
+_FACTS = st.builds(
+    lambda value, severity: Fact(value, severity, "It is so." if severity else ""),
+    st.sampled_from("abc"),
+    st.sampled_from([None, Severity.WARNING, Severity.ERROR]),
+)
+_TOPICS = st.builds(
+    Topic,
+    st.dictionaries(st.sampled_from(["record", "p", "q", "answers"]), _FACTS),
+    st.booleans(),
+    st.booleans(),
+)
+_NAMES = ["MX", "SPF", host_topic("mx.example"), list_topic("bl.example"), "blocklists"]
+_POINTS = st.dictionaries(
+    st.sampled_from(["SPF", "MX"]), st.builds(Points, st.integers(-20, 40), st.booleans())
+)
+RUNS = st.lists(
+    st.builds(Facts, st.dictionaries(st.sampled_from(_NAMES), _TOPICS), _POINTS, st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+
+
+def known(**topics: dict[str, Fact]) -> Facts:
+    """Give the facts of a run that found all of it out."""
+    return Facts({name: Topic(facts) for name, facts in topics.items()}, {})
+
+
+def silent(*names: str) -> Facts:
+    """Give the facts of a run that found nothing out."""
+    return Facts({name: Topic({}, is_complete=False) for name in names}, {})
+
+
+def run_all(*runs: Facts) -> list[Comparison]:
+    """Compare runs one after the other, an hour apart; states are kept between them as text."""
+    state: State | None = None
+    compared = []
+    for number, facts in enumerate(runs):
+        one = compare(state, facts, Instant(number * HOUR))
+        state = read_state(write_state(one.state))
+        assert state == one.state
+        compared.append(one)
+    return compared
+
+
+@given(RUNS)
+def test_the_same_again_is_no_change(runs: Sequence[Facts]) -> None:
+    """A run that finds the same as the one before changes nothing, whatever came before."""
+    last = runs[-1]
+    again = run_all(*runs, *[last] * (LASTING_RUNS + 1), last)[-1]
+    assert (again.changes, again.raised, again.ended, again.score) == ((), (), (), None)
+
+
+@given(RUNS)
+def test_alerts_have_one_beginning_and_one_end(runs: Sequence[Facts]) -> None:
+    """Each problem is raised as new first, and ends at most once; the rest is open."""
+    is_open: set[str] = set()
+    for one in run_all(*runs):
+        for raised in one.raised:
+            assert raised.is_new or raised.key in is_open
+            is_open.add(raised.key)
+        for ended in one.ended:
+            assert ended.key in is_open
+            is_open.remove(ended.key)
+        assert is_open == set(one.state.alerts)
+        problems = {key for key, _ in one.state.problems}
+        assert is_open - {UNDETERMINED} <= problems
+
+
+@given(RUNS)
+def test_the_first_run_is_what_the_next_is_compared_with(runs: Sequence[Facts]) -> None:
+    """Whatever it finds, it raises no alert and changes nothing."""
+    first = run_all(runs[0])[0]
+    assert (first.changes, first.raised, first.ended) == ((), (), ())
+
+
+@given(RUNS, st.integers(1, LASTING_RUNS - 1))
+def test_silence_is_no_change(runs: Sequence[Facts], count: int) -> None:
+    """Some runs that find nothing out change nothing, and nothing known is forgotten."""
+    names = list(runs[-1].topics)
+    known_facts = [Facts(one.topics, one.points) for one in runs[:-1]]
+    last = Facts({name: Topic(one.facts) for name, one in runs[-1].topics.items()}, {})
+    *_, before = run_all(*known_facts, last)
+    *_, after = run_all(*known_facts, last, *[silent(*names)] * count)
+    assert (after.changes, after.raised, after.ended) == ((), (), ())
+    for name, seen in before.state.topics.items():
+        if name in names:
+            assert after.state.topics[name].facts == seen.facts
+
+
+def test_lasting_silence_is_told_once_as_what_it_is() -> None:
+    """After three runs one alert names all that is not known; it ends when all is known again."""
+    spf, dmarc = {"record": Fact("v=spf1 -all")}, {"record": Fact("v=DMARC1")}
+    both = known(SPF=spf, DMARC=dmarc)
+    dead = silent("SPF", "DMARC")
+    *quiet, third, fourth, back = run_all(both, *[dead] * 4, both)
+    assert not any(one.changes or one.raised for one in quiet)
+    (raised,) = third.raised
+    assert raised.key == UNDETERMINED
+    assert raised.is_new
+    assert raised.sentence == "Could not be found out in 3 runs in a row: SPF, DMARC."
+    assert (fourth.changes, fourth.raised) == ((), ())
+    (ended,) = back.ended
+    assert ended.key == UNDETERMINED
+    assert [one.severity for one in back.changes] == ["note"]
+
+
+def test_a_record_that_is_gone_while_nobody_could_look() -> None:
+    """What is otherwise after a silence is a change from what was known before it."""
+    before = known(DMARC={"record": Fact("v=DMARC1; p=reject")})
+    *_, back = run_all(before, *[silent("DMARC")] * 2, known(DMARC={"absent": BAD}))
+    said = {one.name: (one.before, one.after) for one in back.changes}
+    assert said == {"record": ("v=DMARC1; p=reject", None), "absent": (None, "found")}
+    assert [one.key for one in back.raised] == ["DMARC: absent"]
+
+
+def test_a_problem_of_the_first_run_is_told_when_it_gets_worse() -> None:
+    """It is no alert as it was; worse it is one, whose end is told."""
+    runs = [known(SPF={"p": one}) for one in (WORSE_OF_TWO, WORSE_OF_TWO, BAD)]
+    _, same, worse, over = run_all(*runs, known(SPF={}))
+    assert same.raised == ()
+    assert [(one.severity, one.is_new) for one in worse.raised] == [("error", True)]
+    assert [one.sentence for one in over.ended] == ["Over: It is bad."]
+
+
+def test_a_mail_host_that_is_none_any_more() -> None:
+    """Its problems end with it, as soon as MX says so; while MX is not known they last."""
+    host = host_topic("mx.example")
+    there = Facts({"MX": Topic({}), host: Topic({"answers": Fact("yes")})}, {})
+    down = Facts({"MX": Topic({}), host: Topic({"answers": BAD}, False, is_single=True)}, {})
+    _, one, unknown, gone = run_all(there, down, silent("MX"), known(MX={}))
+    assert [raised.key for raised in one.raised] == [f"{host}: answers"]
+    assert unknown.ended == ()
+    assert [ended.sentence for ended in gone.ended] == ["mx.example is not looked at any more."]
+
+
+def test_a_list_that_goes_silent() -> None:
+    """One silent list of many is no news, however long; its listing lasts until it says so."""
+    name = list_topic("bl.example")
+    clean = Facts({name: Topic({}, is_single=True)}, {})
+    listed = Facts({name: Topic({"listed": BAD}, is_single=True)}, {})
+    mute = Facts({name: Topic({}, False, is_single=True)}, {})
+    *_, quiet, over = run_all(clean, listed, *[mute] * 5, clean)
+    assert (quiet.changes, quiet.ended) == ((), ())
+    assert list(quiet.state.alerts) == [f"{name}: listed"]
+    assert [one.key for one in over.ended] == [f"{name}: listed"]
+
+
+def test_the_score_moves_by_what_is_known() -> None:
+    """A factor that could not be found out keeps its points; another one moves the score."""
+    first = Facts({}, {"SPF": Points(20, True), "MX": Points(10, True)})
+    unknown = Facts({}, {"SPF": Points(7, False), "MX": Points(10, True)})
+    fallen = Facts({}, {"SPF": Points(0, True), "MX": Points(10, True)})
+    begun, same, other = run_all(first, unknown, fallen)
+    assert begun.score is not None
+    assert (begun.score.score, same.score) == (30, None)
+    assert other.score is not None
+    assert other.score.score == 10
+    assert other.changes[0].sentence == "The score fell from 30 (F) to 10 (F): SPF 20 to 0."
+
+
+def test_a_state_of_another_mailcheck() -> None:
+    """It is begun anew: nothing is told that may be none."""
+    assert read_state("") is None
+    assert read_state('{"topics": []}') is None
+
+
+def moved(at: int, before: str | None, after: str | None) -> WatchChange:
+    """Make a move of a mail host."""
+    return WatchChange(
+        Instant(at), host_topic("mx.example"), "answers", before, after, "It moved.", "note"
+    )
+
+
+def test_uptime() -> None:
+    """It is the part of the time that is known; without any it is not known."""
+    noon, ten = Instant(0), Instant(10)
+    assert uptime("mx.example", [], "yes", noon, ten) == 1
+    assert uptime("mx.example", [], None, noon, ten) is None
+    down = [moved(4, "yes", "no"), moved(5, "no", "yes")]
+    assert uptime("mx.example", down, "yes", noon, ten) == 0.9
+    assert uptime("mx.example", [moved(8, None, "no")], "no", noon, ten) == 0
+    assert uptime("other.example", down, "yes", noon, ten) == 1
+
+
+@given(st.text(min_size=1), st.sampled_from([15, 60, 1440]), st.integers(0, 10**13))
+def test_runs_come_at_moments_of_their_own(name: str, minutes: int, after: int) -> None:
+    """The next run is within one interval, at the same moment of each."""
+    interval = minutes * MINUTE
+    first = next_run(name, interval, Instant(after))
+    assert after < first <= after + interval
+    assert next_run(name, interval, first) == first + interval
+
+
+def test_runs_are_spread_evenly() -> None:
+    """Of a thousand watches of an hour no minute has many more than its share."""
+    moments = [next_run(str(number), HOUR, Instant(0)) // MINUTE for number in range(1_000)]
+    assert max(map(moments.count, set(moments))) < 40

@@ -1,0 +1,226 @@
+"""What every `WatchStore` promises."""
+
+import pytest
+from msgspec.structs import replace
+
+from mailcheck.core.errors import TooManyWatches, WatchExists
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.watches import (
+    MOST_WATCHES,
+    AlertId,
+    Ended,
+    Raised,
+    Watch,
+    WatchChange,
+    WatchId,
+    WatchScore,
+    WatchSettings,
+)
+from mailcheck.operations.domains.watches.ports import History, Recorded
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import NOON, account, at, watch
+
+ANN, BOB = AccountId("ann"), AccountId("bob")
+MINE, OTHER = "this daemon", "another one"
+LEASE = 2 * MINUTE
+
+RAISED = Raised("SPF: record", "warning", "SPF is bad.", is_new=True)
+
+
+async def prepared(stores: Stores, *names: str) -> list[Watch]:
+    """Add two accounts, and watches for one of them."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+    return [await stores.watches.add(watch(name)) for name in names]
+
+
+async def run(stores: Stores, one: Watch, seconds: float = 0, **what: object) -> Watch:
+    """Claim a watch, keep what came of a run, and give it as it is afterwards."""
+    claimed = await stores.watches.claim_one(ANN, one.id, MINE, at(seconds), LEASE)
+    assert claimed is not None
+    recorded = Recorded(claimed, at(seconds), at(seconds + 3_600), "state", **what)  # type: ignore[arg-type]
+    assert await stores.watches.record(MINE, recorded)
+    after = await stores.watches.find(ANN, one.id)
+    assert after is not None
+    return after
+
+
+def change(number: int, seconds: float = 0) -> WatchChange:
+    """Make a change."""
+    return WatchChange(at(seconds), "SPF", f"p{number}", None, "found", "It is new.", "error")
+
+
+async def test_a_watch_is_kept_whole(stores: Stores) -> None:
+    """All of it is found again by its account, and by no other; a list leaves its state out."""
+    (one,) = await prepared(stores, "one")
+    assert one == watch("one")
+    assert await stores.watches.find(ANN, one.id) == one
+    assert await stores.watches.find(BOB, one.id) is None
+    after = await run(stores, one)
+    assert after == replace(one, next_run_at=at(3_600), last_run_at=NOON, state="state", changes=0)
+    second = await stores.watches.add(watch("a"))
+    page = await stores.watches.of_account(ANN, 1)
+    assert page == ([second], 2)
+    page = await stores.watches.of_account(ANN, 5, 1)
+    assert page == ([replace(after, state="")], 2)
+    assert await stores.watches.of_account(BOB, 5) == ([], 0)
+
+
+async def test_a_target_is_watched_once(stores: Stores) -> None:
+    """A second watch of an account is refused; another account has its own."""
+    await prepared(stores, "one")
+    with pytest.raises(WatchExists):
+        await stores.watches.add(replace(watch("one"), id=WatchId("two")))
+    await stores.watches.add(replace(watch("one", "bob"), id=WatchId("bobs")))
+
+
+async def test_an_account_has_so_many(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused, until one is deleted."""
+    assert MOST_WATCHES > 1_000
+    monkeypatch.setattr("mailcheck.storage.domains.watch_store.MOST_WATCHES", 2)
+    await prepared(stores, "one", "two")
+    with pytest.raises(TooManyWatches):
+        await stores.watches.add(watch("three"))
+    assert not await stores.watches.delete(BOB, WatchId("one"))
+    assert await stores.watches.delete(ANN, WatchId("one"))
+    assert not await stores.watches.delete(ANN, WatchId("one"))
+    await stores.watches.add(watch("three"))
+
+
+async def test_what_is_due(stores: Stores) -> None:
+    """Each is taken by one holder, the one that waits longest first; none before its time."""
+    await prepared(stores)
+    watches = stores.watches
+    for name, seconds in (("late", 5), ("first", 1), ("second", 2), ("future", 900)):
+        await watches.add(replace(watch(name), next_run_at=at(seconds)))
+    assert [one.id for one in await watches.claim(MINE, at(10), LEASE, 2)] == ["first", "second"]
+    assert [one.id for one in await watches.claim(OTHER, at(10), LEASE, 9)] == ["late"]
+    assert await watches.claim(OTHER, at(10), LEASE, 9) == []
+    assert await watches.claim_one(ANN, WatchId("late"), MINE, at(10), LEASE) is None
+    await watches.release(OTHER)
+    assert await watches.claim_one(ANN, WatchId("late"), MINE, at(10), LEASE) is not None
+    assert await watches.claim_one(BOB, WatchId("future"), MINE, at(10), LEASE) is None
+    later = at(10 + LEASE / 1000)
+    assert len(await watches.claim(OTHER, later, LEASE, 9)) == 3
+
+
+async def test_a_watch_that_is_paused_is_not_due(stores: Stores) -> None:
+    """Its owner chooses; what was under way then does not undo it."""
+    (one,) = await prepared(stores, "one")
+    (claimed,) = await stores.watches.claim(MINE, NOON, LEASE, 9)
+    paused = WatchSettings(interval=15 * MINUTE, is_paused=True)
+    assert await stores.watches.change(BOB, one.id, paused, at(7)) is None
+    changed = await stores.watches.change(ANN, one.id, paused, at(7))
+    assert changed is not None
+    assert (changed.settings, changed.next_run_at) == (paused, at(7))
+    assert await stores.watches.record(MINE, Recorded(claimed, NOON, at(60), "{}"))
+    kept = await stores.watches.find(ANN, one.id)
+    assert kept is not None
+    assert (kept.settings, kept.next_run_at, kept.last_run_at) == (paused, at(7), NOON)
+    assert await stores.watches.claim(MINE, at(90), LEASE, 9) == []
+
+
+async def test_who_has_lost_a_watch_keeps_nothing(stores: Stores) -> None:
+    """A run of another holder, or of a watch that was deleted, leaves no trace."""
+    (one,) = await prepared(stores, "one")
+    recorded = Recorded(one, NOON, at(60), "{}", (change(1),), ((AlertId("a"), RAISED),))
+    assert not await stores.watches.record(MINE, recorded)
+    assert await stores.watches.history(one.id, NOON, 9) == History((), ())
+    assert await stores.watches.alerts(ANN, one.id, 9) == []
+    await stores.watches.claim(MINE, NOON, LEASE, 1)
+    await stores.watches.put_off(MINE, one.id, at(300))
+    assert not await stores.watches.record(MINE, recorded)
+    assert await stores.watches.claim(MINE, at(299), LEASE, 1) == []
+    assert len(await stores.watches.claim(MINE, at(300), LEASE, 1)) == 1
+
+
+async def test_a_history(stores: Stores) -> None:
+    """Changes and scores come back oldest first, since a moment; of too many the newest ones."""
+    (one,) = await prepared(stores, "one")
+    scores = [WatchScore(at(number), number, "F", {"SPF": number}) for number in range(2)]
+    await run(stores, one, 0, changes=(change(1), change(2)), score=scores[0])
+    after = await run(stores, one, 1, changes=(change(3, 1),), score=scores[1])
+    assert after.changes == 5
+    history = await stores.watches.history(one.id, NOON, 9)
+    assert history == History((change(1), change(2), change(3, 1)), tuple(scores))
+    assert await stores.watches.history(one.id, at(1), 9) == History((change(3, 1),), (scores[1],))
+    cut = await stores.watches.history(one.id, NOON, 2)
+    assert (cut.changes, cut.is_cut) == ((change(2), change(3, 1)), True)
+
+
+async def test_an_alert_from_its_beginning_to_its_end(stores: Stores) -> None:
+    """It is told when it is opened, when it gets worse, and when it ends; one at a time is open."""
+    (one,) = await prepared(stores, "one")
+    watches = stores.watches
+    await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
+    (untold,) = await watches.untold(9)
+    assert (untold.account_id, untold.account_name, untold.alert.target) == (
+        ANN,
+        "ann",
+        "one.example",
+    )
+    assert untold.quiet == watch("one").settings.quiet
+    assert [untold.alert] == await watches.open_alerts(ANN, 9)
+    assert await watches.open_alerts(BOB, 9) == []
+    await watches.note_told([untold.alert])
+    assert await watches.untold(9) == []
+    same = replace(RAISED, sentence="SPF is bad in another way.", is_new=False)
+    await run(stores, one, 1, raised=((AlertId("b"), same),))
+    assert await watches.untold(9) == []
+    worse = replace(RAISED, severity="error")
+    await run(stores, one, 2, raised=((AlertId("c"), worse),))
+    (told,) = await watches.untold(9)
+    assert (told.alert.id, told.alert.severity, told.alert.opened_at) == ("a", "error", NOON)
+    await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
+    await watches.note_told([told.alert])  # which was not over
+    (over,) = await watches.untold(9)
+    assert (over.alert.ended_at, over.alert.ending) == (at(3), "It is over.")
+    await watches.note_told([over.alert])
+    await run(stores, one, 4, raised=((AlertId("d"), RAISED),))
+    listed = await watches.alerts(ANN, one.id, 9)
+    assert [alert.id for alert in listed] == ["d", "a"]
+
+
+async def test_an_alert_that_is_acknowledged(stores: Stores) -> None:
+    """That it is open is told no more, nor that it is worse; its end is."""
+    (one,) = await prepared(stores, "one")
+    watches = stores.watches
+    await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
+    assert await watches.acknowledge(BOB, one.id, AlertId("a"), at(1)) is None
+    assert await watches.acknowledge(ANN, one.id, AlertId("b"), at(1)) is None
+    known = await watches.acknowledge(ANN, one.id, AlertId("a"), at(1))
+    assert known is not None
+    assert known.acknowledged_at == at(1)
+    assert await watches.untold(9) == []
+    await run(stores, one, 2, raised=((AlertId("b"), replace(RAISED, severity="error")),))
+    assert await watches.untold(9) == []
+    await run(stores, one, 3, ended=(Ended(RAISED.key, "It is over."),))
+    assert len(await watches.untold(9)) == 1
+
+
+async def test_what_is_too_old_is_forgotten(stores: Stores) -> None:
+    """Changes, scores and ended alerts go, so many at a time; an open alert stays."""
+    (one,) = await prepared(stores, "one")
+    watches = stores.watches
+    other = replace(RAISED, key="other")
+    score = WatchScore(NOON, 1, "F", {})
+    raised = ((AlertId("a"), RAISED), (AlertId("b"), other))
+    await run(stores, one, 0, changes=(change(1), change(2)), score=score, raised=raised)
+    await run(stores, one, 1, changes=(change(3, 1),), ended=(Ended(RAISED.key, "Over."),))
+    assert await watches.forget(NOON, 9) == 0
+    assert await watches.forget(at(1), 2) == 2
+    assert await watches.forget(at(1), 9) == 1
+    assert await watches.history(one.id, Instant(0), 9) == History((change(3, 1),), ())
+    assert await watches.forget(Instant(NOON + DAY), 9) == 2
+    assert [alert.id for alert in await watches.alerts(ANN, one.id, 9)] == ["b"]
+
+
+async def test_all_goes_with_its_watch(stores: Stores) -> None:
+    """Nothing of a watch that was deleted is told or listed."""
+    (one,) = await prepared(stores, "one")
+    raised = ((AlertId("a"), RAISED),)
+    await run(stores, one, 0, changes=(change(1),), raised=raised)
+    assert await stores.watches.delete(ANN, one.id)
+    assert await stores.watches.untold(9) == []
+    assert await stores.watches.history(one.id, NOON, 9) == History((), ())

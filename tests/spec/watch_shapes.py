@@ -1,0 +1,136 @@
+"""The tables of watches, transcribed by hand from the issue and docs/watches.md."""
+
+from tests.spec.shapes import (
+    BOOLEAN,
+    COUNT,
+    INTEGER,
+    STRING,
+    TIMESTAMP,
+    WORD,
+    Bytes,
+    array,
+    one_of,
+    or_null,
+    record,
+    shape,
+)
+
+_SEVERITY = one_of("error", "warning", "undetermined", "note")
+
+_DAY = {"type": "string", "format": "calendar-date"}
+
+_WATCH = {
+    "id": WORD,
+    "target": WORD,
+    "kind": one_of("domain", "address"),
+    "everyMinutes": {"type": "integer", "minimum": 15, "maximum": 1440},
+    "selectors": array(WORD),
+    "addresses": array(WORD),
+    "quiet": or_null({"type": "string", "pattern": r"^\d\d:\d\d-\d\d:\d\d$"}),
+    "paused": BOOLEAN,
+    "createdAt": TIMESTAMP,
+    "lastRunAt": or_null(TIMESTAMP),
+    "nextRunAt": or_null(TIMESTAMP),
+}
+
+_ALERT = record(
+    {
+        "id": WORD,
+        "watchId": WORD,
+        "target": WORD,
+        "severity": _SEVERITY,
+        "sentence": WORD,
+        "openedAt": TIMESTAMP,
+        "endedAt": or_null(TIMESTAMP),
+        "ending": STRING,
+        "acknowledgedAt": or_null(TIMESTAMP),
+    }
+)
+
+_SCORE = {"type": "integer", "minimum": 0, "maximum": 100}
+
+_HOST = record(
+    {
+        "host": WORD,
+        "answers": or_null(BOOLEAN),
+        "certificateEndsOn": or_null(_DAY),
+        "certificateDays": or_null(INTEGER),
+    }
+)
+
+WATCH = shape(record(_WATCH))
+
+WATCH_SHOWN = shape(
+    record(
+        {
+            **_WATCH,
+            "score": or_null(_SCORE),
+            "grade": or_null(WORD),
+            "problems": array(record({"about": WORD, "severity": _SEVERITY, "sentence": WORD})),
+            "undetermined": array(WORD),
+            "hosts": array(_HOST),
+            "alerts": array(_ALERT, maxItems=100),
+        }
+    )
+)
+
+WATCHES = shape(
+    record({"watches": array(record(_WATCH)), "total": COUNT, "openAlerts": array(_ALERT)})
+)
+
+WATCHES_MADE = shape(
+    record(
+        {
+            "made": array(record(_WATCH)),
+            "refused": array(record({"target": STRING, "error": WORD})),
+        }
+    )
+)
+
+WATCH_DELETED = shape(record({"success": {"const": True}, "id": WORD}))
+
+WATCH_HISTORY = shape(
+    record(
+        {
+            "id": WORD,
+            "target": WORD,
+            "since": TIMESTAMP,
+            "changes": array(
+                record(
+                    {
+                        "at": TIMESTAMP,
+                        "topic": WORD,
+                        "name": STRING,
+                        "before": or_null(STRING),
+                        "after": or_null(STRING),
+                        "severity": _SEVERITY,
+                        "sentence": WORD,
+                    }
+                )
+            ),
+            "scores": array(
+                record(
+                    {
+                        "at": TIMESTAMP,
+                        "score": _SCORE,
+                        "grade": WORD,
+                        "factors": {"type": "object", "additionalProperties": INTEGER},
+                    }
+                )
+            ),
+            "hosts": array(
+                record(
+                    {
+                        "host": WORD,
+                        "uptime": or_null({"type": "number", "minimum": 0, "maximum": 1}),
+                    }
+                )
+            ),
+            "truncated": BOOLEAN,
+        }
+    )
+)
+
+WATCH_TABLE = Bytes("text/csv; charset=utf-8")
+
+ALERT = shape(_ALERT)

@@ -1,0 +1,239 @@
+"""Watches over REST: made, run, changed, told of, deleted."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.checks.hosts.starttls import ProbeOutcome
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.watches import MOST_AT_ONCE
+from tests.fakes.memory_zone import MemoryZone
+from tests.house import START_OF_TIME, House, run
+from tests.web.checking import KnownHosts, checking_house, zone_with
+
+HOUR = 3_600
+
+MX1 = "mx1.good.example"
+
+IN_A_YEAR = Instant(int(START_OF_TIME * 1000) + 365 * DAY)
+IN_A_WEEK = Instant(int(START_OF_TIME * 1000) + 7 * DAY)
+
+
+class Watching:
+    """A house that watches the good domain, in a world that a test changes."""
+
+    def __init__(self) -> None:
+        self.zone: MemoryZone = zone_with({})
+        self.hosts = KnownHosts()
+        for host in (MX1, "mx2.good.example"):
+            self.hosts.certificates[host] = ("first", IN_A_YEAR)
+        self.house: House = checking_house(self.zone, hosts=self.hosts)
+
+    def ask(self, method: str, path: str, body: Any = None, status: int = 200) -> Any:
+        """Send a request that must end with the status, and give what it says."""
+        data = None if body is None else json.dumps(body).encode()
+        answer = self.house.ask(method, path, data=data).answer()
+        assert answer.status == status, answer.body
+        return answer.json
+
+    def watch(self, target: str = "good.example", **choice: Any) -> str:
+        """Watch something; gives its path."""
+        made = self.ask("POST", "/watches", {"target": target, **choice})
+        return f"/watches/{made['id']}"
+
+    def alerts_after_run(self, path: str) -> Mapping[str, str]:
+        """Let an hour pass and run a watch: its open alerts, and how those that ended did."""
+        self.house.pass_time(HOUR)
+        shown = self.ask("POST", f"{path}/run")
+        return {one["sentence"]: one["ending"] for one in shown["alerts"]}
+
+
+@pytest.fixture
+def watching() -> Watching:
+    """A house that watches nothing yet."""
+    return Watching()
+
+
+def test_what_is_wrong_from_the_beginning_is_no_alert(watching: Watching) -> None:
+    """The first run says how it is: the score, the hosts, the problems; nothing was changed."""
+    one = watching.watch(selectors=["default", "gone"])
+    assert watching.ask("GET", one)["lastRunAt"] is None
+    shown = watching.ask("POST", f"{one}/run")
+    assert (shown["grade"], shown["alerts"]) == ("A+", [])
+    assert [problem["about"] for problem in shown["problems"]] == ["DKIM: missing gone"]
+    assert shown["hosts"][0] == {
+        "host": MX1,
+        "answers": True,
+        "certificateEndsOn": "2027-11-21",
+        "certificateDays": 364,
+    }
+    assert watching.ask("GET", f"{one}/history")["changes"] == []
+
+
+def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
+    """A record goes, a list takes an address, a certificate is swapped, names fall silent.
+
+    Each is one alert, which ends when it is mended; what could not be found out for two runs
+    is none.
+    """
+    zone, hosts = watching.zone, watching.hosts
+    one = watching.watch()
+    assert watching.alerts_after_run(one) == {}
+    dmarc = zone.published("_dmarc.good.example", "TXT")
+    zone.publish("_dmarc.good.example", "TXT")
+    (first,) = watching.alerts_after_run(one)
+    assert "DMARC" in first
+    zone.publish("10.4.8.8.zen.spamhaus.org", "A", "127.0.0.2")
+    hosts.certificates[MX1] = ("second", IN_A_WEEK)
+    hosts.outcomes["mx2.good.example"] = ProbeOutcome.UNREACHABLE
+    found = watching.alerts_after_run(one)
+    rest = sorted(set(found) - {first})
+    assert rest[0].startswith("Spamhaus ZEN lists 8.8.4.10")
+    assert rest[1:] == [
+        f"The certificate of {MX1} ends on 2026-11-28, in less than 14 days.",
+        "mx2.good.example takes no connections on port 25: mail to it waits or bounces.",
+    ]
+    zone.failing = dict.fromkeys(("good.example", "_dmarc.good.example"), DnsStatus.TIMEOUT)
+    assert watching.alerts_after_run(one) == found
+    assert watching.alerts_after_run(one) == found
+    assert len(watching.alerts_after_run(one)) == len(found) + 1
+    zone.failing = {}
+    zone.publish("_dmarc.good.example", "TXT", *dmarc)
+    zone.publish("10.4.8.8.zen.spamhaus.org", "A")
+    hosts.certificates[MX1] = ("third", IN_A_YEAR)
+    hosts.outcomes = {}
+    over = watching.alerts_after_run(one)
+    assert len(over) == 5
+    assert all(over.values())
+    assert watching.ask("GET", "/watches")["openAlerts"] == []
+    history = watching.ask("GET", f"{one}/history")
+    assert history["scores"][0]["score"] == history["scores"][-1]["score"] == 100
+    assert {host["host"]: host["uptime"] for host in history["hosts"]}[MX1] == 1
+    assert 0 < {host["host"]: host["uptime"] for host in history["hosts"]}["mx2.good.example"] < 1
+
+
+def test_an_address(watching: Watching) -> None:
+    """Its lists and its name are watched; it has no score."""
+    one = watching.watch("8.8.4.10")
+    shown = watching.ask("POST", f"{one}/run")
+    assert (shown["kind"], shown["score"], shown["hosts"]) == ("address", None, [])
+    watching.zone.publish("10.4.8.8.in-addr.arpa", "PTR")
+    (sentence,) = watching.alerts_after_run(one)
+    assert sentence.startswith("The address 8.8.4.10 has no name")
+
+
+def test_the_history_as_a_table(watching: Watching) -> None:
+    """It holds each change and each score; a record that is a formula is none in it."""
+    one = watching.watch()
+    watching.alerts_after_run(one)
+    watching.zone.publish("good.example", "MX", "10 mx1.good.example.")
+    watching.zone.publish("default._domainkey.good.example", "TXT", "v=DKIM1; p=")
+    watching.alerts_after_run(one)
+    answer = watching.house.get(f"{one}/history.csv")
+    rows = list(csv.DictReader(io.StringIO(answer.body.decode())))
+    (moved,) = [row for row in rows if (row["topic"], row["name"]) == ("MX", "record")]
+    assert (moved["target"], moved["after"]) == ("good.example", "10 mx1.good.example.")
+    assert {row["topic"] for row in rows if row["kind"] == "score"} >= {"score", "SPF", "DKIM"}
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
+    since = watching.house.get(f"{one}/history.csv?since=2027-01-01T00:00:00Z")
+    assert len(since.body.splitlines()) == 1
+
+
+def test_many_at_once(watching: Watching) -> None:
+    """Those that can't be watched are named, and keep no other from it."""
+    wanted = [{"target": "a.good.example"}, {"target": "no domain"}, {"target": "10.0.0.1"}]
+    made = watching.ask("POST", "/watches/many", {"watches": [*wanted, wanted[0]]})
+    assert [one["target"] for one in made["made"]] == ["a.good.example"]
+    assert [one["target"] for one in made["refused"]] == [
+        "no domain",
+        "10.0.0.1",
+        "a.good.example",
+    ]
+    too_many = {"watches": [{"target": f"d{n}.example"} for n in range(MOST_AT_ONCE + 1)]}
+    watching.ask("POST", "/watches/many", too_many, 400)
+    assert watching.ask("GET", "/watches?limit=1")["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ({}, "target is missing"),
+        ({"target": "good.example", "everyMinutes": 14}, "everyMinutes is 15 to 1440"),
+        ({"target": "good.example", "everyMinutes": True}, "everyMinutes is a whole number"),
+        ({"target": "good.example", "quiet": "22-6"}, "quiet is two times of the day"),
+        ({"target": "good.example", "selectors": "s1"}, "selectors is a list"),
+        ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
+        ({"target": "good.example", "addresses": ["10.0.0.1"]}, "addresses"),
+        ({"target": "8.8.8.8", "selectors": ["s1"]}, "an address has no selectors"),
+        ({"target": "good.example", "evry": 5}, "and nothing else"),
+        ({"target": "localhost"}, "target"),
+    ],
+)
+def test_a_watch_that_can_not_be(watching: Watching, body: Any, problem: str) -> None:
+    """It is refused with what is wrong with it."""
+    assert problem in watching.ask("POST", "/watches", body, 400)["error"]
+
+
+def test_a_watch_is_changed_and_deleted(watching: Watching) -> None:
+    """What is not named stays; a paused watch has no next run; a deleted one is gone."""
+    one = watching.watch(selectors=["default"], quiet="22:00-06:30")
+    changed = watching.ask("PATCH", one, {"everyMinutes": 15, "paused": True})
+    assert (changed["everyMinutes"], changed["nextRunAt"]) == (15, None)
+    assert (changed["selectors"], changed["quiet"]) == (["default"], "22:00-06:30")
+    assert watching.ask("PATCH", one, {"quiet": "", "paused": False})["quiet"] is None
+    watching.ask("PATCH", one, {"target": "other.example"}, 400)
+    watching.ask("DELETE", one)
+    for method, path in (("GET", one), ("PATCH", one), ("DELETE", one), ("POST", f"{one}/run")):
+        watching.ask(method, path, {} if method == "PATCH" else None, 404)
+
+
+def test_watches_of_others(watching: Watching) -> None:
+    """Another account sees none of it, and has its own."""
+    one = watching.watch()
+    key = watching.house.issue_key(watching.house.add_account("second"))
+    assert watching.house.get("/watches", key=key).json["total"] == 0
+    for path in (one, f"{one}/history", f"{one}/history.csv"):
+        assert watching.house.get(path, key=key).status == 404
+
+
+def test_what_is_due_is_run_in_time(watching: Watching) -> None:
+    """A daemon runs what is due at once, and again in its interval; what it left is taken up."""
+    runner = watching.house.assembly.watches.runner
+    one = watching.watch(everyMinutes=15)
+    run(runner.start())
+    first = watching.ask("GET", one)
+    assert first["lastRunAt"] is not None
+    watching.house.pass_time(900)
+    run(runner.look_for_due())
+    second = watching.ask("GET", one)
+    assert second["lastRunAt"] > first["lastRunAt"]
+    assert second["nextRunAt"] > second["lastRunAt"]
+    run(runner.look_for_due())
+    assert watching.ask("GET", one)["lastRunAt"] == second["lastRunAt"]
+    watching.zone.silent.add("good.example")
+    watching.house.pass_time(900)
+    run(runner.look_for_due())
+    assert runner.count() == 1
+    run(runner.stop())
+    watching.zone.silent.clear()
+    run(runner.start())
+    watching.house.pass_time(30)  # what was asked before the stop is asked to its end
+    assert watching.ask("GET", one)["lastRunAt"] > second["lastRunAt"]
+    run(runner.stop())
+
+
+def test_watches_leave_questions_to_people(watching: Watching) -> None:
+    """They take half of what a list may be asked in a day; what is beyond is not known."""
+    checks = watching.house.assembly.checks
+    (zen,) = [one for one in checks.catalogue.blocklists if one.zone == "zen.spamhaus.org"]
+    limit = checks.budgets.limit_of(zen)
+    assert limit is not None
+    assert run(checks.budgets.take([(zen, limit // 2)])) == [True]
+    budgets = checks.watched._blocklists._lists._budgets
+    assert run(budgets.take([(zen, 1)])) == [False]
+    assert run(checks.budgets.take([(zen, 1)])) == [True]
