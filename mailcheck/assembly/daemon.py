@@ -195,6 +195,8 @@ class Assembly:
             self.cluster,
             lambda: self.checks.watched,
             self.checks.turns,
+            self.receiver,
+            (lasting or self.cluster).memory,
             lease_holder(config, random_bytes),
             reactor,
             self.now,

@@ -15,7 +15,10 @@ from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.domains.watches.look import LookAtWatched
 from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
+from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.operations.inbox.send_sample import SendToOwn
+from mailcheck.operations.ports import Memory, Now, WakeUps
 from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.engine import Engine
 from mailcheck.web.api.calls import Route
@@ -35,6 +38,8 @@ class WatchAssembly:
         cluster: Cluster,
         look: Callable[[], LookAtWatched],
         turns: CheckTurns,
+        receiver: ReceiveMail,
+        memory: Memory,
         holder: str,
         reactor: Any,
         now: Now,
@@ -58,6 +63,10 @@ class WatchAssembly:
             allow_private=config.network.allow_private,
         )
 
+        domain = config.inbox.domain
+        send = SendToOwn(receiver, domain).send
+        self.tell = TellAlerts(self.store, send, memory, domain, reactor, now, random_bytes)
+
     def routes(self) -> list[Route]:
         """List the routes of the REST API."""
         return WatchRoutes(self.keep, self._turns).routes()
@@ -71,6 +80,7 @@ class WatchAssembly:
             PeriodicService(
                 "looking for due watches", LOOK_INTERVAL, self.runner.look_for_due, self._reactor
             ),
+            PeriodicService("telling alerts", TELL_INTERVAL, self.tell.tell, self._reactor),
             PeriodicService(
                 "retention of watches", WATCHES_INTERVAL, retention.sweep, self._reactor
             ),

@@ -155,11 +155,7 @@ async def test_an_alert_from_its_beginning_to_its_end(stores: Stores) -> None:
     watches = stores.watches
     await run(stores, one, 0, raised=((AlertId("a"), RAISED),))
     (untold,) = await watches.untold(9)
-    assert (untold.account_id, untold.account_name, untold.alert.target) == (
-        ANN,
-        "ann",
-        "one.example",
-    )
+    assert (untold.mailbox_name, untold.alert.target) == ("dev-ann", "one.example")
     assert untold.quiet == watch("one").settings.quiet
     assert [untold.alert] == await watches.open_alerts(ANN, 9)
     assert await watches.open_alerts(BOB, 9) == []

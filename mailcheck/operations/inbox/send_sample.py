@@ -1,5 +1,7 @@
 """A sample mail to oneself, received as any other: something to look at before there is any."""
 
+from collections.abc import Callable
+
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import Mailbox, join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
@@ -49,13 +51,35 @@ here: send one to {address}</p>
 """
 
 
+class SendToOwn:
+    """Hands mail of the daemon's own to the receiver, for an inbox of its own."""
+
+    def __init__(self, receiver: ReceiveMail, domain: str) -> None:
+        self._receiver = receiver
+        self._domain = domain
+
+    async def send(
+        self, mailbox_name: str, tag: str, local_part: str, write: Callable[[str, str], bytes]
+    ) -> DeliveryId:
+        """Send to an inbox what ``write`` makes of both addresses, the recipient's first.
+
+        :raises InboxFull: there is no room for it.
+        :raises OutOfSpace: the disk is short of space.
+        """
+        address = join_subaddress(mailbox_name, tag, self._domain)
+        sender = str(Mailbox(local_part, self._domain))
+        recipient = await self._receiver.accept_recipient(_SESSION, sender, parse_mailbox(address))
+        raw_message = write(address, sender)
+        return await self._receiver.deliver(_SESSION, Envelope(sender, (recipient,)), raw_message)
+
+
 class SendSample:
     """Writes a mail with text, HTML, a link and a code, and hands it to the receiver."""
 
     def __init__(
         self, receiver: ReceiveMail, domain: str, now: Now, random_bytes: RandomBytes
     ) -> None:
-        self._receiver = receiver
+        self._own = SendToOwn(receiver, domain)
         self._domain = domain
         self._now = now
         self._random_bytes = random_bytes
@@ -66,11 +90,7 @@ class SendSample:
         :raises InboxFull: there is no room for it.
         :raises OutOfSpace: the disk is short of space.
         """
-        address = join_subaddress(account.mailbox_name, tag, self._domain)
-        sender = str(Mailbox(SENDER, self._domain))
-        recipient = await self._receiver.accept_recipient(_SESSION, sender, parse_mailbox(address))
-        raw_message = self._write(address, sender)
-        return await self._receiver.deliver(_SESSION, Envelope(sender, (recipient,)), raw_message)
+        return await self._own.send(account.mailbox_name, tag, SENDER, self._write)
 
     def _write(self, address: str, sender: str) -> bytes:
         number = int.from_bytes(self._random_bytes(4)) % 1_000_000

@@ -67,8 +67,8 @@ _ALERTS = f"SELECT {_ALERT_COLUMNS} FROM watch_alert JOIN watch ON watch.id = wa
 _OPEN_FIRST = "CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, opened_at DESC, watch_alert.id"
 
 _UNTOLD = f"""
-    SELECT account_id, account.name, settings, {_ALERT_COLUMNS} FROM watch_alert
-    JOIN watch ON watch.id = watch_id JOIN account ON account.id = account_id
+    SELECT mailbox_name, settings, {_ALERT_COLUMNS} FROM watch_alert
+    JOIN watch ON watch.id = watch_id JOIN inbox ON inbox.account_id = watch.account_id
     WHERE is_untold = 1 ORDER BY opened_at, watch_alert.id LIMIT ?
 """
 
@@ -177,7 +177,7 @@ class SqlWatchStore:
         """List alerts of which there is something to tell, oldest first."""
         return self._engine.read(
             lambda t: [
-                UntoldAlert(row[0], row[1], _settings_of(row[2]).quiet, _alert_of(row[3:]))
+                UntoldAlert(row[0], _settings_of(row[1]).quiet, _alert_of(row[2:]))
                 for row in t.rows(_UNTOLD, (limit,))
             ]
         )

@@ -161,6 +161,9 @@ ALERT_ACKNOWLEDGE = Operation(
     _TAG,
     "Acknowledge an alert",
     "You know of it: it is told no more, but its end is.",
-    {200: Answer("The alert.", [json_body("alert acknowledged", WatchAlert)]), 404: _MISSING},
+    {
+        200: Answer("The alert.", [json_body("alert acknowledged", WatchAlert)]),
+        404: missing("alert"),
+    },
     (_ID, _ALERT),
 )

@@ -55,10 +55,9 @@ class History(Struct, frozen=True):
 
 
 class UntoldAlert(Struct, frozen=True):
-    """An alert that its owner is to be told of, or of its end."""
+    """An alert that its owner is to be told of, or of its end, and the name of their inbox."""
 
-    account_id: AccountId
-    account_name: str
+    mailbox_name: str
     quiet: QuietTime | None
     alert: Alert
 
