@@ -204,7 +204,8 @@ def test_a_bad_policy_is_none_where_any_reports_are_asked_for() -> None:
         ("v=DMARC1; p=none", ["dmarc.no-reports", "dmarc.policy-none"]),
         (GOOD + "; t=y", ["dmarc.testing"]),
         (GOOD + "; sp=none", ["dmarc.weaker-subdomains"]),
-        (GOOD + "; sp=reject", []),
+        (GOOD + "; np=quarantine", ["dmarc.weaker-subdomains"]),
+        (GOOD + "; sp=reject; np=reject", []),
         (GOOD + "; pct=50", ["dmarc.obsolete-tags"]),
         (GOOD + "; adkim=q", ["dmarc.syntax"]),
         ("v=DMARC1; rua=mailto:d@x.example", ["dmarc.bad-policy", "dmarc.policy-none"]),
@@ -213,6 +214,37 @@ def test_a_bad_policy_is_none_where_any_reports_are_asked_for() -> None:
 def test_what_could_be_better_is_named(text: str, expected: list[str]) -> None:
     """Each weakness has its own finding, and a good record has none."""
     assert ids(judge({"_dmarc.x.example": text})) == expected
+
+
+def test_sp_and_np_count_in_the_record_of_the_organization_alone() -> None:
+    """Below it they are ignored (RFC 9989 4.7): they endanger nobody, and it is said."""
+    records: dict[str, str | list[str]] = {
+        "_dmarc.x.example": GOOD,
+        "_dmarc." + SUB: GOOD + "; sp=none; np=none",
+    }
+    verdict = judge(records, SUB)
+    assert ids(verdict) == ["dmarc.subdomains-ignored"]
+    assert verdict.findings[0].severity is Severity.NOTE
+    assert "of x.example holds" in verdict.findings[0].meaning
+    below = judge(records, f"a.{SUB}")
+    assert (below.policy, below.found_at) == (Policy.REJECT, "x.example")
+
+
+def test_whose_subdomains_it_is_about_may_be_unknown() -> None:
+    """Where the organization can't be told, nothing is said of its subdomains."""
+    verdict = judge(
+        {"_dmarc.x.example": GOOD + "; sp=none"}, failing={"_dmarc.example": DnsStatus.TIMEOUT}
+    )
+    assert (verdict.policy, ids(verdict)) == (Policy.REJECT, [])
+
+
+@pytest.mark.parametrize(("policy", "applied"), [("reject", "quarantine"), ("quarantine", "none")])
+def test_a_record_in_test_is_one_step_weaker(policy: str, applied: str) -> None:
+    """``t=y`` does not switch a policy off (RFC 9989 4.7): the next weaker one is named."""
+    record = f"v=DMARC1; p={policy}; t=y; rua=mailto:d@x.example"
+    (finding,) = judge({"_dmarc.x.example": record}).findings
+    assert finding.id == "dmarc.testing"
+    assert f"apply {applied} instead of {policy}" in finding.meaning
 
 
 def test_pct_is_a_note_and_changes_nothing() -> None:

@@ -12,6 +12,8 @@ from mailcheck.checks.dmarc.record import (
     parse_policy_record,
 )
 
+RUF = "ruf=mailto:f@x.example"
+
 
 def test_a_full_record_is_read() -> None:
     """Every tag of RFC 9989 becomes a value."""
@@ -82,6 +84,20 @@ def test_what_receivers_ignore_is_a_problem(tags: str, problem: str) -> None:
     assert len(record.problems) == 1
     assert problem in record.problems[0]
     assert record.policy is Policy.REJECT
+
+
+@pytest.mark.parametrize("options", ["0", "1", "d:s", "1:d:s", "s:0", "D : S"])
+def test_options_for_failure_reports(options: str) -> None:
+    """Any of 0 or 1, d and s, in any order (RFC 9989 4.7)."""
+    assert parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems == ()
+
+
+@pytest.mark.parametrize("options", ["2", "0:1", "d:d", "1:", "all", ""])
+def test_options_that_nobody_can_follow(options: str) -> None:
+    """They are a problem where failure reports are asked for, and not read where none are."""
+    (problem,) = parse_policy_record(f"v=DMARC1; p=none; {RUF}; fo={options}").problems
+    assert f"fo={options}" in problem
+    assert parse_policy_record(f"v=DMARC1; p=none; fo={options}").problems == ()
 
 
 def test_obsolete_tags_are_no_problems() -> None:

@@ -211,21 +211,46 @@ def _policy(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
             _publish(place, change_tags(record.text, **changes | step)),
         )
     elif record.is_testing:
+        assert verdict.policy is not None
         yield Finding(
             "dmarc.testing",
             Severity.WARNING,
-            "The DMARC record is marked as a test (t=y), so receivers do not apply its policy.",
+            "The DMARC record is marked as a test (t=y), so receivers apply"
+            f" {verdict.policy.one_step_weaker.value} instead of {verdict.policy.value}.",
             "Remove t=y from the DMARC record as soon as the reports show that all your own mail"
             " passes.",
             _publish(place, change_tags(record.text, **changes | {"t": None})),
         )
-    if verdict.domain == place and _is_weaker(record.subdomain_policy, record.policy):
+    if verdict.domain == place and verdict.organizational_domain is not None:
+        yield from _subdomains(place, record, verdict.organizational_domain, changes)
+
+
+def _subdomains(
+    place: str, record: PolicyRecord, organization: str, changes: dict[str, str | None]
+) -> Iterator[Finding]:
+    """Judge ``sp`` and ``np``: only in the organization's record they count (RFC 9989 4.7)."""
+    given = {"sp": record.subdomain_policy, "np": record.nonexistent_policy}
+    if place != organization:
+        ignored = " and ".join(tag for tag, policy in given.items() if policy is not None)
+        if ignored:
+            yield Finding(
+                "dmarc.subdomains-ignored",
+                Severity.NOTE,
+                f"{ignored} in the DMARC record of {place} {'do' if ' ' in ignored else 'does'}"
+                f" nothing: for its subdomains the record of {organization} holds.",
+                f"Say what holds for subdomains in the DMARC record of {organization}.",
+            )
+        return
+    weaker = [tag for tag, policy in given.items() if _is_weaker(policy, record.policy)]
+    if weaker:
+        tags = " and ".join(weaker)
+        whose = "Subdomains" if "sp" in weaker else "Made-up subdomains"
         yield Finding(
             "dmarc.weaker-subdomains",
             Severity.WARNING,
-            f"Subdomains of {place} have a weaker policy (sp) than {place} itself, so forgers use"
+            f"{whose} of {place} have a weaker policy ({tags}) than {place} itself, so forgers use"
             " a subdomain.",
-            "Remove sp from the DMARC record: then p holds for subdomains too.",
+            f"Remove {tags} from the DMARC record: then p holds for subdomains too.",
             _publish(place, change_tags(record.text, **changes)),
         )
 

@@ -202,13 +202,6 @@ def _as_absent(step: WalkStep) -> WalkStep:
     return replace(step, presence=Presence.ABSENT) if is_silent else step
 
 
-_ONE_LEVEL_BELOW = {
-    Policy.REJECT: Policy.QUARANTINE,
-    Policy.QUARANTINE: Policy.NONE,
-    Policy.NONE: Policy.NONE,
-}
-"""What ``t=y`` makes of a policy (RFC 9989 4.7)."""
-
 _NOT_ALIGNED = Alignment(is_aligned=False)
 
 
@@ -331,7 +324,7 @@ def _policy_for_mail(verdict: DmarcVerdict) -> Policy | None:
     is_testing = verdict.record is not None and verdict.record.is_testing
     if verdict.policy is None or not is_testing:
         return verdict.policy
-    return _ONE_LEVEL_BELOW[verdict.policy]
+    return verdict.policy.one_step_weaker
 
 
 def _silent_names(

@@ -24,6 +24,7 @@ _VALUES = {
     "t": ("y", "n"),
 }
 _POLICY_TAGS = ("p", "sp", "np")
+_FAILURE_OPTIONS = frozenset("01ds")  # of fo; 0 and 1 exclude each other
 _MAX_URIS = 20  # more are not looked at; receivers must support two (RFC 7489 6.2)
 
 # scheme ":" ...; a comma or exclamation mark must be percent-encoded
@@ -43,6 +44,11 @@ class Policy(Enum):
     def strictness(self) -> int:
         """Order: 0 is the most lenient."""
         return list(Policy).index(self)
+
+    @property
+    def one_step_weaker(self) -> "Policy":
+        """Give what ``t=y`` makes of it (RFC 9989 4.7)."""
+        return list(Policy)[max(0, self.strictness - 1)]
 
 
 class ReportUri(Struct, frozen=True):
@@ -111,6 +117,7 @@ def parse_policy_record(text: str) -> PolicyRecord:
     problems = list(tags.problems)
     policies = {tag: _read_policy(tags, tag, problems) for tag in _POLICY_TAGS}
     values = {tag: _read_value(tags, tag, problems) for tag in _VALUES}
+    _check_failure_options(tags, problems)
     return PolicyRecord(
         text=text,
         policy=policies["p"],
@@ -145,6 +152,17 @@ def _read_value(tags: TagList, tag: str, problems: list[str]) -> str:
     if text and text not in _VALUES[tag]:
         problems.append(f'"{tag}={text[:40]}" is none of {", ".join(_VALUES[tag])}')
     return text if text in _VALUES[tag] else ""
+
+
+def _check_failure_options(tags: TagList, problems: list[str]) -> None:
+    """Note options of failure reports that nobody can follow; without ``ruf`` none is read."""
+    text = tags.get("fo")
+    if text is None or tags.get("ruf") is None:
+        return
+    options = [one.strip().lower() for one in text.split(":")]
+    distinct = frozenset(options)
+    if len(distinct) < len(options) or not distinct <= _FAILURE_OPTIONS or {"0", "1"} <= distinct:
+        problems.append(f'"fo={text[:40]}" is no list like 1:d:s (0 or 1, d, s)')
 
 
 def _read_uris(tags: TagList, tag: str, problems: list[str]) -> tuple[ReportUri, ...]:
