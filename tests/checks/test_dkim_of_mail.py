@@ -185,8 +185,6 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
         ({"d": "a." * 120 + "example"}, "over 253 characters"),
         ({"h": "to:subject"}, "does not cover the From field"),
         ({"h": ""}, "does not cover the From field"),
-        ({"h": "from::subject"}, "empty name among the fields"),
-        ({"h": "from:to:"}, "empty name among the fields"),
         ({"i": "ann@other.example"}, "speaks for other.example (i=)"),
         ({"i": "ann@badsender.example"}, "speaks for badsender.example"),
         ({"i": "ann"}, "no @ in i="),
@@ -201,7 +199,6 @@ def test_signatures_from_the_future(ahead: int, result: AuthResult, noted: int) 
         ({"bh": ""}, "has nothing in bh="),
         ({"n": "a; n=b"}, "stands twice"),
         ({"n": "a; oops"}, "is not of the form name=value"),
-        ({"n": "a;"}, "nothing between two semicolons"),
     ],
 )
 def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sentence: str) -> None:
@@ -211,6 +208,31 @@ def test_malformed_signatures_say_what_is_wrong(tags: dict[str, str | None], sen
     if "l" in tags:
         signed = signed.replace(b"v=1;", b"v=1; l=%s;" % (tags["l"] or "").encode())
     signature = judge_signature(signed, zone)
+    assert (signature.result, signature.fault) == (AuthResult.PERMERROR, SignatureFault.MALFORMED)
+    assert sentence in signature.explanation
+    assert zone.asked == []
+
+
+@pytest.mark.parametrize(
+    ("tags", "sentence"),
+    [
+        ({"n": "a;"}, "nothing between two semicolons"),
+        ({"n": "a; "}, "nothing between two semicolons"),
+        ({"h": "from::subject"}, "empty name among the fields"),
+        ({"h": "from: :subject"}, "empty name among the fields"),
+        ({"h": "from:to:"}, "empty name among the fields"),
+        ({"h": ":from:to"}, "empty name among the fields"),
+    ],
+)
+def test_empty_tags_and_names_make_no_valid_signature(
+    tags: dict[str, str | None], sentence: str
+) -> None:
+    """``;;`` is no list of tags, ``::`` no list of fields, though what is signed is right.
+
+    RFC 6376 3.2 and 3.5: neither may be empty, so a verifier has a permerror.
+    """
+    zone = zone_of(KEY_RECORDS)
+    signature = judge_signature(RSA.sign(MAIL, tags=tags), zone)
     assert (signature.result, signature.fault) == (AuthResult.PERMERROR, SignatureFault.MALFORMED)
     assert sentence in signature.explanation
     assert zone.asked == []

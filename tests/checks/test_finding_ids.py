@@ -96,3 +96,28 @@ def test_what_is_charged_by_name_has_its_weight() -> None:
     assert named
     assert not named - COSTS.keys()
     assert not MEASURED & COSTS.keys()
+
+
+def test_nothing_to_do_is_said_of_notes_alone() -> None:
+    """What takes points off, or is a warning, never says that there is nothing to do about it."""
+    loud = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in SOURCES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and any(_text_of(given).startswith("Nothing to do") for given in node.args)
+        and not _is_note(node)
+    ]
+    assert not loud
+
+
+def _text_of(node: ast.AST) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _is_note(call: ast.Call) -> bool:
+    """Tell whether a call makes a note, and nothing graver."""
+    if isinstance(call.func, ast.Name) and call.func.id == "note":
+        return True
+    given = (ast.unparse(one) for one in call.args)
+    return "Severity.NOTE" in given

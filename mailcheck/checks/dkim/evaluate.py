@@ -195,12 +195,16 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         meaning = f"The DKIM record {name} {record.problem}; mail signed with it fails."
         yield Finding(identifier, grave, meaning, _NEW_KEY)
     elif record.is_revoked:
-        yield Finding(
-            "dkim.revoked",
-            Severity.NOTE if has_usable else Severity.WARNING,
-            f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails.",
-            "Nothing to do if it is no longer used; otherwise publish the new key.",
-        )
+        meaning = f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails."
+        if has_usable:
+            yield Finding(
+                "dkim.revoked",
+                Severity.NOTE,
+                meaning,
+                "Nothing to do if it is no longer used; otherwise publish the new key.",
+            )
+        else:
+            yield Finding("dkim.revoked", Severity.WARNING, meaning, _NEW_KEY)
     elif not record.is_strong and record.key_type == RSA:
         yield Finding(
             "dkim.weak-key",

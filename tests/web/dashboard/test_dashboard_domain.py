@@ -64,6 +64,17 @@ def test_a_good_domain() -> None:
     assert "The fix was tried" not in words(browser)
 
 
+def test_nothing_to_fix_is_never_said_above_an_issue() -> None:
+    """Where all factors have their points the page says that something below is amiss all the same.
+
+    MTA-STS has no points, and its record is broken here.
+    """
+    zone = zone_with({"_mta-sts.good.example": {"TXT": ["v=STSv1; nonsense"]}})
+    browser = visit_tools(zone)
+    browser.open(WHOLE)
+    assert "Every factor has all its points; 1 issue below costs none." in words(browser)
+
+
 def test_what_to_publish_can_be_copied() -> None:
     """Each fix that is a record has its name, type and value with a button; gains are named."""
     browser = visit_tools(zone_with(POOR))

@@ -116,7 +116,7 @@ def judge_in_words(shown: Any, level: str) -> Verdict:
         ending = "Whether the mail arrives can't be said: it came from no address that others see."
         return Verdict(VERDICTS[level], ending)
     if not issues:
-        return Verdict(VERDICTS[level], "No check takes points off: there is nothing to fix.")
+        return Verdict(VERDICTS[level], f"No check takes points off{_name_rest(shown)}.")
     count = f"{len(issues)} {'issue takes' if len(issues) == 1 else 'issues take'} points off."
     first = issues[0]
     after = first.get("scoreAfter", 0)
@@ -125,6 +125,14 @@ def judge_in_words(shown: Any, level: str) -> Verdict:
             VERDICTS[level], f"{count} The first fix was tried: it brings the score to {after}."
         )
     return Verdict(VERDICTS[level], f"{count} The first one takes {first['points']}.")
+
+
+def _name_rest(shown: Any) -> str:
+    """Say that nothing is to be fixed only where no check has found anything that could be."""
+    left = sum(one["severity"] in ("error", "warning") for one in shown["findings"])
+    if not left:
+        return ": there is nothing to fix"
+    return f", but {left} {'thing' if left == 1 else 'things'} could be better: open the checks"
 
 
 def make_matrix(checklists: Sequence[Any]) -> Matrix:

@@ -127,6 +127,15 @@ def in_order_of_fixing(factors: Sequence[Any]) -> list[Any]:
     return sorted(lacking, key=_order_of_fixing)
 
 
+def count_issues(report: Any) -> int:
+    """Count what is not as it should be in everything that is known, whether it costs or not."""
+    return sum(
+        one["severity"] in ("error", "warning")
+        for key in MECHANISMS
+        for one in report[key]["findings"]
+    )
+
+
 def _order_of_fixing(factor: Any) -> tuple[bool, bool, int]:
     fix = factor["fix"] or {}
     return "record" not in fix, bool(fix.get("beside")), -factor["gain"]
