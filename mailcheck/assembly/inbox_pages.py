@@ -46,7 +46,7 @@ def inbox_pages(
 
     def make(renderer: Renderer) -> list[Page]:
         return [
-            *InboxPages(listed, inbox.delete, sample, renderer).pages(),
+            *InboxPages(listed, inbox.read, inbox.delete, sample, renderer).pages(),
             *LivePages(inbox.follow, renderer, clock).pages(),
             *MessagePages(
                 inbox.read, listed, inbox.authenticate, show, inbox.share, inbox.delete, renderer

@@ -197,6 +197,20 @@ class MessageStore(Protocol):
     def mark_read(self, account_id: AccountId, message_id: MessageId) -> Deferred[None]:
         """Remember that a message was opened; nothing happens when there is none."""
 
+    def mark_matches_read(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
+    ) -> Deferred[int]:
+        """Remember of at most ``limit`` unread messages that they were seen; gives how many."""
+
+    def count_unread(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, looked_through: int
+    ) -> Deferred[int]:
+        """Count the unread ones of so many newest messages that match.
+
+        Its cost does not grow with what came. ``wanted`` says to whom and when, and asks for
+        nothing that is in a message.
+        """
+
     def delete_message(
         self, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> Deferred[bool]:

@@ -134,6 +134,23 @@ def read_newest(
     return NewestMessages(tuple(map(summary_of, rows)), positions)
 
 
+def count_unread(
+    transaction: Transaction,
+    account_id: AccountId,
+    wanted: MessageFilter,
+    now: Instant,
+    looked_through: int,
+) -> int:
+    """Count the unread ones of the newest messages that match.
+
+    :param wanted: says to whom and when; what is in a message is not asked.
+    """
+    condition, values = filter_sql(transaction, account_id, wanted, now)
+    newest = f"SELECT message.is_read FROM message WHERE {condition} {_NEWEST}"
+    query = f"SELECT COUNT(*) FROM ({newest}) AS newest WHERE is_read = 0"
+    return _number(transaction, query, *values, looked_through, 0)
+
+
 def read_overview(
     transaction: Transaction, account_id: AccountId, now: Instant, tags: int, quota: Quota
 ) -> InboxOverview:

@@ -37,6 +37,7 @@ from mailcheck.storage.inbox_rows import (
     SESSION_COLUMNS,
     SUMMARY_COLUMNS,
     SUMMARY_WIDTH,
+    lock_inboxes,
     read_inbox_named,
     read_inboxes,
     read_operator_inbox,
@@ -46,6 +47,7 @@ from mailcheck.storage.inbox_rows import (
 from mailcheck.storage.listing import (
     WORTH_HOLDING,
     HeldHeaders,
+    count_unread,
     read_newest,
     read_overview,
     read_page,
@@ -201,6 +203,18 @@ class SqlMailStore:
         """Remember that a message was opened; nothing happens when there is none."""
         return self._engine.write(_mark_read, (message_id, account_id))
 
+    def mark_matches_read(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, limit: int
+    ) -> Deferred[int]:
+        """Remember of at most ``limit`` unread messages that they were seen; gives how many."""
+        return self._engine.write(_mark_matches_read, (account_id, wanted, now, limit))
+
+    def count_unread(
+        self, account_id: AccountId, wanted: MessageFilter, now: Instant, looked_through: int
+    ) -> Deferred[int]:
+        """Count the unread ones of so many newest messages that match."""
+        return self._engine.read(lambda t: count_unread(t, account_id, wanted, now, looked_through))
+
     def delete_message(
         self, account_id: AccountId, message_id: MessageId, now: Instant
     ) -> Deferred[bool]:
@@ -305,6 +319,26 @@ def _replace_share_token(
 def _mark_read(transaction: Transaction, item: tuple[MessageId, AccountId]) -> None:
     transaction.execute(
         "UPDATE message SET is_read = 1 WHERE id = ? AND account_id = ? AND is_read = 0", item
+    )
+
+
+@for_each_in(lambda _, item: (item[0],))
+def _mark_matches_read(
+    transaction: Transaction, item: tuple[AccountId, MessageFilter, Instant, int]
+) -> int:
+    account_id, wanted, now, limit = item
+    lock_inboxes(transaction, [account_id])
+    condition, values = filter_sql(transaction, account_id, wanted, now)
+    found = transaction.rows(
+        f"SELECT message.position {FROM_CONTENT} WHERE {condition} AND message.is_read = 0 LIMIT ?",
+        [*values, limit],
+    )
+    if not found:
+        return 0
+    marks = ", ".join("?" * len(found))
+    return transaction.execute(
+        f"UPDATE message SET is_read = 1 WHERE account_id = ? AND position IN ({marks})",
+        [account_id, *(position for (position,) in found)],
     )
 
 

@@ -520,3 +520,29 @@ async def test_the_newest_are_looked_through(stores: Stores) -> None:
     assert await newest(structs.replace(since, after=Position(5)), 1, 100) == ([7], [7, 6])
     assert await newest(MessageFilter(tag="a", since=later(6)), 9, 2) == ([7], [7])
     assert await newest(MessageFilter(tag="none"), 9, 9) == ([], [])
+
+
+async def test_all_that_match_are_marked_as_read(stores: Stores) -> None:
+    """So many at a time, each once, of one account, and none that the filter leaves out."""
+    await accounts(stores)
+    for number in range(6):
+        await receive(stores, "ab"[number % 2])
+    await receive(stores, "a", owner="bob")
+    store = stores.messages
+
+    async def unread(wanted: MessageFilter = ANY, looked: int = 100, owner: AccountId = ANN) -> int:
+        return await store.count_unread(owner, wanted, NOON, looked)
+
+    tagged = MessageFilter(tag="a", up_to=Position(4))
+    assert await unread() == 6
+    assert await unread(looked=4) == 4
+    assert await store.mark_matches_read(ANN, tagged, NOON, 1) == 1
+    assert await store.mark_matches_read(ANN, tagged, NOON, 100) == 1
+    assert await store.mark_matches_read(ANN, tagged, NOON, 100) == 0
+    assert (await unread(), await unread(MessageFilter(tag="a"))) == (4, 1)
+    assert await unread(looked=3) == 3
+    assert await listed(stores, MessageFilter(search=parse_search("is:read", NOON))) == [3, 1]
+    asked = MessageFilter(search=parse_search("welcome", NOON))
+    assert await store.mark_matches_read(ANN, asked, NOON, 100) == 4
+    assert await unread(owner=BOB) == 1
+    assert await store.mark_matches_read(ANN, ANY, EXPIRY, 100) == 0

@@ -425,6 +425,20 @@ async def test_deleting_and_sweeping(processes: Processes) -> None:
     assert await processes.one.expiry.expire(EXPIRY, 100) == 0
 
 
+async def test_marking_as_read_and_sweeping(processes: Processes) -> None:
+    """Mail that one marks while another deletes it, or marks it too, is marked or gone."""
+    await fill(processes, 10)
+
+    def mark(stores: Stores) -> Deferred[int]:
+        return stores.messages.mark_matches_read(ANN, MessageFilter(tag="a"), NOON, 100)
+
+    outcomes = await processes.race(mark, lambda s: s.expiry.expire(EXPIRY, 5))
+    assert outcomes[1] == 5
+    await fill(processes, 5)
+    assert sum(await processes.race(mark)) == 4
+    assert await processes.one.messages.count_unread(ANN, MessageFilter(tag="a"), NOON, 100) == 0
+
+
 async def test_a_mail_for_two_that_one_deletes(processes: Processes) -> None:
     """The bytes that two messages share go with the last of them, whoever deletes which."""
     sent = delivery(recipient("ann"), recipient("bob"))

@@ -18,6 +18,13 @@ OVERVIEW_TAGS = 200
 """Tags that an overview names, the newest: each test may make one, and people read a screen."""
 
 
+LOOKED_THROUGH = 1_000
+"""Newest messages of which the unread ones are counted: what people still mean to look at."""
+
+BATCH = 500
+"""Messages marked in one transaction, so that mail coming in waits a moment at most."""
+
+
 class MessageList(Struct, frozen=True):
     """A page of messages, newest first. ``next_page`` is ``None`` on the last one.
 
@@ -108,6 +115,19 @@ class ReadInbox:
                 # A store that takes no write (its disk is full) can still be read.
                 self._log.warn("a message was not marked as read: {why}", why=failure)
         return message
+
+    async def count_unread(self, account_id: AccountId, wanted: MessageFilter) -> int:
+        """Count what nobody has opened of the newest thousand messages that match.
+
+        :param wanted: says to whom; what is in a message is not asked.
+        """
+        return await self._store.count_unread(account_id, wanted, self._now(), LOOKED_THROUGH)
+
+    async def mark_all_read(self, account_id: AccountId, wanted: MessageFilter) -> None:
+        """Remember of all messages that match that a person has seen them."""
+        now = self._now()
+        while await self._store.mark_matches_read(account_id, wanted, now, BATCH) == BATCH:
+            pass
 
     async def raw_message(self, account_id: AccountId, message_id: MessageId) -> bytes:
         """Give the exact bytes that came after DATA.

@@ -11,6 +11,7 @@ NOTICES: Mapping[str, str] = {
     "sample-sent": "A sample mail is on its way to your inbox.",
     "message-deleted": "The mail has been deleted.",
     "messages-deleted": "The mails have been deleted.",
+    "messages-read": "The mail of the list is marked as read.",
     "recheck-started": "All checks run once more.",
     "report-share-renewed": "The old link to the report is dead. There is a new one.",
     "test-deleted": "The test has been deleted, with its report and its share link.",

@@ -151,6 +151,34 @@ def test_a_message_that_was_opened_is_read(browser: Browser) -> None:
     assert [one["isRead"] for one in messages] == [False, True]
 
 
+def test_all_mail_of_a_list_is_marked_as_read(browser: Browser) -> None:
+    """One button marks what the list had when it was shown: by tag, and nobody else's."""
+    house = browser.house
+    account = sign_up(browser)
+    receive(house, account, mail("One"), "a")
+    receive(house, account, mail("Two"))
+    assert unread(browser, "/inbox")[0] == "2 unread"
+    told, fields = unread(browser, "/inbox?tag=a")
+    assert told == "1 unread"
+    receive(house, account, mail("Later"), "a")
+    answer = browser.submit("/inbox/read", **fields)
+    assert answer.headers["location"] == "/inbox?done=messages-read&tag=a"
+    assert subjects(browser, "/inbox?q=is:unread") == ["Later", "Two"]
+    browser.submit("/inbox/read", **unread(browser, "/inbox")[1])
+    assert subjects(browser, "/inbox?q=is:unread") == []
+    assert unread(browser, "/inbox")[0] == "0 unread hidden"
+
+
+def unread(browser: Browser, path: str) -> tuple[str, dict[str, str]]:
+    """Give what stands above a list about unread mail, and the fields of its button."""
+    text = browser.open(path).body.decode()
+    bar = r'<form[^>]*id="unread-bar"([^>]*)>.*?<span[^>]*>(.*?)</span>'
+    form = re.search(bar, text, re.DOTALL)
+    assert form is not None
+    fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form[0])
+    return form[2] + form[1], dict(fields)
+
+
 def test_a_long_list_has_pages(browser: Browser) -> None:
     """Pages keep the filter, and lead to one another."""
     account = sign_up(browser)

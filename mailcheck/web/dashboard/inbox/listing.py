@@ -13,7 +13,7 @@ from mailcheck.core.instants import HOUR
 from mailcheck.core.messages import ListedMessage
 from mailcheck.core.search import EXAMPLES
 from mailcheck.core.search import PARAMETER as SEARCH_PARAMETER
-from mailcheck.operations.inbox.read_inbox import MessageList, ReadInbox
+from mailcheck.operations.inbox.read_inbox import LOOKED_THROUGH, MessageList, ReadInbox
 from mailcheck.web.dashboard.inbox.view import (
     SEARCH_OFFERS,
     SHORTCUTS,
@@ -63,6 +63,9 @@ class InboxList:
             search_problem, status = str(failure), status_of(failure)
             request = read_unsearched(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
+        unread = 0
+        if not request.written:
+            unread = await self._read.count_unread(account.id, request.wanted)
         newer, older = _neighbours(messages.messages, opened)
         return {
             "status": status,
@@ -76,6 +79,8 @@ class InboxList:
             "range": write_range(request, messages),
             "messages": messages,
             "cursor": format_cursor(messages.cursor),
+            "unread": unread,
+            "has_more_unread": unread == LOOKED_THROUGH,
             "tags": list_tags(overview, request.wanted),
             "shown_tags": SHOWN_TAGS,
             "shortcuts": SHORTCUTS,

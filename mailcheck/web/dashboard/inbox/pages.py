@@ -4,9 +4,15 @@ from msgspec.structs import replace
 
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.inbox.delete_messages import DeleteMessages
+from mailcheck.operations.inbox.read_inbox import ReadInbox
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.web.dashboard.inbox.listing import InboxList
-from mailcheck.web.dashboard.inbox.view import LARGEST_PAGE, read_list_request, read_unsearched
+from mailcheck.web.dashboard.inbox.view import (
+    LARGEST_PAGE,
+    ListRequest,
+    read_list_request,
+    read_unsearched,
+)
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply
@@ -16,9 +22,15 @@ class InboxPages:
     """The list of messages and what is done with all of them."""
 
     def __init__(
-        self, inbox: InboxList, delete: DeleteMessages, sample: SendSample, renderer: Renderer
+        self,
+        inbox: InboxList,
+        read: ReadInbox,
+        delete: DeleteMessages,
+        sample: SendSample,
+        renderer: Renderer,
     ) -> None:
         self._inbox = inbox
+        self._read = read
         self._delete = delete
         self._sample = sample
         self._renderer = renderer
@@ -28,6 +40,7 @@ class InboxPages:
         return [
             Page("GET", "/inbox", self.show),
             Page("POST", "/inbox/sample", self.send_sample),
+            Page("POST", "/inbox/read", self.mark_read),
             Page("POST", "/inbox/delete", self.delete),
             Page("POST", "/inbox/delete-selected", self.delete_selected),
         ]
@@ -46,14 +59,21 @@ class InboxPages:
             return redirect(visit, "/inbox", done="sample-sent", tag=tag)
         return redirect(visit, "/inbox", done="sample-sent")
 
+    async def mark_read(self, visit: Visit) -> Reply:
+        """POST /inbox/read: what the list is filtered by, and ``until`` when it was read.
+
+        Mail that has come since stays unread.
+        """
+        request = _shown(visit)
+        await self._read.mark_all_read(visit.account.id, request.wanted)
+        return redirect(visit, "/inbox", done="messages-read", **request.fields)
+
     async def delete(self, visit: Visit) -> Reply:
         """POST /inbox/delete: what the list is filtered by, and ``until`` when it was read.
 
         Mail that has come since is not meant: nobody has seen it in the list.
         """
-        wanted = read_list_request(visit.form, visit.asked_at).wanted
-        wanted = replace(wanted, up_to=visit.form.cursor("until"))
-        await self._delete.matching(visit.account.id, wanted)
+        await self._delete.matching(visit.account.id, _shown(visit).wanted)
         return redirect(visit, "/inbox", done="messages-deleted")
 
     async def delete_selected(self, visit: Visit) -> Reply:
@@ -63,3 +83,9 @@ class InboxPages:
         fields = read_unsearched(visit.query).fields
         done = "message-deleted" if len(ids) == 1 else "messages-deleted"
         return redirect(visit, "/inbox", done=done, **fields)
+
+
+def _shown(visit: Visit) -> ListRequest:
+    """Read which mail the list had when its form was made: what came since is not meant."""
+    request = read_list_request(visit.form, visit.asked_at)
+    return replace(request, wanted=replace(request.wanted, up_to=visit.form.cursor("until")))

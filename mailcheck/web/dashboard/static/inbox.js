@@ -81,7 +81,7 @@ async function refresh() {
   if (!answer.ok || answer.redirected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   reconcile([...page.getElementById("mails").children], before);
-  for (const place of [".tags", ".list-foot"]) {
+  for (const place of [".tags", ".list-foot", "#unread-bar"]) {
     const there = document.querySelector(place);
     const now = page.querySelector(place);
     if (!there.querySelector("details[open]")) there.replaceWith(now);
@@ -130,6 +130,16 @@ function refreshSoon() {
   refreshing ??= setTimeout(() => { refreshing = undefined; refresh(); }, REFRESH_AFTER);
 }
 
+// What was opened here is known at once; the server counts when the list is asked for.
+function countUnread(by) {
+  const place = document.getElementById("unread");
+  if (!place.dataset.count) return;
+  const count = Math.max(0, Number(place.dataset.count) + by);
+  place.dataset.count = count;
+  place.textContent = `${count.toLocaleString("en")} unread`;
+  document.getElementById("unread-bar").hidden = !count;
+}
+
 function follow(id, isOpened = false) {
   for (const row of mails.querySelectorAll(".current")) {
     row.classList.remove("current");
@@ -142,6 +152,7 @@ function follow(id, isOpened = false) {
   if (row.classList.contains("unread")) {
     row.classList.remove("unread");
     row.querySelector("a .unseen").remove();
+    countUnread(-1);
   }
   if (isOpened) row.scrollIntoView({ block: "nearest" });
   const all = rows();
