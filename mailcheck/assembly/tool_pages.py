@@ -86,5 +86,5 @@ def _pages_of_tests(
         *PreflightPages(operations.find, built.preflight, budget, renderer).pages(),
         *ComparisonPages(operations.find, renderer).pages(),
         *ReportFiles(operations.find, mail, renderer, domain).pages(),
-        *ReportPages(operations.share, mail, renderer, domain).pages(),
+        *ReportPages(operations.share, mail, built.inbox.check, renderer, domain).pages(),
     ]

@@ -4,6 +4,7 @@ What finds them out, in `mailcheck.checks.html_checks`, is loaded in child proce
 """
 
 from collections.abc import Sequence
+from enum import Enum
 
 from msgspec import Struct
 
@@ -51,11 +52,28 @@ class FeatureFinding(Struct, frozen=True):
     count: int
 
 
+class Unjudged(Enum):
+    """What of a mail can be out of sight."""
+
+    STYLE_SHEET = "style-sheet"
+    PICTURE = "picture"
+
+
+class NotJudged(Struct, frozen=True):
+    """What was not to be seen, so that nothing is known of it, and why; ``count`` places."""
+
+    what: Unjudged
+    reason: str
+    places: tuple[Place, ...]
+    count: int
+
+
 class Compatibility(Struct, frozen=True):
     """What clients make of a mail: the worst findings first, and each family's clients.
 
     In ``clients`` a client counts as ``supported`` where it supports all that the mail asks for,
     as ``unsupported`` where it lacks something, as ``partial`` where it does all at least in part.
+    ``not_judged`` is in none of them.
     """
 
     source: str
@@ -63,6 +81,7 @@ class Compatibility(Struct, frozen=True):
     date: str
     clients: tuple[Support, ...]
     findings: tuple[FeatureFinding, ...]
+    not_judged: tuple[NotJudged, ...] = ()
 
 
 class AccessibilityFinding(Struct, frozen=True):

@@ -114,6 +114,9 @@ def _lines_of_checks(checks: Shape, painter: Painter) -> Iterator[str]:
             yield f"       not in: {', '.join(map(_clean, one['unsupported']))}"
         if one["partial"]:
             yield f"       in part: {', '.join(map(_clean, one['partial']))}"
+    for one in compatibility["notJudged"]:
+        what = one["what"].replace("-", " ") + ("" if one["count"] == 1 else "s")
+        yield f"  not judged: {one['count']} {what}: {_clean(one['reason'])}"
     if accessibility["findings"]:
         yield ""
         yield painter.paint("who can't read it", BOLD)

@@ -123,6 +123,11 @@ class MessageContent:
         ]
 
     @property
+    def media_types(self) -> dict[str, str]:
+        """Give the types of the parts that can be shown in the text, by their Content-ID."""
+        return {one.content_id: one.content_type for one in self.attachments if one.content_id}
+
+    @property
     def extracted(self) -> Extracted:
         """Give what lists have of it."""
         return Extracted(self.links, self.best_link, self.codes, self.snippet, len(self.files))

@@ -40,7 +40,7 @@ derive_content: Callable[[bytes], MessageContent] = ByName(
 read_mail_for_score: Callable[[bytes], MailReading] = ByName(
     "mailcheck.checks.deliverability.reading", "read_mail_for_score"
 )
-check_html: Callable[[str, str, str | None, tuple[str, ...]], MailChecks] = ByName(
+check_html: Callable[[str, str, str | None, tuple[str, ...], dict[str, str]], MailChecks] = ByName(
     "mailcheck.checks.html_checks.check", "check_html"
 )
 check_raw_mail: Callable[[bytes], MailChecks] = ByName(

@@ -31,7 +31,7 @@ HTML = [
 
 def check(html: str) -> MailChecks:
     """Check a page; what comes out stays small."""
-    checks = check_html(html, "", None, ())
+    checks = check_html(html, "", None, (), {})
     assert checks.compatibility is not None
     assert checks.accessibility is not None
     places = [

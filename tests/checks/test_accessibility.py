@@ -77,6 +77,7 @@ def test_findings(markup: str, expected: list[str]) -> None:
         '<style>.a{color:#eee}</style><p class="a">x</p>',
         '<p style="color:var(--ink)">x</p>',
         '<p style="opacity:.5;color:#777">x</p>',
+        '<link rel="stylesheet" href="https://a.example/a.css"><p style="color:#333">x</p>',
     ],
 )
 def test_a_contrast_that_is_not_known_is_no_fault(markup: str) -> None:

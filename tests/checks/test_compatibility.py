@@ -72,14 +72,44 @@ USES = {
 }
 
 
+PARTS = {"logo@shop": "image/png", "shoe@shop": "image/webp", "list@shop": "text/csv"}
+
+
 def judge(markup: str) -> Compatibility:
     """Judge a page."""
-    return judge_compatibility(markup, read_tree(markup), Lines(markup))
+    return judge_compatibility(markup, read_tree(markup), Lines(markup), PARTS)
 
 
 def found_in(markup: str) -> dict[str, FeatureFinding]:
     """Judge a page; gives the findings by name."""
     return {one.slug: one for one in judge(markup).findings}
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ('<link rel="stylesheet" href="https://a.example/a.css">', ["style-sheet"]),
+        ('<link rel="alternate" href="https://a.example/">', []),
+        ("<style>@import 'https://a.example/a.css';</style>", ["style-sheet"]),
+        ('<img src="https://a.example/shoe?id=3">', ["picture"]),
+        ('<img src="https://a.example/shoe.webp?id=3">', []),
+        ('<img src="https://a.example/look?id=3" width="1" height="1">', []),
+        ('<img src="cid:gone@shop">', ["picture"]),
+        ('<img src="cid:list@shop">', ["picture"]),
+        ('<img src="cid:logo%40shop">', []),
+    ],
+)
+def test_what_is_out_of_sight_is_not_judged(markup: str, expected: list[str]) -> None:
+    """Nothing is fetched, so of what stands elsewhere it is said that nothing is known of it."""
+    judged = judge(markup)
+    assert [one.what.value for one in judged.not_judged] == expected
+    assert all(one.reason and one.count == len(one.places) == 1 for one in judged.not_judged)
+
+
+def test_pictures_in_the_mail_are_judged_by_their_parts() -> None:
+    """The format of a picture by ``cid:`` is its part's, whatever it is called."""
+    found = found_in('<img src="cid:shoe@shop">\n<img src="CID:logo@shop">')["image-webp"]
+    assert [place.line for place in found.places] == [1]
 
 
 @pytest.mark.parametrize("slug", sorted(PAGES))

@@ -90,7 +90,7 @@ def test_links_that_a_request_may_use_up_are_marked() -> None:
 
 def test_a_mail_without_html_has_its_links_alone() -> None:
     """Of plain text nothing is judged but where it leads."""
-    checks = check_html("", "See https://shop.example/help please", None, ())
+    checks = check_html("", "See https://shop.example/help please", None, (), {})
     assert checks.compatibility is None
     assert checks.accessibility is None
     assert [one.url for one in checks.links] == ["https://shop.example/help"]
@@ -98,5 +98,5 @@ def test_a_mail_without_html_has_its_links_alone() -> None:
 
 def test_html_beyond_the_limit_is_said() -> None:
     """A page that is too long for all of it to be judged says so."""
-    assert check_html("<p>x</p>" * 70_000, "", None, ()).is_cut
-    assert not check_html("<p>x</p>", "", None, ()).is_cut
+    assert check_html("<p>x</p>" * 70_000, "", None, (), {}).is_cut
+    assert not check_html("<p>x</p>", "", None, (), {}).is_cut

@@ -321,6 +321,16 @@ MESSAGE_CHECKS = shape(
                         "date": CALENDAR_DATE,
                         "clients": _SUPPORT,
                         "findings": array(_FEATURE),
+                        "notJudged": array(
+                            record(
+                                {
+                                    "what": one_of("style-sheet", "picture"),
+                                    "reason": WORD,
+                                    "places": _PLACES,
+                                    "count": _PLACE_COUNT,
+                                }
+                            )
+                        ),
                     }
                 )
             ),

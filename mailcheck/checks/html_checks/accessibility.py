@@ -14,6 +14,7 @@ from mailcheck.checks.content.html_tree import VOID, Element, End, HtmlTree, Wor
 from mailcheck.checks.content.phrases import fold, make_plain
 from mailcheck.checks.content.styles import Look
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.checks.html_checks.css import is_linked_sheet
 from mailcheck.checks.html_checks.places import Lines
 from mailcheck.checks.mail_checks import Accessibility, AccessibilityFinding
 from mailcheck.checks.quality.html import is_dot
@@ -91,6 +92,7 @@ class _Page:
     large_heading: int = 0
     see_through: int = 0
     unknown_contrasts: int = 0
+    has_linked_sheet: bool = False
     link: _Link | None = None
     links: list[_Link] = field(default_factory=list)
     last: int = 0
@@ -104,6 +106,8 @@ class _Page:
         self._count(element, 1)
         if name == "img":
             self._add_image(element)
+        elif is_linked_sheet(element):
+            self.has_linked_sheet = True
         elif name == "a" and "href" in attributes and element.look.shows_images:
             self._open_link(element)
         elif name in _HEADINGS and element.look.is_seen:
@@ -131,6 +135,8 @@ class _Page:
             look, words = node.look, quote(" ".join(node.text.split()))
             sample = f"\u201c{words}\u201d, {look.colour} on {look.background}, has {contrast:.1f}"
             self._note("contrast", sample)
+        elif self.has_linked_sheet:
+            self.unknown_contrasts += 1
 
     def judge_links(self) -> None:
         """Judge the links, once all is read: one may be made of several elements."""

@@ -3,7 +3,7 @@
 Runs in a child process: the facts about clients are loaded there alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.html_tree import read_tree
@@ -20,11 +20,18 @@ MAX_WORDS = 80
 """Characters kept of the words on a link."""
 
 
-def check_html(html: str, text: str, best_link: str | None, leaving: Sequence[str]) -> MailChecks:
+def check_html(
+    html: str,
+    text: str,
+    best_link: str | None,
+    leaving: Sequence[str],
+    media_types: Mapping[str, str],
+) -> MailChecks:
     """Check the bodies of a mail; takes time linear in their length.
 
     :param best_link: the link that a person would click.
     :param leaving: the values of List-Unsubscribe.
+    :param media_types: those of the parts that the HTML may show, by Content-ID.
     """
     markup = html[:MAX_HTML]
     tree = read_tree(markup)
@@ -32,7 +39,7 @@ def check_html(html: str, text: str, best_link: str | None, leaving: Sequence[st
     has_html = bool(markup.strip())
     lines = Lines(markup)
     return MailChecks(
-        judge_compatibility(markup, tree, lines) if has_html else None,
+        judge_compatibility(markup, tree, lines, media_types) if has_html else None,
         judge_accessibility(tree, lines) if has_html else None,
         _list_links(links, best_link, leaving),
         is_cut=len(html) > MAX_HTML,
@@ -43,7 +50,8 @@ def check_raw_mail(raw_message: bytes) -> MailChecks:
     """Check a mail given as its bytes."""
     content = derive_content(raw_message)
     leaving = list_unsubscribe(content.header_list)
-    return check_html(content.html, content.text, content.best_link, leaving)
+    media_types = content.media_types
+    return check_html(content.html, content.text, content.best_link, leaving, media_types)
 
 
 def _list_links(

@@ -9,6 +9,8 @@ and not judged.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -25,9 +27,22 @@ from mailcheck.checks.html_checks.clients import (
     load_facts,
     load_rules,
 )
-from mailcheck.checks.html_checks.css import CssFeatures, read_style_sheet
+from mailcheck.checks.html_checks.css import (
+    CssFeatures,
+    Kind,
+    is_linked_sheet,
+    read_style_sheet,
+)
 from mailcheck.checks.html_checks.places import Lines
-from mailcheck.checks.mail_checks import ClientNote, Compatibility, FeatureFinding, Support
+from mailcheck.checks.mail_checks import (
+    ClientNote,
+    Compatibility,
+    FeatureFinding,
+    NotJudged,
+    Support,
+    Unjudged,
+)
+from mailcheck.checks.quality.html import is_dot
 
 FAMILIES = {
     "gmail": "Gmail",
@@ -43,6 +58,35 @@ _NOT_MSO = re.compile(r"<!--\[if !mso\]>\s*<!(?:--\s*)?-->", re.IGNORECASE)
 _END_OF_NOT_MSO = re.compile(r"<!--\s*<!\[endif\]-->", re.IGNORECASE)
 
 
+NO_PARTS: Mapping[str, str] = MappingProxyType({})
+
+_ENDINGS = MappingProxyType(
+    {
+        "image/avif": ".avif",
+        "image/bmp": ".bmp",
+        "image/gif": ".gif",
+        "image/heic": ".heic",
+        "image/heif": ".heif",
+        "image/jpeg": ".jpg",
+        "image/jpg": ".jpg",
+        "image/pjpeg": ".jpg",
+        "image/png": ".png",
+        "image/svg+xml": ".svg",
+        "image/tiff": ".tiff",
+        "image/vnd.microsoft.icon": ".ico",
+        "image/webp": ".webp",
+        "image/x-icon": ".ico",
+        "video/mp4": ".mp4",
+    }
+)
+"""How the name of a picture ends, by the media type of a part of the mail."""
+
+_FETCHED = (Unjudged.STYLE_SHEET, "it stands elsewhere, and is not fetched")
+_FORMAT_HIDDEN = (Unjudged.PICTURE, "its address does not tell its format, and it is not fetched")
+_NO_SUCH_PART = (Unjudged.PICTURE, "no part of the mail has its Content-ID")
+_NO_PICTURE = (Unjudged.PICTURE, "the part of the mail that it names is of no known format")
+
+
 class _Found(Struct):
     """The places of a feature; ``is_for_mso``: some of them are Outlook's on Windows too."""
 
@@ -50,10 +94,16 @@ class _Found(Struct):
     is_for_mso: bool = False
 
 
-def judge_compatibility(markup: str, tree: HtmlTree, lines: Lines) -> Compatibility:
-    """Judge a page, given as it was sent and as a tree. Never raises; takes linear time."""
+def judge_compatibility(
+    markup: str, tree: HtmlTree, lines: Lines, media_types: Mapping[str, str] = NO_PARTS
+) -> Compatibility:
+    """Judge a page, given as it was sent and as a tree. Never raises; takes linear time.
+
+    :param media_types: those of the parts that it may show, by Content-ID.
+    """
     facts = load_facts()
-    found = _find_features(markup, tree, load_rules())
+    unseen: _Unseen = defaultdict(list)
+    found = _find_features(markup, tree, load_rules(), _Pictures(media_types, unseen))
     features = [feature for feature in facts.features if feature.slug in found]
     support = {feature.slug: _support_of(feature, found, facts) for feature in features}
     findings = [
@@ -63,8 +113,41 @@ def judge_compatibility(markup: str, tree: HtmlTree, lines: Lines) -> Compatibil
     ]
     findings.sort(key=lambda one: (-_badness(one), one.slug))
     return Compatibility(
-        facts.source, facts.licence, facts.date, _judge_clients(support, facts), tuple(findings)
+        facts.source,
+        facts.licence,
+        facts.date,
+        _judge_clients(support, facts),
+        tuple(findings),
+        tuple(
+            NotJudged(what, reason, lines.places(positions), len(positions))
+            for (what, reason), positions in unseen.items()
+        ),
     )
+
+
+_Unseen = dict[tuple[Unjudged, str], list[int]]
+
+
+class _Pictures(Struct, frozen=True):
+    """Tells the formats of pictures; ``unseen`` gets what nobody can tell without fetching it."""
+
+    media_types: Mapping[str, str]
+    unseen: _Unseen
+
+    def address_of(self, element: Element) -> str:
+        """Give an address that tells the format; that of a part of the mail by its media type."""
+        address = element.attributes["src"].strip()[:2_000]
+        if address[:4].lower() != "cid:":
+            return address.lower()
+        media_type = self.media_types.get(unquote(address[4:]))
+        ending = _ENDINGS.get(media_type or "", "")
+        if not ending:
+            self.note(_NO_SUCH_PART if media_type is None else _NO_PICTURE, element.position)
+        return ending
+
+    def note(self, what: tuple[Unjudged, str], position: int) -> None:
+        """Note that something is out of sight."""
+        self.unseen[what].append(position)
 
 
 def _badness(finding: FeatureFinding) -> float:
@@ -73,11 +156,13 @@ def _badness(finding: FeatureFinding) -> float:
     return (len(finding.unsupported) + len(finding.partial) / 2) / max(1, known)
 
 
-def _find_features(markup: str, tree: HtmlTree, rules: Rules) -> Mapping[str, _Found]:
+def _find_features(
+    markup: str, tree: HtmlTree, rules: Rules, pictures: _Pictures
+) -> Mapping[str, _Found]:
     found: dict[str, _Found] = defaultdict(lambda: _Found([]))
     hidden = _find_not_mso(markup)
     css = CssFeatures(rules)
-    for slug, position in _list_features(tree, rules, css):
+    for slug, position in _list_features(tree, rules, css, pictures):
         one = found[slug]
         one.positions.append(position)
         is_hidden = any(start <= position < end for start, end in hidden)
@@ -100,18 +185,24 @@ def _find_not_mso(markup: str) -> list[tuple[int, int]]:
     return ranges
 
 
-def _list_features(tree: HtmlTree, rules: Rules, css: CssFeatures) -> Iterator[tuple[str, int]]:
+def _list_features(
+    tree: HtmlTree, rules: Rules, css: CssFeatures, pictures: _Pictures
+) -> Iterator[tuple[str, int]]:
     for node in tree.nodes:
         if isinstance(node, Element) and not node.is_copy and node.position >= 0:
-            for slug in _features_of_element(node, rules, css):
+            for slug in _features_of_element(node, rules, css, pictures):
                 yield slug, node.position
     for sheet in tree.style_sheets:
         for piece in read_style_sheet(sheet.text):
+            if piece.kind is Kind.AT_RULE and piece.text.lower().startswith("import"):
+                pictures.note(_FETCHED, sheet.position + piece.position)
             for slug in css.of_piece(piece):
                 yield slug, sheet.position + piece.position
 
 
-def _features_of_element(element: Element, rules: Rules, css: CssFeatures) -> Iterator[str]:
+def _features_of_element(
+    element: Element, rules: Rules, css: CssFeatures, pictures: _Pictures
+) -> Iterator[str]:
     name, attributes = element.name, element.attributes
     yield from rules.elements.get(name, ())
     for attribute, value in attributes.items():
@@ -123,15 +214,21 @@ def _features_of_element(element: Element, rules: Rules, css: CssFeatures) -> It
         if attributes.get(attribute, "").strip().lower().startswith(start):
             yield from slugs
     if name == "img" and "src" in attributes:
-        yield from _features_of_image(attributes["src"], rules)
+        yield from _features_of_image(element, rules, pictures)
+    elif is_linked_sheet(element):
+        pictures.note(_FETCHED, element.position)
 
 
-def _features_of_image(address: str, rules: Rules) -> Iterator[str]:
-    address = address.strip()[:2_000].lower()
+def _features_of_image(element: Element, rules: Rules, pictures: _Pictures) -> Iterator[str]:
+    address = pictures.address_of(element)
     path = re.split("[?#]", address, maxsplit=1)[0]
+    is_told = not address or is_dot(element.attributes)
     for mark, slugs in rules.images.items():
         if path.endswith(mark) if mark.startswith(".") else address.startswith(mark):
+            is_told = True
             yield from slugs
+    if not is_told:
+        pictures.note(_FORMAT_HIDDEN, element.position)
 
 
 def _support_of(feature: Feature, found: Mapping[str, _Found], facts: Facts) -> str:

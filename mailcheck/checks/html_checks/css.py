@@ -13,6 +13,7 @@ from enum import Enum
 
 from msgspec import Struct
 
+from mailcheck.checks.content.html_tree import Element
 from mailcheck.checks.html_checks.clients import Rules, Slugs
 
 MAX_CSS = 256 * 1024
@@ -44,6 +45,13 @@ _GROUPS = frozenset(("media", "supports", "layer", "container", "scope", "docume
 _FRAMES = frozenset(("keyframes", "-webkit-keyframes", "-moz-keyframes", "-o-keyframes"))
 _OLD_ELEMENTS = frozenset(("after", "before", "first-letter", "first-line"))
 """Pseudo-elements that may be written with one colon (Selectors 4, 3.6)."""
+
+
+def is_linked_sheet(element: Element) -> bool:
+    """Tell whether an element calls for a style sheet that is not in the mail's HTML."""
+    if element.name != "link" or "href" not in element.attributes:
+        return False
+    return "stylesheet" in element.attributes.get("rel", "").lower()
 
 
 class Kind(Enum):

@@ -33,7 +33,8 @@ class CheckMail:
         """Check a message of an inbox."""
         content = message.content
         leaving = list_unsubscribe(content.header_list)
-        call = partial(check_html, content.html, content.text, content.best_link, leaving)
+        texts = content.html, content.text
+        call = partial(check_html, *texts, content.best_link, leaving, content.media_types)
         size = len(content.html) + len(content.text)
         return await self._of(f"message {message.summary.delivery_id}", call, size)
 

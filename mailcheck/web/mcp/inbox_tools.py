@@ -29,6 +29,7 @@ from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_
 from mailcheck.wire.inbox.overview import InboxAddress, Share, render_address, render_share
 from mailcheck.wire.mcp import inbox as results
 from mailcheck.wire.mcp.arguments import arguments_schema
+from mailcheck.wire.mcp.checks import ChecksInShort, render_checks_in_short
 from mailcheck.wire.mcp.inbox import (
     render_arrival,
     render_arrivals,
@@ -60,6 +61,7 @@ from mailcheck.wire.schemas import (
     whole_number,
     without_description,
 )
+from mailcheck.wire.shapes import ABSENT, Absent
 
 DEFAULT_PAGE = 20
 """Messages of a list: fewer than REST's, since a model reads every one."""
@@ -131,6 +133,7 @@ GET_MESSAGE_INPUT = arguments_schema(
     {
         "id": _needle("id of a message"),
         "full": boolean("true: long text, HTML, links and headers too; a long mail is 60 KB"),
+        "checks": boolean("true: also HTML that mail programs or screen readers can't read"),
     },
     required=("id",),
 )
@@ -159,6 +162,7 @@ class InboxTools:
         self._wait = operations.wait
         self._delete = operations.delete
         self._authenticate = operations.authenticate
+        self._check = operations.check
         self._views = views
         self._domain = domain
         self._now = now
@@ -316,10 +320,14 @@ class InboxTools:
         view, authentication = await run_all(
             self._views.of(message), self._authenticate.of(message)
         )
-        whole = render_whole_message(message, view, authentication, call.fence, call.urls)
+        checks: ChecksInShort | Absent = ABSENT
+        if call.arguments.flag("checks"):
+            checks = render_checks_in_short(await self._check.of_message(message))
+        whole = render_whole_message(message, view, authentication, call.fence, call.urls, checks)
         if not is_full:
             whole, view = shorten(whole, view, call.fence)
-        return ToolResult(whole, describe_message(message, view, authentication, call.fence))
+        texts = describe_message(message, view, authentication, call.fence, checks)
+        return ToolResult(whole, texts)
 
     async def extract(self, call: ToolCall) -> ToolResult:
         """Give codes and links of a message, and why."""

@@ -8,6 +8,7 @@ import msgspec
 from mailcheck.checks import mail_checks as checks
 from mailcheck.checks.findings import Severity
 from mailcheck.checks.link_checks import LinkCheck, LinkProblem, LinkVerdict
+from mailcheck.checks.mail_checks import Unjudged
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MessageId
 from mailcheck.operations.inbox.check_links import LINKS_AT_ONCE, METHODS
@@ -56,6 +57,15 @@ class FeatureFinding(Shape):
     count: Annotated[int, said("places there are", ge=1)]
 
 
+class NotJudged(Shape):
+    """What was not to be seen, so that nothing is known of it."""
+
+    what: Unjudged
+    reason: str
+    places: Annotated[tuple[Place, ...], said("the first few")]
+    count: Annotated[int, said("places there are", ge=1)]
+
+
 class Compatibility(Shape):
     """What mail clients make of the HTML: the worst findings first."""
 
@@ -67,6 +77,9 @@ class Compatibility(Shape):
         said("clients that support all that the mail uses, all of it at least in part, or not all"),
     ]
     findings: tuple[FeatureFinding, ...]
+    not_judged: Annotated[
+        tuple[NotJudged, ...], said("style sheets and pictures that count for no client")
+    ]
 
 
 class AccessibilityFinding(Shape):
@@ -187,6 +200,10 @@ def render_compatibility(found: checks.Compatibility | None) -> Compatibility | 
         found.date,
         tuple(map(_support, found.clients)),
         tuple(map(_feature, found.findings)),
+        tuple(
+            NotJudged(one.what, one.reason, _places(one.places), one.count)
+            for one in found.not_judged
+        ),
     )
 
 

@@ -34,6 +34,7 @@ from mailcheck.wire.inbox.messages import (
 from mailcheck.wire.inbox.overview import NotSearched, render_list
 from mailcheck.wire.inbox.waits import render_disturbed, render_timed_out
 from mailcheck.wire.json_values import dump_json
+from mailcheck.wire.mcp.checks import ChecksInShort
 from mailcheck.wire.mcp.untrusted import Fence, Untrusted, clean
 from mailcheck.wire.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, bound_links, view_html
 from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, fields_of, said
@@ -117,6 +118,7 @@ class MessageResult(Shape):
 
     untrusted: Untrusted
     message: WholeMessage
+    checks: ChecksInShort | Absent = ABSENT
 
 
 class ExtractResult(Shape):
@@ -213,8 +215,9 @@ def render_whole_message(
     authentication: verdicts.Authentication,
     fence: Fence,
     urls: PublicUrls,
+    checks: ChecksInShort | Absent = ABSENT,
 ) -> MessageResult:
-    """Render a message with everything that is shown of it."""
+    """Render a message with everything that is shown of it, and its checks if they are there."""
     shape = render_message(message, urls)
     whole = WholeMessage(
         **_received(shape, view, fence),
@@ -224,7 +227,7 @@ def render_whole_message(
         problems=clean(shape.problems),
         authentication=clean(render_authentication(authentication)),
     )
-    return MessageResult(fence.shown, whole)
+    return MessageResult(fence.shown, whole, checks)
 
 
 def render_message_list(found: MessageList, fence: Fence, urls: PublicUrls) -> ListResult:
@@ -278,7 +281,7 @@ def shorten(
         problems=tuple(problems),
         warnings=view.warnings,
     )
-    return MessageResult(whole.untrusted, shown), view
+    return MessageResult(whole.untrusted, shown, whole.checks), view
 
 
 def _cut(text: str, octets: int) -> str:

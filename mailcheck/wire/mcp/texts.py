@@ -14,9 +14,11 @@ from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.read_inbox import MessageList
 from mailcheck.operations.inbox.wait_for_message import Disturbed, Gathered, Quiet
 from mailcheck.wire.inbox.waits import explain_disturbed, render_timed_out
+from mailcheck.wire.mcp.checks import ChecksInShort, list_checks
 from mailcheck.wire.mcp.inbox import FEW_SEEN
 from mailcheck.wire.mcp.untrusted import Fence, clean_line
 from mailcheck.wire.mcp.views import FEW_LINKS, MessageView, bound_links
+from mailcheck.wire.shapes import ABSENT, Absent
 
 
 def describe_arrival(
@@ -71,9 +73,13 @@ def describe_wait_in_vain(outcome: TimedOut, fence: Fence) -> list[str]:
 
 
 def describe_message(
-    message: StoredMessage, view: MessageView, authentication: Authentication, fence: Fence
+    message: StoredMessage,
+    view: MessageView,
+    authentication: Authentication,
+    fence: Fence,
+    checks: ChecksInShort | Absent = ABSENT,
 ) -> list[str]:
-    """Describe a whole message."""
+    """Describe a whole message, with its checks if they are there."""
     summary = message.summary
     signatures = [one.result.value for one in authentication.dkim.signatures]
     ours = (
@@ -82,7 +88,8 @@ def describe_message(
         f"SPF {authentication.spf.mail_from.result.value}, "
         f"DKIM {' '.join(signatures) or 'none'}, DMARC {authentication.dmarc.result.value}."
     )
-    return [ours, _fenced_message(message, view, fence)]
+    texts = [ours, _fenced_message(message, view, fence)]
+    return texts if isinstance(checks, Absent) else [*texts, _fenced([*list_checks(checks)], fence)]
 
 
 def describe_list(messages: MessageList, fence: Fence) -> list[str]:

@@ -94,6 +94,22 @@ def test_anybody_with_the_link_sees_the_report(
     assert answer.headers["vary"] == "Accept, Accept-Encoding"
 
 
+def test_a_shared_report_has_the_checks_of_its_mail(
+    browser: Browser, stranger: Browser, scored: ScoredHouse, test_id: str
+) -> None:
+    """What programs and people make of its HTML is shown as to the owner; no link is asked for."""
+    path = share_path(browser, test_id)
+    assert f'data-part="{path}/checks"' in stranger.open(path).body.decode()
+    answer = stranger.open(f"{path}/checks")
+    for text in ("HTML compatibility", "Accessibility", "Links"):
+        assert text in words(stranger)
+    assert answer.headers["x-robots-tag"] == "noindex, nofollow"
+    assert "<form" not in answer.body.decode()
+    browser.open(f"/tests/{test_id}")
+    browser.submit(f"/tests/{test_id}/share")
+    assert stranger.open(f"{path}/checks").status == 404
+
+
 def test_programs_get_json(browser: Browser, scored: ScoredHouse, test_id: str) -> None:
     """Who does not ask for HTML gets the test as REST shows it."""
     answer = RawHttp(scored.house).ask(share_path(browser, test_id), "Accept: application/json")

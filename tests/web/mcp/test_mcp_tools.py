@@ -276,12 +276,37 @@ NEWSLETTER = (
 )
 
 
+def test_the_checks_of_a_mail(agent: Agent, house: House) -> None:
+    """get_message tells on request what mail programs and screen readers make of the HTML.
+
+    It does not tell of a mail without HTML, and what a sender wrote stays within the fence.
+    """
+    html = '<p style="border-radius:4px">Hi <img src="https://a.example/x?![y](z)"></p>'
+    house.receive(raw=f"From: a@b.example\r\nContent-Type: text/html\r\n\r\n{html}".encode())
+    message_id = agent.use("list_messages")["messages"][0]["id"]
+    assert "checks" not in agent.use("get_message", id=message_id)
+    result = agent.call("get_message", {"id": message_id, "checks": True}).result
+    checks = result["structuredContent"]["checks"]
+    (feature,) = checks["compatibility"]
+    assert (feature["title"], feature["lines"]) == ("border-radius", [1])
+    assert any(text.startswith("Outlook ") for text in feature["programs"])
+    assert [one["lines"] for one in checks["accessibility"]] == [[], [1]]
+    assert checks["notJudged"][0].startswith("1 picture: ")
+    marker = result["structuredContent"]["untrusted"]["marker"]
+    text = result["content"][-1]["text"]
+    assert text.index(f"<<<UNTRUSTED MAIL {marker}") < text.index("border-radius (line 1): ")
+    assert "![" not in text
+    plain = agent.use("get_message", id=received(house), checks=True)["checks"]
+    assert (plain["hasHtml"], plain["compatibility"], plain["accessibility"]) == (False, [], [])
+
+
 def test_a_long_newsletter_is_read_in_short(agent: Agent, house: House) -> None:
     """get_message gives under 24 KB of it and says what was left out and how to get it."""
     house.receive(raw=NEWSLETTER)
     message_id = agent.use("list_messages")["messages"][0]["id"]
     reply = agent.call("get_message", {"id": message_id})
     assert len(reply.body) < 24_000
+    assert len(agent.call("get_message", {"id": message_id, "checks": True}).body) < 24_000
     result = reply.result
     message = result["structuredContent"]["message"]
     assert message["codes"][0] == "482913"

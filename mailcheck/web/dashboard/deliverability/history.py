@@ -22,7 +22,7 @@ from mailcheck.wire.deliverability.findings import points
 MOST = 30
 """Tests that a plot shows: the newest."""
 
-WIDTH, HEIGHT, MARGIN = 640, 120, 12
+WIDTH, HEIGHT, MARGIN = 640, 80, 12
 """Of the plot, in units of its picture."""
 
 
@@ -43,6 +43,11 @@ class History(Struct, frozen=True):
     tests: tuple[PlottedTest, ...]
     width: int = WIDTH
     height: int = HEIGHT
+
+    @property
+    def grid(self) -> list[tuple[int, float]]:
+        """Give the scores that have a line of their own, with its height."""
+        return [(score, _height_of(score)) for score in (0, BEST // 2, BEST)]
 
     @property
     def line(self) -> str:
@@ -76,20 +81,23 @@ def plot(domain: str, found: Sequence[ListedTest]) -> History:
     """Lay the scores of tests, given newest first, out from left to right."""
     scored = [(one, points(one.tenths)) for one in reversed(found) if one.tenths is not None]
     step = (WIDTH - 2 * MARGIN) / max(1, len(scored) - 1)
-    rise = (HEIGHT - 2 * MARGIN) / BEST
     return History(
         domain,
         tuple(
             PlottedTest(
                 one,
                 round(MARGIN + place * step, 1),
-                round(HEIGHT - MARGIN - score * rise, 1),
+                _height_of(score),
                 score,
                 level_of(score, is_content_only=one.is_content_only),
             )
             for place, (one, score) in enumerate(scored)
         ),
     )
+
+
+def _height_of(score: float) -> float:
+    return round(HEIGHT - MARGIN - score * (HEIGHT - 2 * MARGIN) / BEST, 1)
 
 
 def compare(before: Any, after: Any) -> Comparison:

@@ -4,6 +4,7 @@ from typing import Any
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.deliverability.mail_of_test import MailOfTest
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_frame import frame_reply
@@ -33,6 +34,13 @@ class MailOfReport:
             return {"view": None}
         look = view.look
         return view.values() | {"look": lambda name, **more: look(name, **more) + "#mail"}
+
+    async def message(self, result: DeliverabilityResult) -> StoredMessage:
+        """Give the mail.
+
+        :raises MessageNotFound: the test has no mail.
+        """
+        return await self._mail.of(result)
 
     async def frame(self, visit: Visit, result: DeliverabilityResult) -> Reply:
         """Give the document of the mail's HTML, for the frame.

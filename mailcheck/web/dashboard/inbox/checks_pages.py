@@ -76,7 +76,9 @@ class CheckPages:
 
     def _render(self, visit: Visit, here: str, values: dict[str, Any]) -> Reply:
         back = "the report" if here.startswith("/tests/") else "the mail"
-        return self._renderer.page(visit, "mail_checks_page.html", here=here, back=back, **values)
+        return self._renderer.page(
+            visit, "mail_checks_page.html", here=here, back=back, may_ask=True, **values
+        )
 
 
 def _message_path(visit: Visit) -> str:

@@ -110,6 +110,7 @@ def _view_compatibility(found: Compatibility | None) -> dict[str, Any] | None:
         "date": found.date,
         "licence": found.licence,
         "families": [_cell(one) for one in found.clients],
+        "not_judged": found.not_judged,
         "findings": [
             {
                 "title": one.title,
