@@ -8,7 +8,7 @@ from msgspec import Struct
 from mailcheck.core.addresses import explain_bad_tag, join_subaddress
 from mailcheck.core.cursors import format_cursor
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.identifiers import MessageId
+from mailcheck.core.identifiers import AccountId, MessageId
 from mailcheck.core.instants import HOUR
 from mailcheck.core.messages import ListedMessage
 from mailcheck.core.search import EXAMPLES
@@ -63,9 +63,6 @@ class InboxList:
             search_problem, status = str(failure), status_of(failure)
             request = read_unsearched(visit.query)
             messages = MessageList((), None, 0, overview.state.last_position)
-        unread = 0
-        if not request.written:
-            unread = await self._read.count_unread(account.id, request.wanted)
         newer, older = _neighbours(messages.messages, opened)
         return {
             "status": status,
@@ -79,13 +76,19 @@ class InboxList:
             "range": write_range(request, messages),
             "messages": messages,
             "cursor": format_cursor(messages.cursor),
-            "unread": unread,
-            "has_more_unread": unread == LOOKED_THROUGH,
             "tags": list_tags(overview, request.wanted),
             "shown_tags": SHOWN_TAGS,
             "shortcuts": SHORTCUTS,
             **self._address(visit, request),
+            **await self._unread(account.id, request),
         }
+
+    async def _unread(self, account_id: AccountId, request: ListRequest) -> dict[str, Any]:
+        """Count what is unread of the list; of a search that would be too dear."""
+        count = 0
+        if not request.written:
+            count = await self._read.count_unread(account_id, request.wanted)
+        return {"unread": count, "has_more_unread": count == LOOKED_THROUGH}
 
     def _address(self, visit: Visit, request: ListRequest) -> dict[str, Any]:
         """Say where mail for this inbox is to be sent, with the tag that is asked about."""
