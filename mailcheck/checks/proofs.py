@@ -8,6 +8,7 @@ error may have come, and neither score nor policy may fall. Only then a
 
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
+from operator import is_
 from types import MappingProxyType
 from typing import Generic, TypeVar, TypeVarTuple
 
@@ -96,6 +97,26 @@ class Kept(Generic[Verdict, *Given]):
         if reading.is_complete:
             self._made.append(_Made(inputs, reading, verdict))
         return verdict
+
+
+Result = TypeVar("Result")
+
+
+class Same(Generic[Result, *Given]):
+    """A conclusion that is drawn once from the very same verdicts, such as `Kept` gives."""
+
+    def __init__(self, conclude: Callable[[*Given], Result]) -> None:
+        self._conclude = conclude
+        self._drawn: list[tuple[tuple[object, ...], Result]] = []
+
+    def __call__(self, *inputs: *Given) -> Result:
+        """Give it."""
+        for given, result in self._drawn:
+            if all(map(is_, given, inputs)):
+                return result
+        result = self._conclude(*inputs)
+        self._drawn.append((inputs, result))
+        return result
 
 
 class Outcome(Struct, frozen=True):

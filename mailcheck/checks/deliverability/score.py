@@ -6,6 +6,7 @@ what could not be determined costs nothing.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec import Struct, field
 
@@ -25,7 +26,7 @@ from mailcheck.checks.deliverability.charging import (
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.summaries import CheckSummary, summarize
 from mailcheck.checks.findings import PERFECT, Area, ChargedFinding, RecordToPublish, in_order
-from mailcheck.checks.proofs import Proofs
+from mailcheck.checks.proofs import Proofs, Same
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.receivers import Checklist
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -73,21 +74,32 @@ class DeliverabilityReport(Struct, frozen=True):
 
 def score_mail(evidence: MailEvidence) -> MailScore:
     """Score a mail."""
-    charged = (*charge_dns(evidence), *charge_rest(evidence))
+    dns = DnsCharges(is_own_host=evidence.is_own_host)
+    charged = (*dns.of(evidence), *charge_rest(evidence))
     tenths = max(0, PERFECT - total(charged))
     return MailScore(tenths, charged, tuple(_summarize(evidence, charged)))
 
 
-def charge_dns(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
-    """Charge what records of DNS decide."""
-    found, own = evidence.authentication, evidence.is_own_host
-    return (
-        *charge_spf(found.spf, evidence.spf_record, is_own_host=own),
-        *charge_host(evidence.reverse_dns, evidence.helo, is_own_host=own),
-        *charge_dkim(found.dkim, found.dmarc),
-        *charge_dmarc(found.dmarc, found.spf, found.dkim),
-        *charge_authentication(found.spf, found.dkim),
-    )
+class DnsCharges:
+    """Charges what records of DNS decide; each part is made once for the very same verdicts."""
+
+    def __init__(self, *, is_own_host: bool) -> None:
+        self._spf = Same(partial(charge_spf, is_own_host=is_own_host))
+        self._host = Same(partial(charge_host, is_own_host=is_own_host))
+        self._dkim = Same(charge_dkim)
+        self._dmarc = Same(charge_dmarc)
+        self._authentication = Same(charge_authentication)
+
+    def of(self, evidence: MailEvidence) -> tuple[ChargedFinding, ...]:
+        """Charge a mail, or the same one with other records."""
+        found = evidence.authentication
+        return (
+            *self._spf(found.spf, evidence.spf_record),
+            *self._host(evidence.reverse_dns, evidence.helo),
+            *self._dkim(found.dkim, found.dmarc),
+            *self._dmarc(found.dmarc, found.spf, found.dkim),
+            *self._authentication(found.spf, found.dkim),
+        )
 
 
 def charge_rest(evidence: MailEvidence) -> tuple[ChargedFinding, ...]:

@@ -11,7 +11,7 @@ from mailcheck.checks.proofs import Outcome
 from mailcheck.checks.scoring.awards import AWARDS
 from mailcheck.checks.scoring.evidence import Evidence, is_parked
 from mailcheck.checks.scoring.hosts import classify_mx
-from mailcheck.checks.scoring.score import Judgements, add_up, judge_dns
+from mailcheck.checks.scoring.score import Judgements, add_up, points_of_dns
 from mailcheck.checks.scoring.spf_dkim_dmarc import classify_dkim, classify_dmarc, classify_spf
 from mailcheck.checks.spf.record import Qualifier
 from mailcheck.checks.spf.tree import SpfVerdict
@@ -50,12 +50,14 @@ def outcome_of_evidence(evidence: Evidence, rest: Judgements) -> Outcome:
     :param rest: what records of DNS don't decide.
     """
     mx, spf, dmarc, names = evidence.mx, evidence.spf, evidence.dmarc, evidence.reverse_dns
-    of_name = () if names is None or evidence.is_parked else names.findings
-    of_keys = () if evidence.is_parked else evidence.dkim.findings
+    parked = evidence.is_parked
+    of_name = () if names is None or parked else names.findings
+    of_keys = () if parked else evidence.dkim.findings
     findings = (*spf.findings, *of_keys, *dmarc.findings, *mx.findings, *of_name)
     if not mx.exists:
         findings = mx.findings
-    score = add_up((*judge_dns(evidence).values(), *rest.values())) if mx.exists else 0
+    points = [*points_of_dns(evidence, is_parked=parked), *(j.award.points for j in rest.values())]
+    score = add_up(points) if mx.exists else 0
     is_vouched = is_vouched_for(spf, evidence.dkim)
     return Outcome(in_order(findings), score, policies_of(spf, dmarc), is_vouched)
 

@@ -4,10 +4,9 @@ Pure arithmetic: ``sum(impact) == score`` always, worse evidence never raises
 a score, and a score lies between 0 and 100.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from mailcheck.checks.dnsbl.listings import describe_listings
 from mailcheck.checks.findings import Finding, Severity, worst
@@ -102,24 +101,35 @@ def judge(evidence: Evidence) -> tuple[Judgement, ...]:
 
 def judge_dns(evidence: Evidence) -> Judgements:
     """Judge the factors that records of DNS decide."""
-    is_parked = evidence.is_parked
-    mx, reverse_dns = evidence.mx, evidence.reverse_dns
-    of_name = reverse_dns.findings if reverse_dns is not None and not is_parked else ()
-    return _make_judgements(
-        {
-            FactorName.SPF: (classify_spf(evidence.spf), evidence.spf.findings),
-            FactorName.DKIM: (
-                classify_dkim(evidence.dkim, is_parked=is_parked),
-                () if is_parked else evidence.dkim.findings,
-            ),
-            FactorName.DMARC: (classify_dmarc(evidence.dmarc), evidence.dmarc.findings),
-            FactorName.MX: (classify_mx(mx, is_parked=is_parked), mx.findings),
-            FactorName.REVERSE_DNS: (
-                classify_reverse_dns(reverse_dns, mx, is_parked=is_parked),
-                of_name,
-            ),
-        }
-    )
+    is_parked, reverse_dns = evidence.is_parked, evidence.reverse_dns
+    findings = {
+        FactorName.SPF: evidence.spf.findings,
+        FactorName.DKIM: () if is_parked else evidence.dkim.findings,
+        FactorName.DMARC: evidence.dmarc.findings,
+        FactorName.MX: evidence.mx.findings,
+        FactorName.REVERSE_DNS: () if reverse_dns is None or is_parked else reverse_dns.findings,
+    }
+    classified = _classify_dns(evidence, is_parked=is_parked)
+    return _make_judgements({name: (one, findings[name]) for name, one in classified.items()})
+
+
+def points_of_dns(evidence: Evidence, *, is_parked: bool) -> list[int]:
+    """Give the points of each of these factors."""
+    classified = _classify_dns(evidence, is_parked=is_parked)
+    return [AWARDS[outcome].points for outcome, _ in classified.values()]
+
+
+def _classify_dns(
+    evidence: Evidence, *, is_parked: bool
+) -> Mapping[FactorName, tuple[Outcome, str]]:
+    mx, names = evidence.mx, evidence.reverse_dns
+    return {
+        FactorName.SPF: classify_spf(evidence.spf),
+        FactorName.DKIM: classify_dkim(evidence.dkim, is_parked=is_parked),
+        FactorName.DMARC: classify_dmarc(evidence.dmarc),
+        FactorName.MX: classify_mx(mx, is_parked=is_parked),
+        FactorName.REVERSE_DNS: classify_reverse_dns(names, mx, is_parked=is_parked),
+    }
 
 
 def judge_rest(evidence: Evidence) -> Judgements:
@@ -146,9 +156,9 @@ def _make_judgements(
     }
 
 
-def add_up(judgements: Iterable[Judgement]) -> int:
+def add_up(points: Sequence[int]) -> int:
     """Give the score."""
-    return sum(_impacts(judgements))
+    return sum(_impacts(points))
 
 
 def score_judgements(judgements: Sequence[Judgement], *, exists: bool = True) -> Score:
@@ -156,7 +166,7 @@ def score_judgements(judgements: Sequence[Judgement], *, exists: bool = True) ->
 
     :param exists: without the name there is nothing to gain.
     """
-    impacts = _impacts(judgements)
+    impacts = _impacts([judgement.award.points for judgement in judgements])
     score = sum(impacts)
     factors = tuple(
         Factor(
@@ -180,16 +190,14 @@ def grade_of(score: int) -> str:
     return next(grade for reached, grade in GRADES if score >= reached)
 
 
-def _impacts(judgements: Iterable[Judgement]) -> list[int]:
-    points = [judgement.award.points for judgement in judgements]
+def _impacts(points: Sequence[int]) -> list[int]:
     merits = sum(one for one in points if one > 0)
     return [max(one, -merits) for one in points]
 
 
 def _score_with(judgements: Sequence[Judgement], fixed: FactorName) -> int:
     """Score again with one factor at its best."""
-    best = Award(MAXIMA[fixed], Status.PASS)
-    return add_up(replace(j, award=best) if j.name is fixed else j for j in judgements)
+    return add_up([MAXIMA[fixed] if j.name is fixed else j.award.points for j in judgements])
 
 
 def _make_judgement(

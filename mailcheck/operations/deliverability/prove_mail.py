@@ -1,15 +1,18 @@
 """Proving the advice of a report: the mail judged once more, with records that are proposed."""
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from mailcheck.checks.deliverability.charging import total
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.identities import Identities
-from mailcheck.checks.deliverability.score import MailScore, charge_dns, charge_rest
+from mailcheck.checks.deliverability.score import DnsCharges, MailScore, charge_rest
+from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, KeyOfSignature
 from mailcheck.checks.dkim.verify import with_keys
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import PERFECT, ChargedFinding, in_order
-from mailcheck.checks.proofs import Outcome, Proofs
+from mailcheck.checks.proofs import Outcome, Proofs, Same
 from mailcheck.checks.scoring.outcome import policies_of
 from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
 from mailcheck.operations.prove_fixes import prove_fixes
@@ -19,11 +22,12 @@ async def prove_fixes_of_mail(
     inquiry: MailInquiry, identities: Identities, evidence: MailEvidence, score: MailScore
 ) -> Proofs:
     """Try every record that the findings propose; what lists and the filter say stays as it is."""
-    rest = charge_rest(evidence)
+    rest, dns = charge_rest(evidence), DnsCharges(is_own_host=evidence.is_own_host)
+    exchange_keys = Same(partial(with_keys, evidence.authentication.dkim))
 
     def judge(answers: Answers) -> Outcome:
-        changed = _judge_again(inquiry, identities, evidence, answers)
-        return _outcome_of(changed, (*charge_dns(changed), *rest))
+        changed = _judge_again(inquiry, identities, evidence, answers, exchange_keys)
+        return _outcome_of(changed, (*dns.of(changed), *rest))
 
     return await prove_fixes(_outcome_of(evidence, score.charged), judge, inquiry.dns)
 
@@ -38,7 +42,11 @@ def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> 
 
 
 def _judge_again(
-    inquiry: MailInquiry, identities: Identities, evidence: MailEvidence, answers: Answers
+    inquiry: MailInquiry,
+    identities: Identities,
+    evidence: MailEvidence,
+    answers: Answers,
+    exchange_keys: Same[DkimOfMail, tuple[KeyOfSignature, ...]],
 ) -> MailEvidence:
     """Judge what DNS says of host, author and keys; the mail's bytes are not read again."""
     found, address, verdicts = (
@@ -52,7 +60,7 @@ def _judge_again(
         spf = verdicts.spf(answers, address)
         reverse_dns = verdicts.reverse_dns(answers, address)
         helo = verdicts.helo(answers, address)
-    dkim = with_keys(found.dkim, verdicts.keys(answers, identities.signatures))
+    dkim = exchange_keys(verdicts.keys(answers, identities.signatures))
     if identities.is_read:
         dmarc = verdicts.dmarc(answers, identities, None if address is None else spf, dkim)
     if record is not None:

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dkim.evaluate import DkimVerdict, choose_selectors, evaluate_dkim
+from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.stricter import without_stricter
 from mailcheck.checks.dns_answers import Answers
@@ -16,7 +16,7 @@ from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.hosts.starttls import StarttlsVerdict
-from mailcheck.checks.proofs import Kept, Outcome, Proofs
+from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.outcome import outcome_of_evidence
 from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
@@ -29,7 +29,7 @@ from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
 from mailcheck.operations.concurrency import SharedCalls, run_all
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
-from mailcheck.operations.domains.known_selectors import KnownSelectors
+from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
 from mailcheck.operations.domains.mail_hosts import MailHosts
 from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
 from mailcheck.operations.kept_values import KeptValues
@@ -168,14 +168,15 @@ class ComputeReputation:
         judge_spf = Kept(partial(evaluate_spf, domain))
         judge_dmarc = Kept(partial(evaluate_dmarc, domain))
         judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
+        choose = Same(partial(selectors_to_try, tuple(known)))
+        advise = Same(without_stricter)
 
         def evaluate(
             answers: Answers,
         ) -> tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]:
             mx, spf = judge_mx(answers), judge_spf(answers)
-            hints = (*(host.exchange for host in mx.hosts), *spf.hosts)
-            keys = judge_keys(answers, choose_selectors(known, hints))
-            return spf, keys, without_stricter(judge_dmarc(answers), spf, keys), mx
+            keys = judge_keys(answers, choose(mx, spf))
+            return spf, keys, advise(judge_dmarc(answers), spf, keys), mx
 
         return evaluate
 

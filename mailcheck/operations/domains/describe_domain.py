@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dkim.evaluate import DkimVerdict, choose_selectors, evaluate_dkim
+from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.stricter import without_stricter
 from mailcheck.checks.dns_answers import Answers, Presence
@@ -21,7 +21,7 @@ from mailcheck.checks.hosts.mta_sts import (
 )
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
-from mailcheck.checks.proofs import Kept, Outcome, Proofs
+from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
 from mailcheck.checks.scoring.evidence import is_parked
 from mailcheck.checks.scoring.outcome import outcome_of_records
 from mailcheck.checks.spf.evaluate import evaluate_spf
@@ -31,7 +31,7 @@ from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.domains.known_selectors import KnownSelectors
+from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
 from mailcheck.operations.domains.probe_hosts import PolicyFetcher
 from mailcheck.operations.ports import Now
 from mailcheck.operations.prove_fixes import prove_fixes
@@ -166,15 +166,16 @@ class DescribeDomain:
             lambda answers, mx: evaluate_dane(mx, answers, is_validating=is_validating)
         )
         judge_dnssec = Kept(partial(evaluate_dnssec, domain, is_validating=is_validating))
+        choose = Same(partial(selectors_to_try, known))
+        advise = Same(without_stricter)
 
         def evaluate(answers: Answers) -> DomainRecords:
             mx, spf = judge_mx(answers), judge_spf(answers)
-            hints = (*(host.exchange for host in mx.hosts), *spf.hosts)
-            dkim = judge_keys(answers, choose_selectors(known, hints))
+            dkim = judge_keys(answers, choose(mx, spf))
             return DomainRecords(
                 mx=mx,
                 spf=spf,
-                dmarc=without_stricter(judge_dmarc(answers), spf, dkim),
+                dmarc=advise(judge_dmarc(answers), spf, dkim),
                 dkim=dkim,
                 mta_sts_record=judge_mta_sts(answers),
                 tls_rpt=judge_tls_rpt(answers),

@@ -3,8 +3,11 @@
 A selector can't be found out from DNS, but every signed mail names one.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
+from mailcheck.checks.dkim.evaluate import choose_selectors
+from mailcheck.checks.hosts.mx import MxVerdict
+from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import parse_domain, parse_selector
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable
@@ -25,6 +28,11 @@ SAVE_INTERVAL = 5.0
 
 KnownSelectors = Callable[[str], Awaitable[tuple[str, ...]]]
 """Gives the selectors that are known of a domain, the newest first."""
+
+
+def selectors_to_try(known: Sequence[str], mx: MxVerdict, spf: SpfVerdict) -> tuple[str, ...]:
+    """Give the selectors to look for: mail hosts and SPF record hint at providers."""
+    return choose_selectors(known, (*(host.exchange for host in mx.hosts), *spf.hosts))
 
 
 class LearnedSelectors:
