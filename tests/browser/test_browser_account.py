@@ -96,7 +96,7 @@ def test_a_webhook_is_made_tried_and_deleted(watched: Watched, person: Person) -
     page.get_by_role("link", name="I have copied it").click()
     expect(page.locator(".webhook")).to_contain_text("tag: signup")
     page.get_by_role("button", name="Test http://127.0.0.1:9/mail").click()
-    page.get_by_text("Last deliveries").click()
+    page.get_by_text("Last deliveries", exact=True).click()
     expect(page.locator(".webhook table")).to_contain_text("not connected to")
     watched.require_accessible()
     page.locator(".webhook summary", has_text="Delete").click()
