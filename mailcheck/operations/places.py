@@ -2,8 +2,8 @@
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Generic, TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Generic, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
@@ -151,18 +151,29 @@ class WaitSlots:
         self._slots_per_key = slots_per_key
         self._places = places
 
-    @asynccontextmanager
-    async def taken_by(self, caller: Caller) -> AsyncIterator[None]:
-        """Hold a slot while the block runs.
+    def taken_by(self, caller: Caller) -> "_Slot":
+        """Hold a slot while the block runs; `TooManyWaits` is raised where none is free."""
+        return _Slot(self._places.held(caller.key_id), self._slots_per_key)
 
-        :raises TooManyWaits: all slots of the key are taken.
-        """
+
+class _Slot:
+    """A slot that is held; thousands are, so it is no generator."""
+
+    __slots__ = ("_place", "_slots_per_key")
+
+    def __init__(self, place: AbstractAsyncContextManager[None], slots_per_key: int) -> None:
+        self._place = place
+        self._slots_per_key = slots_per_key
+
+    async def __aenter__(self) -> None:
         try:
-            async with self._places.held(caller.key_id):
-                yield
+            await self._place.__aenter__()
         except NoPlace:
             raise TooManyWaits(
                 f"this key has {self._slots_per_key} waits parked, its limit; "
                 f"end one, or raise [limits] waits_per_key",
                 RETRY_AFTER,
             ) from None
+
+    async def __aexit__(self, *problem: Any) -> None:
+        await self._place.__aexit__(*problem)
