@@ -126,4 +126,9 @@ class RestAndMcp:
         views = MessageViews(built.workers.content)
         inbox = InboxTools(built.inbox, views, self._domain, self._now, self._random_bytes)
         tests = DeliverabilityTools(built.tests.operations, self._domain, self._now)
-        return [*inbox.tools(), *built.checks.agent_tools(), *tests.tools()]
+        return [
+            *inbox.tools(),
+            *built.checks.agent_tools(),
+            *tests.tools(),
+            *built.watches.agent_tools(),
+        ]

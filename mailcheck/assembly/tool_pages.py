@@ -23,6 +23,7 @@ from mailcheck.web.dashboard.deliverability.report_pages import ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.domains.pages import DomainPages
 from mailcheck.web.dashboard.domains.view import NameRules
+from mailcheck.web.dashboard.domains.watch_pages import WatchPages
 from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
@@ -59,6 +60,7 @@ def tool_pages(
                 checks.reputation, checks.domain, budget, checks.turns, renderer, rules
             ).pages(),
             *BlocklistPages(checks.blocklists, budget, checks.turns, renderer, rules).pages(),
+            *WatchPages(built.watches.keep, budget, checks.turns, renderer).pages(),
             *_pages_of_tests(config, built, mail, budget, renderer),
             *DoctorPages(doctor, renderer).pages(),
             *CheckPages(built.inbox, built.tests.operations.find, renderer).pages(),

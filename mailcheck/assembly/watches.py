@@ -23,6 +23,8 @@ from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.engine import Engine
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.watch_routes import WatchRoutes
+from mailcheck.web.mcp.tools import Tool
+from mailcheck.web.mcp.watch_tools import WatchTools
 
 
 class WatchAssembly:
@@ -70,6 +72,10 @@ class WatchAssembly:
     def routes(self) -> list[Route]:
         """List the routes of the REST API."""
         return WatchRoutes(self.keep, self._turns).routes()
+
+    def agent_tools(self) -> list[Tool]:
+        """List the tools of the MCP server."""
+        return WatchTools(self.keep).tools()
 
     def services(self) -> list[Service]:
         """Give what runs watches, and what forgets."""

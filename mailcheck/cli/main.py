@@ -122,6 +122,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "get a test address, wait for a mail to it, and print its report",
         "deliverability_commands:add_test",
     ),
+    "watch": (
+        "watch domains and addresses over time: add, list, show, remove",
+        "watch_commands:add_watch_commands",
+    ),
     "store": (
         "the store: back it up, restore, check, copy it to PostgreSQL",
         "store_commands:add_store_commands",

@@ -11,9 +11,9 @@ import pytest
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.watches import MOST_AT_ONCE
+from mailcheck.core.watches import MOST_AT_ONCE, WatchId
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import START_OF_TIME, House, run
+from tests.house import START_OF_TIME, House, result_of, run
 from tests.web.checking import KnownHosts, checking_house, zone_with
 
 HOUR = 3_600
@@ -237,3 +237,27 @@ def test_watches_leave_questions_to_people(watching: Watching) -> None:
     budgets = checks.watched._blocklists._lists._budgets
     assert run(budgets.take([(zen, 1)])) == [False]
     assert run(checks.budgets.take([(zen, 1)])) == [True]
+
+
+def test_a_run_that_is_asked_for_behind_another_one(watching: Watching) -> None:
+    """It waits for that, and sees what has changed since; one of another daemon is not waited for.
+
+    Who goes away ends no run.
+    """
+    house, one = watching.house, watching.watch()
+    watching.ask("POST", f"{one}/run")
+    watching.zone.silent.add("good.example")
+    first = house.ask("POST", f"{one}/run")
+    second = house.ask("POST", f"{one}/run")
+    first.hang_up()
+    house.pass_time(3)
+    assert not second.is_answered
+    watching.zone.silent.clear()
+    watching.zone.publish("_dmarc.good.example", "TXT")
+    house.pass_time(30)
+    (alert,) = second.answer().json["alerts"]
+    assert "DMARC" in alert["sentence"]
+    store, path = house.assembly.watches.store, one.rpartition("/")[2]
+    taken = store.claim_one(house.account.id, WatchId(path), "other", house.assembly.now(), 60_000)
+    assert result_of(taken) is not None
+    watching.ask("POST", f"{one}/run", status=409)

@@ -6,6 +6,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("Deliverability", "/tests"),
     ("Domain check", "/domain"),
     ("Blocklists", "/blocklists"),
+    ("Watches", "/watches"),
     ("Connect", "/connect"),
     ("Keys", "/keys"),
 )

@@ -12,6 +12,7 @@ from mailcheck.core.errors import (
     ShuttingDown,
     StoreUnavailable,
     WaitInterrupted,
+    WatchNotFound,
 )
 from mailcheck.web.mcp.json_rpc import RpcError
 from mailcheck.web.site.errors import NOT_NOW, TRY_AGAIN, status_of
@@ -35,6 +36,7 @@ TOOL_FAILURES: dict[type[ExpectedFailure], Callable[[ExpectedFailure], str]] = {
     InvalidParameter: _as_it_is,
     MessageNotFound: _as_it_is,
     DeliverabilityTestNotFound: _as_it_is,
+    WatchNotFound: _as_it_is,
     WaitInterrupted: _again_from,
     ShuttingDown: _again,
     StoreUnavailable: _again,

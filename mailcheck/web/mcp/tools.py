@@ -69,6 +69,13 @@ def index_tools(tools: Sequence[Tool]) -> Mapping[str, Tool]:
 def describe_tool(tool: Tool) -> JsonObject:
     """Render a tool for the list of tools."""
     hints = tool.annotations
+    # Of a tool that only reads the other two say nothing (MCP, ToolAnnotations).
+    of_writing: JsonObject = {}
+    if not hints.is_read_only:
+        of_writing = {
+            "destructiveHint": hints.is_destructive,
+            "idempotentHint": hints.is_idempotent,
+        }
     return {
         "name": tool.name,
         "title": tool.title,
@@ -78,8 +85,7 @@ def describe_tool(tool: Tool) -> JsonObject:
         "annotations": {
             "title": tool.title,
             "readOnlyHint": hints.is_read_only,
-            "destructiveHint": hints.is_destructive,
-            "idempotentHint": hints.is_idempotent,
+            **of_writing,
             "openWorldHint": hints.is_open_world,
         },
     }

@@ -27,6 +27,8 @@ NAMES = [
     "check_blocklists",
     "generate_test",
     "wait_for_test",
+    "list_watches",
+    "get_watch",
 ]
 
 
@@ -71,8 +73,10 @@ def test_only_deleting_destroys_anything(agent: Agent) -> None:
     hints = {name: tool["annotations"] for name, tool in agent.tools().items()}
     changing = {name for name in hints if not hints[name]["readOnlyHint"]}
     assert changing == {"delete_message", "generate_test"}
-    assert {name for name in hints if hints[name]["destructiveHint"]} == {"delete_message"}
-    assert {name for name in hints if not hints[name]["idempotentHint"]} == {"generate_test"}
+    assert {name for name in hints if hints[name].get("destructiveHint")} == {"delete_message"}
+    assert {name for name in hints if not hints[name].get("idempotentHint", True)} == {
+        "generate_test"
+    }
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
     reading |= {"check_domain", "check_mx", "check_blocklists", "wait_for_test"}
     assert {name for name in hints if hints[name]["openWorldHint"]} == reading

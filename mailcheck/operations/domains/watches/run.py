@@ -110,12 +110,18 @@ class RunWatches:
         return len(self._under_way)
 
     async def run_now(self, account_id: AccountId, watch_id: WatchId) -> bool:
-        """Run one whether it is due or not; false while it is being run."""
+        """Run one whether it is due or not; false while another daemon runs it.
+
+        Where this one does, it is run once more behind that: what has changed since is seen. Who
+        goes away meanwhile ends nothing.
+        """
+        under_way = self._under_way.get(watch_id)
+        if under_way is not None:
+            await _end_of(under_way)
         watch = await self._store.claim_one(account_id, watch_id, self._holder, self._now(), LEASE)
-        if watch is None or watch_id in self._under_way:
+        if watch is None:
             return False
-        running = self._begin(watch, is_due=watch.next_run_at <= self._now())
-        await running
+        await _end_of(self._begin(watch, is_due=watch.next_run_at <= self._now()))
         return True
 
     async def _claim(self) -> None:
@@ -189,3 +195,15 @@ class RunWatches:
             )
         else:
             self._log.failure("watch {watch} could not be kept", failure, watch=watch.id)
+
+
+def _end_of(running: Deferred[None]) -> Deferred[None]:
+    """Give what fires when a run has ended, and can be cancelled without ending that."""
+    ended: Deferred[None] = Deferred()
+
+    def tell(result: None) -> None:
+        ended.callback(None)
+        return result
+
+    running.addCallback(tell)
+    return ended

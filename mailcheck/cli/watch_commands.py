@@ -1,0 +1,166 @@
+"""``mailcheck watch``: domains and addresses that a daemon watches; it talks to one."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from mailcheck.cli.commands import Console
+from mailcheck.cli.daemon_access import add_daemon_options, reach_daemon, report_problem
+from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.clients.mailcheck_client import LARGEST_PAGE, Mailcheck, MailcheckError
+
+AT_ONCE = 500
+"""Watches of one request."""
+
+CHANGES = 20
+"""The newest ones, which `show` prints."""
+
+
+def add_watch_commands(parser: argparse.ArgumentParser) -> None:
+    """Add ``mailcheck watch`` and its parts."""
+    parts = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    add = parts.add_parser("add", help="watch domains or addresses")
+    add.add_argument("targets", nargs="*", metavar="TARGET", help="a domain or an IP address")
+    add.add_argument("--file", type=Path, help="a file with a domain or an address on each line")
+    add.add_argument("--every", type=int, default=60, metavar="MINUTES", help="15 to 1440 (60)")
+    add.add_argument("--selector", action="append", help="a DKIM selector; repeat it for more")
+    add.add_argument("--ip", action="append", help="an address that it sends from; repeat it")
+    add.add_argument("--quiet", help="times without alerts (UTC), like 22:00-06:00")
+    add.set_defaults(command=add_watches)
+    listed = parts.add_parser("list", help="list what is watched, and open alerts")
+    listed.set_defaults(command=list_watches)
+    show = parts.add_parser("show", help="show how one is, its alerts and what changed")
+    show.add_argument("watch", metavar="ID", help="its id, or what it watches")
+    show.add_argument("--run", action="store_true", help="run it first")
+    show.set_defaults(command=show_watch)
+    remove = parts.add_parser("remove", help="watch something no more; its history goes too")
+    remove.add_argument("watch", metavar="ID", help="its id, or what it watches")
+    remove.set_defaults(command=remove_watch)
+    for part in (add, listed, show, remove):
+        add_daemon_options(part)
+        part.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_watches(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck watch add``: status 1 where one of them can't be watched."""
+    targets = list(options.targets)
+    if options.file is not None:
+        lines = (line.partition("#")[0].strip() for line in options.file.read_text().splitlines())
+        targets += filter(None, lines)
+    if not targets:
+        console.remark("mailcheck: name what is to be watched, or a --file with it")
+        return EXIT_USAGE
+    choice: dict[str, Any] = {"everyMinutes": options.every}
+    chosen = {"selectors": options.selector, "addresses": options.ip, "quiet": options.quiet}
+    choice |= {name: value for name, value in chosen.items() if value}
+    daemon = reach_daemon(options, console)
+    made: list[Any] = []
+    refused: list[Any] = []
+    try:
+        for begin in range(0, len(targets), AT_ONCE):
+            wanted = [{"target": one, **choice} for one in targets[begin : begin + AT_ONCE]]
+            answer = daemon.request("POST", "/watches/many", body={"watches": wanted})
+            made += answer["made"]
+            refused += answer["refused"]
+    except MailcheckError as error:
+        return report_problem(error, console)
+    if options.json:
+        console.say(json.dumps({"made": made, "refused": refused}))
+    else:
+        for one in made:
+            console.say(f"{one['id']}  {one['target']}")
+        for one in refused:
+            console.remark(f"mailcheck: {one['target']}: {one['error']}")
+    return EXIT_PROBLEM if refused else EXIT_FINE
+
+
+def list_watches(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck watch list``: status 1 where an alert is open."""
+    try:
+        watches, alerts = _all(reach_daemon(options, console))
+    except MailcheckError as error:
+        return report_problem(error, console)
+    if options.json:
+        console.say(json.dumps({"watches": watches, "openAlerts": alerts}))
+    else:
+        for one in watches:
+            state = "paused" if one["paused"] else f"every {one['everyMinutes']} min"
+            console.say(f"{one['id']}  {one['target']}  {state}")
+        for alert in alerts:
+            console.say(_alert_line(alert))
+    return EXIT_PROBLEM if alerts else EXIT_FINE
+
+
+def show_watch(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck watch show``: status 1 where an alert of it is open."""
+    daemon = reach_daemon(options, console)
+    try:
+        path = _path(daemon, options.watch)
+        if options.run:
+            daemon.request("POST", f"{path}/run")
+        shown = daemon.request("GET", path)
+        history = daemon.request("GET", f"{path}/history")
+    except MailcheckError as error:
+        return report_problem(error, console)
+    open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
+    if options.json:
+        console.say(json.dumps({**shown, "history": history}))
+    else:
+        for line in _lines(shown, history, open_alerts):
+            console.say(line)
+    return EXIT_PROBLEM if open_alerts else EXIT_FINE
+
+
+def remove_watch(options: argparse.Namespace, console: Console) -> int:
+    """``mailcheck watch remove``."""
+    daemon = reach_daemon(options, console)
+    try:
+        removed = daemon.request("DELETE", _path(daemon, options.watch))
+    except MailcheckError as error:
+        return report_problem(error, console)
+    console.say(json.dumps(removed) if options.json else f"{removed['id']} is watched no more")
+    return EXIT_FINE
+
+
+def _all(daemon: Mailcheck) -> tuple[list[Any], list[Any]]:
+    """Read all pages; gives watches and open alerts."""
+    watches: list[Any] = []
+    while True:
+        page = len(watches) // LARGEST_PAGE + 1
+        answer = daemon.request("GET", "/watches", {"limit": LARGEST_PAGE, "page": page})
+        watches += answer["watches"]
+        if len(answer["watches"]) < LARGEST_PAGE:
+            return watches, answer["openAlerts"]
+
+
+def _path(daemon: Mailcheck, named: str) -> str:
+    """Find the watch that is meant: by what it watches, else by its id."""
+    watches, _ = _all(daemon)
+    known = {one["target"]: one["id"] for one in watches}
+    return f"/watches/{quote(known.get(named.lower().rstrip('.'), named), safe='')}"
+
+
+def _lines(shown: Any, history: Any, open_alerts: list[Any]) -> list[str]:
+    lines = [f"{shown['target']}  {_moment(shown['lastRunAt']) or 'not run yet'}"]
+    if shown["score"] is not None:
+        lines.append(f"score {shown['score']} ({shown['grade']})")
+    lines += [_alert_line(alert) for alert in open_alerts]
+    known = {alert["sentence"] for alert in open_alerts}
+    lines += [one["sentence"] for one in shown["problems"] if one["sentence"] not in known]
+    if shown["undetermined"]:
+        lines.append(f"could not be found out: {', '.join(shown['undetermined'])}")
+    for host in history["hosts"]:
+        if host["uptime"] is not None:
+            lines.append(f"{host['host']} took connections for {host['uptime']:.2%} of the time")
+    changes = history["changes"][-CHANGES:]
+    return [*lines, *(f"{_moment(one['at'])}  {one['sentence']}" for one in reversed(changes))]
+
+
+def _alert_line(alert: Any) -> str:
+    return f"ALERT {alert['target']}: {alert['sentence']} (since {_moment(alert['openedAt'])})"
+
+
+def _moment(text: str | None) -> str:
+    return "" if text is None else f"{text[:10]} {text[11:16]}"

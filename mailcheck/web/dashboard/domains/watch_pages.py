@@ -1,0 +1,177 @@
+"""Watches: what is watched and what is wrong, and the history of each."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.watches import (
+    HISTORY_KEPT,
+    LONGEST_INTERVAL,
+    SHORTEST_INTERVAL,
+    WatchSettings,
+    parse_quiet_time,
+)
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.ranges import LARGEST_PAGE, LAST_PAGE
+from mailcheck.web.dashboard.domains.watch_plot import LEVELS, draw_history
+from mailcheck.web.dashboard.rendering import Renderer, redirect
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.downloads import download_reply
+from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.replies import Reply, json_reply
+from mailcheck.wire.domains.watches import host_uptimes, render_history, render_shown, write_csv
+from mailcheck.wire.parameters import Query
+
+SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year", 400: "all"}
+"""Days of a history that can be looked at."""
+
+DEFAULT_DAYS = 30
+
+MOST_ROWS = 200
+"""Changes in the table, the newest; the files have all."""
+
+_NOTHING: Mapping[str, str] = {"target": "", "every": "60", "selectors": "", "ips": "", "quiet": ""}
+
+
+class WatchPages:
+    """The list of watches with its form, and the page of each."""
+
+    def __init__(
+        self, watches: KeepWatches, budget: CheckBudget, turns: CheckTurns, renderer: Renderer
+    ) -> None:
+        self._watches = watches
+        self._budget = budget
+        self._turns = turns
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the pages."""
+        one = "/watches/<watch_id>"
+        return [
+            Page("GET", "/watches", self.all),
+            Page("POST", "/watches", self.create),
+            Page("GET", one, self.show),
+            Page("GET", f"{one}/history.csv", self.table),
+            Page("GET", f"{one}/history.json", self.document),
+            Page("POST", f"{one}/run", self.run),
+            Page("POST", f"{one}/delete", self.delete),
+            Page("POST", f"{one}/alerts/<alert_id>/acknowledge", self.acknowledge),
+        ]
+
+    async def all(self, visit: Visit) -> Reply:
+        """GET /watches?page=."""
+        return await self._list(visit, _NOTHING, None)
+
+    async def create(self, visit: Visit) -> Reply:
+        """POST /watches: target, every, selectors, ips, quiet."""
+        form = {name: (visit.form.text(name) or "").strip() for name in _NOTHING}
+        try:
+            made = await self._watches.create(visit.account.id, form["target"], _settings(form))
+        except ExpectedFailure as failure:
+            return await self._list(visit, form, failure)
+        return redirect(visit, f"/watches/{made.id}", done="watch-made")
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
+        days = visit.query.whole_number("days", 1, HISTORY_KEPT // DAY, DEFAULT_DAYS)
+        now = visit.asked_at
+        account_id, watch_id = visit.account.id, visit.path["watch_id"]
+        shown = await self._watches.show(account_id, watch_id)
+        watch = shown.watch
+        begins = Instant(max(watch.created_at, now - days * DAY))
+        # One step more, so that it is known what held when the time begins.
+        _, history = await self._watches.history(account_id, watch_id)
+        scores = history.scores
+        changes = [one for one in history.changes if one.at >= begins]
+        return self._renderer.page(
+            visit,
+            "watch.html",
+            watch=watch,
+            shown=render_shown(shown, now),
+            alerts=shown.alerts,
+            plots=draw_history(_within(scores, begins), changes, begins, now),
+            changes=list(reversed(changes))[:MOST_ROWS],
+            is_cut=len(changes) > MOST_ROWS or history.is_cut,
+            uptimes={one.host: one.uptime for one in host_uptimes(watch, history, begins)},
+            levels=LEVELS,
+            days=days,
+            spans=SPANS,
+        )
+
+    async def table(self, visit: Visit) -> Reply:
+        """GET /watches/<watch_id>/history.csv."""
+        watch, history = await self._watches.history(visit.account.id, visit.path["watch_id"])
+        name = f"history-{watch.target}.csv".replace(":", "-")
+        return download_reply(write_csv(watch, history), "text/csv; charset=utf-8", name)
+
+    async def document(self, visit: Visit) -> Reply:
+        """GET /watches/<watch_id>/history.json."""
+        watch, history = await self._watches.history(visit.account.id, visit.path["watch_id"])
+        return json_reply(render_history(watch, history, None, visit.asked_at))
+
+    async def run(self, visit: Visit) -> Reply:
+        """POST /watches/<watch_id>/run: counted as a check."""
+        await self._budget.take(visit.account.id)
+        async with self._turns.held(visit.account.id):
+            await self._watches.run(visit.account.id, visit.path["watch_id"])
+        return redirect(visit, f"/watches/{visit.path['watch_id']}", done="watch-run")
+
+    async def delete(self, visit: Visit) -> Reply:
+        """POST /watches/<watch_id>/delete."""
+        await self._watches.delete(visit.account.id, visit.path["watch_id"])
+        return redirect(visit, "/watches", done="watch-deleted")
+
+    async def acknowledge(self, visit: Visit) -> Reply:
+        """POST /watches/<watch_id>/alerts/<alert_id>/acknowledge."""
+        path = visit.path
+        await self._watches.acknowledge(visit.account.id, path["watch_id"], path["alert_id"])
+        return redirect(visit, f"/watches/{path['watch_id']}", done="alert-acknowledged")
+
+    async def _list(
+        self, visit: Visit, form: Mapping[str, str], failure: ExpectedFailure | None
+    ) -> Reply:
+        page = visit.query.whole_number("page", 1, LAST_PAGE, 1)
+        found = await self._watches.of_account(
+            visit.account.id, LARGEST_PAGE, (page - 1) * LARGEST_PAGE
+        )
+        return self._renderer.page(
+            visit,
+            "watches.html",
+            status=200 if failure is None else status_of(failure),
+            watches=found.watches,
+            total=found.total,
+            page=page,
+            pages=-(-found.total // LARGEST_PAGE),
+            alerts=await self._watches.open_alerts(visit.account.id),
+            levels=LEVELS,
+            form=form,
+            problem="" if failure is None else str(failure),
+            shortest=SHORTEST_INTERVAL // MINUTE,
+            longest=LONGEST_INTERVAL // MINUTE,
+        )
+
+
+def _settings(form: Mapping[str, str]) -> WatchSettings:
+    """Read what was filled in.
+
+    :raises InvalidParameter: something of it can't be.
+    """
+    if not form["target"]:
+        raise InvalidParameter("target", "name a domain or an address to watch")
+    minutes = Query({"every": [form["every"]]} if form["every"] else {})
+    lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
+    return WatchSettings(
+        interval=minutes.whole_number("every", lowest, highest, 60) * MINUTE,
+        selectors=tuple(form["selectors"].replace(",", " ").split()),
+        addresses=tuple(form["ips"].replace(",", " ").split()),
+        quiet=parse_quiet_time(form["quiet"]) if form["quiet"] else None,
+    )
+
+
+def _within(scores: Any, begins: Instant) -> list[Any]:
+    """Give the scores of a time, with the one that held when it began."""
+    earlier = [one for one in scores if one.at < begins]
+    return [*earlier[-1:], *(one for one in scores if one.at >= begins)]

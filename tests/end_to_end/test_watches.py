@@ -1,0 +1,134 @@
+"""A watch as a mail admin has it: a zone is changed under it, and alerts come and end.
+
+A real name server holds the zone, the daemon is its mail host, and the command line runs the
+watch. The daemon is started anew in between: it forgets nothing.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.certificates import self_signed
+from tests.servers.daemon import HOST, Daemon
+from tests.servers.mail_host import running_mail_host
+from tests.servers.name_server import publishing_name_server
+
+DMARC = "v=DMARC1; p=reject; rua=mailto:dmarc@good.test"
+
+LISTED = "7.0.0.127.zen.spamhaus.org"
+
+RECORDS = {
+    "good.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."], "TXT": ["v=spf1 mx -all"]},
+    "mail.good.test": {"A": ["127.0.0.1"]},
+    "out.good.test": {"A": ["127.0.0.7"]},
+    "7.0.0.127.in-addr.arpa": {"PTR": ["out.good.test."]},
+    "_dmarc.good.test": {"TXT": [DMARC]},
+}
+
+DEAD = f"{HOST}:9"
+"""A resolver that is none."""
+
+
+class World:
+    """A watch over a zone that a test changes."""
+
+    def __init__(
+        self, daemon: Daemon, zone: MemoryZone, publish: Callable[[], None], folder: Path
+    ) -> None:
+        self.daemon = daemon
+        self.zone = zone
+        self.publish = publish
+        self._folder = folder
+        self._given = dict(daemon.options)
+
+    def mailcheck(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run the command line beside the daemon."""
+        return subprocess.run(
+            [str(Path(sys.executable).with_name("mailcheck")), *arguments],
+            env=self.daemon.environment,
+            cwd=self.daemon.folder,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def run(self, status: int) -> dict[str, Any]:
+        """Run the watch; gives its alerts by what they are about, open ones without an ending."""
+        shown = self.mailcheck("watch", "show", "good.test", "--run", "--json")
+        assert shown.returncode == status, shown
+        return {one["sentence"]: one["ending"] for one in json.loads(shown.stdout)["alerts"]}
+
+    def start_again(self, **options: object) -> None:
+        """Stop the daemon, and start it with some other options than at first."""
+        self.daemon.stop()
+        self.daemon.options = {**self._given, **options}
+        self.daemon.start()
+
+    def swapped(self) -> dict[str, object]:
+        """Give the options of a daemon with another certificate, which nobody vouches for."""
+        certificate, key = self_signed("mail.good.test").write_to(self._folder, "swapped")
+        return {"smtp_certificate": str(certificate), "smtp_private_key": str(key)}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """A zone that is well, with living lists, and a daemon."""
+    zone = MemoryZone(RECORDS)
+    publish_living_lists(zone)
+    registered = {"good.test": "2010-01-01T00:00:00Z"}
+    with (
+        publishing_name_server(zone) as (server, publish),
+        running_mail_host(tmp_path, "mail.good.test", server, registered) as daemon,
+    ):
+        yield World(daemon, zone, publish, tmp_path)
+
+
+def open_in(alerts: dict[str, Any]) -> list[str]:
+    """Give the sentences of alerts that are open."""
+    return [sentence for sentence, ending in alerts.items() if not ending]
+
+
+def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
+    """A record goes, an address is listed, a certificate is swapped, the resolver is dead."""
+    added = world.mailcheck("watch", "add", "good.test", "--ip", "127.0.0.7", "--every", "1440")
+    assert added.returncode == 0, added
+    assert world.run(0) == {}
+    world.zone.publish("_dmarc.good.test", "TXT")
+    world.zone.publish(LISTED, "A", "127.0.0.2")
+    world.publish()
+    wrong = open_in(world.run(1))
+    assert len(wrong) == 2
+    assert any(one.startswith("Spamhaus ZEN lists 127.0.0.7") for one in wrong)
+    assert any("DMARC" in one for one in wrong)
+    told = world.daemon.get("/inbox/wait", tag="watch-alerts", after="c0", timeout=30).json
+    assert told["subject"] == "2 alerts: good.test"
+
+    world.zone.publish("_dmarc.good.test", "TXT", DMARC)
+    world.zone.publish(LISTED, "A")
+    world.publish()
+    world.start_again(**world.swapped())
+    after = world.run(1)
+    (certificate,) = open_in(after)
+    assert certificate.startswith("The certificate of mail.good.test is not from a known authority")
+    assert len(after) == 3
+
+    world.start_again(**world.swapped(), dns_resolvers=[DEAD])
+    assert world.run(1) == world.run(1) == after
+    (lost,) = [one for one in open_in(world.run(1)) if one != certificate]
+    assert lost.startswith("Could not be found out in 3 runs in a row: ")
+    assert "SPF" in lost
+
+    world.start_again()
+    assert open_in(world.run(0)) == []
+    listed = world.mailcheck("watch", "list")
+    assert (listed.returncode, len(listed.stdout.splitlines())) == (0, 1)
+    assert world.mailcheck("watch", "remove", "good.test").returncode == 0
+    assert world.daemon.get("/watches").json["total"] == 0

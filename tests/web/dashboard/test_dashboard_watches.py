@@ -1,0 +1,106 @@
+"""The pages of watches: made by a form, looked at, acknowledged, deleted."""
+
+import json
+import re
+
+import pytest
+
+from tests.fakes.memory_zone import MemoryZone
+from tests.web.checking import zone_with
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.tools_visit import visit_tools
+
+DMARC = "_dmarc.good.example"
+
+
+@pytest.fixture
+def zone() -> MemoryZone:
+    """The zone of the good domain."""
+    return zone_with({})
+
+
+@pytest.fixture
+def owner(zone: MemoryZone) -> Browser:
+    """Somebody who is signed in, on the page of watches."""
+    browser = visit_tools(zone)
+    browser.open("/watches")
+    return browser
+
+
+def watch(owner: Browser, **form: str) -> str:
+    """Watch something by the form; gives the path of its page."""
+    fields = {"target": "good.example", "every": "15", **form}
+    answer = owner.submit("/watches", **fields)
+    assert answer.status == 303, answer.body
+    path = answer.headers["location"].partition("?")[0]
+    assert re.fullmatch(r"/watches/\w+", path)
+    owner.open(path)
+    return path
+
+
+def words(owner: Browser, path: str) -> str:
+    """Give the text of a page in one line."""
+    owner.open(path)
+    return " ".join(owner.page.text.split())
+
+
+def test_a_watch_from_its_form_to_its_end(owner: Browser, zone: MemoryZone) -> None:
+    """It shows the score, what went wrong with a way to say that one knows, and its history."""
+    assert "Nothing yet." in words(owner, "/watches")
+    path = watch(owner, selectors="default", quiet="22:00-06:00")
+    assert "Not checked yet" in words(owner, path)
+    owner.submit(f"{path}/run")
+    assert "Score 100 of 100, grade A+" in words(owner, path)
+    assert "Nothing has gone wrong since it is watched." in owner.page.text
+    zone.publish(DMARC, "TXT")
+    owner.house.pass_time(3_600)
+    owner.submit(f"{path}/run")
+    page = words(owner, path)
+    assert "The score fell from 100" in page
+    body = owner.open(path).body.decode()
+    assert body.count("<polyline") == 9
+    assert '<circle class="bad"' in body
+    (action,) = re.findall(rf'action="({path}/alerts/\w+/acknowledge)"', body)
+    owner.submit(action)
+    assert ", acknowledged" in words(owner, path)
+    assert "good.example" in words(owner, "/watches")
+    table = owner.open(f"{path}/history.csv")
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    assert "DMARC" in table.body.decode()
+    assert json.loads(owner.open(f"{path}/history.json").body)["target"] == "good.example"
+    owner.open(path)
+    owner.submit(f"{path}/delete")
+    assert owner.open(path).status == 404
+    assert "Nothing yet." in words(owner, "/watches")
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"target": "no domain"}, "no domain"),
+        ({"target": ""}, "Name a domain or an address"),
+        ({"every": "5"}, "every is a whole number, 15 to 1440"),
+        ({"quiet": "late"}, "Quiet is two times of the day"),
+    ],
+)
+def test_a_form_that_can_not_be(owner: Browser, form: dict[str, str], problem: str) -> None:
+    """It comes back with what is wrong, and with what was filled in."""
+    answer = owner.submit("/watches", **{"target": "good.example", "every": "60", **form})
+    assert answer.status == 400
+    assert problem.lower() in answer.body.decode().lower()
+
+
+def test_a_shorter_time(owner: Browser, zone: MemoryZone) -> None:
+    """What changed before it is not in the table; the score that held then is in the plot."""
+    path = watch(owner)
+    owner.submit(f"{path}/run")
+    zone.publish(DMARC, "TXT")
+    owner.house.pass_time(3_600)
+    owner.open(path)
+    owner.submit(f"{path}/run")
+    owner.house.pass_time(8 * 86_400)
+    owner.sign_in()
+    assert "Nothing has changed in this time." in words(owner, f"{path}?days=7")
+    assert "<polyline" in owner.open(f"{path}?days=7").body.decode()
+    assert "The score fell" in words(owner, f"{path}?days=30")
+    assert owner.open(f"{path}?days=0").status == 400
