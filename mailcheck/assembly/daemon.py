@@ -28,6 +28,7 @@ from mailcheck.assembly.metrics import (
     redis_metrics,
     store_metrics,
     wait_metrics,
+    watch_metrics,
     web_metrics,
     webhook_metrics,
 )
@@ -370,6 +371,7 @@ class Assembly:
             *mail_metrics(self.journals, connections),
             *wait_metrics(self.inbox.wait, self.feeds, self.tests.feeds),
             *webhook_metrics(self.webhooks.deliver),
+            *watch_metrics(self.watches.runner, self.watches.tell),
             *check_metrics(self.checks, self.tests.runner),
             *store_metrics(self.engine, self._workers),
             *redis_metrics(self._redis_figures),

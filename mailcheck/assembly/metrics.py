@@ -12,6 +12,8 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally
 from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
+from mailcheck.operations.domains.watches.run import RunWatches
+from mailcheck.operations.domains.watches.tell import TellAlerts
 from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
@@ -114,6 +116,27 @@ def webhook_metrics(deliver: DeliverWebhooks) -> list[Metric]:
             "Webhooks that this daemon delivers to, by their state.",
             ("state",),
             by_state,
+        ),
+    ]
+
+
+def watch_metrics(runner: RunWatches, tell: TellAlerts) -> list[Metric]:
+    """List what is counted of watches, of those that this daemon has run."""
+    return [
+        counter(
+            "watch_runs",
+            "Runs of watches: changed, unchanged, or failed by a fault of ours.",
+            ("outcome",),
+            runner.outcomes,
+        ),
+        gauge(
+            "watch_runs_under_way", "Runs of watches under way.", (), lambda: {(): runner.count()}
+        ),
+        counter(
+            "watch_alert_mails",
+            "Mails with alerts to inboxes: told, or put off, for want of room say.",
+            ("outcome",),
+            tell.outcomes,
         ),
     ]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 
 import pytest
 
@@ -104,3 +105,12 @@ def test_a_shorter_time(owner: Browser, zone: MemoryZone) -> None:
     assert "<polyline" in owner.open(f"{path}?days=7").body.decode()
     assert "The score fell" in words(owner, f"{path}?days=30")
     assert owner.open(f"{path}?days=0").status == 400
+
+
+def test_from_a_check_to_a_watch(owner: Browser) -> None:
+    """The page of a check leads to the form, filled in with what was checked."""
+    checked = owner.open("/domain?domain=good.example&selectors=default&whole=true").body.decode()
+    (link,) = re.findall(r'href="(/watches\?[^"]+)"', checked)
+    body = owner.open(unescape(link)).body.decode()
+    assert 'name="target" value="good.example"' in body
+    assert 'name="selectors" value="default"' in body

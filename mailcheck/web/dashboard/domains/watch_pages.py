@@ -62,8 +62,9 @@ class WatchPages:
         ]
 
     async def all(self, visit: Visit) -> Reply:
-        """GET /watches?page=."""
-        return await self._list(visit, _NOTHING, None)
+        """GET /watches?page=&target=&selectors=&ips=: the latter fill the form in."""
+        given = {name: visit.query.text(name) or empty for name, empty in _NOTHING.items()}
+        return await self._list(visit, given, None)
 
     async def create(self, visit: Visit) -> Reply:
         """POST /watches: target, every, selectors, ips, quiet."""
