@@ -42,7 +42,6 @@ def tool_pages(
     They are to come before the pages of shared messages (`ReportPages.pages`).
     """
     budget = check_budget(config, meter)
-    rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
     checks = built.checks
 
     def doctor() -> Doctor:
@@ -56,11 +55,7 @@ def tool_pages(
 
     def make(renderer: Renderer) -> list[Page]:
         return [
-            *DomainPages(
-                checks.reputation, checks.domain, budget, checks.turns, renderer, rules
-            ).pages(),
-            *BlocklistPages(checks.blocklists, budget, checks.turns, renderer, rules).pages(),
-            *WatchPages(built.watches.keep, budget, checks.turns, renderer).pages(),
+            *_pages_of_domains(config, built, budget, renderer),
             *_pages_of_tests(config, built, mail, budget, renderer),
             *DoctorPages(doctor, renderer).pages(),
             *CheckPages(built.inbox, built.tests.operations.find, renderer).pages(),
@@ -70,6 +65,20 @@ def tool_pages(
         ]
 
     return make
+
+
+def _pages_of_domains(
+    config: Config, built: BuiltOperations, budget: CheckBudget, renderer: Renderer
+) -> list[Page]:
+    rules = NameRules(config.dns.allow_special_use, config.network.allow_private)
+    checks = built.checks
+    return [
+        *DomainPages(
+            checks.reputation, checks.domain, budget, checks.turns, renderer, rules
+        ).pages(),
+        *BlocklistPages(checks.blocklists, budget, checks.turns, renderer, rules).pages(),
+        *WatchPages(built.watches.keep, budget, checks.turns, renderer).pages(),
+    ]
 
 
 def _pages_of_tests(

@@ -83,7 +83,6 @@ def describe_tool(tool: Tool) -> JsonObject:
         "inputSchema": tool.input_schema,
         "outputSchema": outline_of(tool.output),
         "annotations": {
-            "title": tool.title,
             "readOnlyHint": hints.is_read_only,
             **of_writing,
             "openWorldHint": hints.is_open_world,
