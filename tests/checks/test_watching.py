@@ -220,3 +220,21 @@ def test_runs_are_spread_evenly() -> None:
     """Of a thousand watches of an hour no minute has many more than its share."""
     moments = [next_run(str(number), HOUR, Instant(0)) // MINUTE for number in range(1_000)]
     assert max(map(moments.count, set(moments))) < 40
+
+
+def test_what_was_not_known_at_first_is_no_news() -> None:
+    """A topic that is found out later than the first run may have been so all the time."""
+    _, found, gone = run_all(silent("SPF"), known(SPF={"p": BAD}), known(SPF={}))
+    assert (found.changes, found.raised) == ((), ())
+    assert [one.sentence for one in gone.changes] == ["Over: It is bad."]
+    assert gone.ended == ()
+
+
+def test_another_value_is_no_worse() -> None:
+    """A problem that is as bad in another way is a change; its owner is told nothing anew."""
+    other = Fact("found elsewhere", Severity.ERROR, "It is bad there.")
+    _, moved_at_first = run_all(known(SPF={"p": BAD}), known(SPF={"p": other}))
+    assert (len(moved_at_first.changes), moved_at_first.raised) == (1, ())
+    *_, moved_later = run_all(known(SPF={}), known(SPF={"p": BAD}), known(SPF={"p": other}))
+    (raised,) = moved_later.raised
+    assert (raised.sentence, raised.is_new) == ("It is bad there.", False)
