@@ -48,6 +48,8 @@ def draw_history(
         return None
     steps = [(one.at, one.score) for one in scores]
     told = [one for one in changes if one.topic != "score"][-MOST_MARKS:]
+    # The worst of one moment lies on top.
+    told.sort(key=lambda one: list(LEVELS).index(one.severity), reverse=True)
     marks = tuple(
         Mark(
             _place(one.at, begins, ends),
