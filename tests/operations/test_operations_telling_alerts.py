@@ -7,6 +7,7 @@ import pytest
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import ALERT_TAG, Alert, AlertId, WatchId, parse_quiet_time
 from mailcheck.operations.domains.watches.tell import MOST_IN_MAIL, PAUSE, write_mail
+from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import run
 from tests.storage.deliveries import NOON, at
 from tests.web.test_web_watches import Watching
@@ -28,7 +29,7 @@ def mails(watching: Watching) -> list[Any]:
 
 
 def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
-    """The first run is no news; a problem is one mail, its end another; a webhook can have both."""
+    """The first run is no news; a problem is one mail, its end another."""
     zone = watching.zone
     one = watching.watch()
     watching.alerts_after_run(one)
@@ -46,6 +47,24 @@ def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
     assert over["subject"].startswith("good.example: Over: ")
     text = watching.house.get(f"/inbox/messages/{over['id']}").json["text"]
     assert "for 1 hour)" in text
+
+
+def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
+    """One that asks for their tag gets each as any other mail, signed, and nothing else."""
+    house, receivers = watching.house, ScriptedReceivers()
+    house.assembly.webhooks.dialer.made = receivers
+    run(house.assembly.webhooks.deliver.start())
+    hook = {"url": "https://ops.example.com/alerts", "tag": ALERT_TAG}
+    watching.ask("POST", "/inbox/webhooks", hook)
+    one = watching.watch("8.8.4.10")
+    watching.ask("POST", f"{one}/run")
+    house.receive(house.address("other"))
+    watching.zone.publish("10.4.8.8.in-addr.arpa", "PTR")
+    watching.ask("POST", f"{one}/run")
+    (told,) = mails(watching)
+    assert receivers.subjects == [told["subject"]]
+    assert receivers.posts[0].secrets
+    run(house.assembly.webhooks.deliver.stop())
 
 
 def test_many_at_a_time_are_one_mail(watching: Watching) -> None:
