@@ -52,7 +52,8 @@ def postgresql_url(_one_database: tuple[str, Any]) -> str:
     url, connection = _one_database
     with connection.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM delivery; "
+            "DELETE FROM message; DELETE FROM deliverability_test; DELETE FROM receiver_report; "
+            "DELETE FROM delivery; "
             "DELETE FROM invitation; DELETE FROM account; DELETE FROM request_count; "
             "DELETE FROM remembered; DELETE FROM known_selector; DELETE FROM lease"
         )

@@ -41,6 +41,7 @@ from mailcheck.assembly.ops import (
     where,
 )
 from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.reports import ReportsAssembly
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.storage import (
@@ -337,6 +338,18 @@ class Assembly:
         is_on, counters = self.config.inbox.faults, self.cluster.counters
         self.faults = RequestedFaults(memory, counters, self.now, is_on=is_on)
         self.journals = {name: MailJournal(name, self.pace) for name in ("mail", "submission")}
+        self.reports = ReportsAssembly(
+            self.config,
+            self.engine,
+            self._mail_store,
+            self.cluster,
+            self._workers,
+            lambda: self.checks,
+            lease_holder(self.config, self._random_bytes),
+            self._reactor,
+            self.now,
+            self._random_bytes,
+        )
         self.receiver = ReceiveMail(
             self._mail_store,
             self.authenticator,
@@ -344,6 +357,7 @@ class Assembly:
             self._traffic,
             self._hand_over,
             self.tests.mail,
+            self.reports.mail,
             self.faults,
             receive_settings(self.config, self.retention),
             self.now,
@@ -396,10 +410,10 @@ class Assembly:
             self._workers,
             self._reactor,
             self._turns,
+            self.reports.operations,
         )
         served = RestAndMcp(self.config, built, self.retention, self.now, self._random_bytes)
         api = served.api(gate, urls)
-        pages = OpenPages(lambda: self.heartbeat.state)
         dispatcher = Dispatcher(served.agent_tools(), self._random_bytes, self.urls.public_url)
         cancelled = self.cluster.wake_ups("cancelled calls")
         mcp = McpEndpoint(
@@ -412,7 +426,7 @@ class Assembly:
         return build_site(
             api.resource(),
             mcp,
-            pages.resource(),
+            OpenPages(lambda: self.heartbeat.state, built.reports.post).resource(),
             dashboard,
             connection_limits(self.config),
             addresses,
@@ -466,6 +480,7 @@ class Assembly:
             *self.tests.services(),
             *self.webhooks.services(),
             *self.watches.services(),
+            *self.reports.services(),
             *ports,
             AddressFile(
                 Path(self.config.storage.state_directory) / ADDRESS_FILE,

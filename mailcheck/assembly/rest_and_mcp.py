@@ -19,6 +19,7 @@ from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.ports import Now
+from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
 from mailcheck.web.api.calls import Route
@@ -27,6 +28,7 @@ from mailcheck.web.api.description import ApiDescription
 from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
+from mailcheck.web.api.report_routes import ReportRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
 from mailcheck.web.dashboard.api_reference.answers import AnswerPages
 from mailcheck.web.dashboard.api_reference.pages import ApiPages
@@ -35,6 +37,7 @@ from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
 from mailcheck.web.mcp.inbox_tools import InboxTools
 from mailcheck.web.mcp.message_views import MessageViews
+from mailcheck.web.mcp.report_tools import ReportTools
 from mailcheck.web.mcp.tools import Tool
 from mailcheck.web.site.requests import RequestUrls
 
@@ -51,6 +54,7 @@ class BuiltOperations(Struct, frozen=True, dict=True):
     workers: Workers
     clock: IReactorTime
     turns: Turns
+    reports: ReportOperations
 
     @cached_property
     def preflight(self) -> Preflight:
@@ -117,6 +121,7 @@ class RestAndMcp:
             *WebhookRoutes(built.inbox.webhooks).routes(),
             *built.checks.routes(),
             *built.watches.routes(),
+            *ReportRoutes(built.reports.show, built.checks.turns).routes(),
             *tests.routes(),
         ]
 
@@ -126,9 +131,11 @@ class RestAndMcp:
         views = MessageViews(built.workers.content)
         inbox = InboxTools(built.inbox, views, self._domain, self._now, self._random_bytes)
         tests = DeliverabilityTools(built.tests.operations, self._domain, self._now)
+        reports = ReportTools(built.reports.show, built.checks.turns)
         return [
             *inbox.tools(),
             *built.checks.agent_tools(),
+            *reports.tools(),
             *tests.tools(),
             *built.watches.agent_tools(),
         ]

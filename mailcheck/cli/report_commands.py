@@ -154,7 +154,7 @@ def _look(
     async def work(reactor: Any) -> list[ShownOverview]:
         resolvers = open_resolvers(console.config, reactor, os.urandom)
         try:
-            look = LookAtSenders(resolvers.plain, None, reactor, time_of_day)
+            look = LookAtSenders(lambda: resolvers.plain, None, reactor, time_of_day)
             return [await look.look(one, *_of_domain(reports, one)) for one in domains]
         finally:
             await resolvers.close()

@@ -20,6 +20,7 @@ from mailcheck.core.identifiers import (
     MessageId,
 )
 from mailcheck.core.instants import Instant
+from mailcheck.core.receiver_reports import ReportKind
 
 NULL_REVERSE_PATH = ""
 """The empty MAIL FROM of bounces and other notifications (RFC 5321 4.5.5)."""
@@ -48,13 +49,20 @@ class Session(NamedTuple):
 class Recipient(NamedTuple):
     """One accepted RCPT TO: the address as it was written, and whose inbox it reaches.
 
-    With a ``test_id`` it is the address of that account's deliverability test, no inbox.
+    With a ``test_id`` it is the address of that account's deliverability test, with a
+    ``report_kind`` that of its reports; else it is its inbox.
     """
 
     address: str
     account_id: AccountId
     tag: str
     test_id: DeliverabilityTestId | None = None
+    report_kind: ReportKind | None = None
+
+    @property
+    def is_inbox(self) -> bool:
+        """Tell whether it is the address of an inbox."""
+        return self.test_id is None and self.report_kind is None
 
 
 class Envelope(NamedTuple):

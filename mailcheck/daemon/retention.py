@@ -7,6 +7,7 @@ from mailcheck.core.watches import HISTORY_KEPT
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.domains.watches.ports import WatchStore
 from mailcheck.operations.ports import ExpiryStore, Now
+from mailcheck.operations.reports.ports import ReportStore
 
 INTERVAL = 10.0
 """Seconds between rounds; what has expired is shown so at once, this only makes it last."""
@@ -60,6 +61,18 @@ class WatchRetention:
     async def sweep(self) -> None:
         """Forget what is older than histories are kept."""
         await _in_batches(self._store.forget, Instant(self._now() - HISTORY_KEPT))
+
+
+class ReportRetention:
+    """One round of forgetting reports of receivers, and what they say."""
+
+    def __init__(self, store: ReportStore, now: Now) -> None:
+        self._store = store
+        self._now = now
+
+    async def sweep(self) -> None:
+        """Forget all that was kept for long enough."""
+        await _in_batches(self._store.forget, self._now())
 
 
 async def _in_batches(remove: Callable[[Instant, int], Awaitable[int]], now: Instant) -> None:

@@ -17,5 +17,8 @@ LARGEST_PAGE, DEFAULT_PAGE = 100, 50
 
 LAST_PAGE = 1_000_000
 
+MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS = 400, 30
+"""Days that an overview of reports is about."""
+
 MAX_SELECTORS = 10
 """DKIM selectors a caller may name; each is a question."""

@@ -1,4 +1,4 @@
-"""Mails to the addresses of deliverability tests, as a group of deliveries brings them."""
+"""Mails to the addresses of tests and of reports, as a group of deliveries brings them."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from mailcheck.core.deliverability_tests import State, Trigger, next_state
-from mailcheck.core.errors import AddressUsed, RecipientUnknown
-from mailcheck.core.identifiers import DeliverabilityTestId, DeliveryId
+from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.receiver_reports import (
+    MAX_WAITING,
+    MAX_WAITING_BYTES,
+    ReportKind,
+    ReportState,
+)
 from mailcheck.storage.deliverability_rows import move
 from mailcheck.storage.engine import Transaction, Value
 
@@ -78,7 +84,7 @@ class AddressedTests:
         messages = tuple(
             (number, recipient)
             for number, recipient in recipients
-            if recipient.test_id is None and recipient.address.casefold() not in repeated
+            if recipient.is_inbox and recipient.address.casefold() not in repeated
         )
         return Judged(messages, fresh)
 
@@ -125,7 +131,7 @@ class AddressedTests:
         """Give the inbox addresses that the mail of a test has reached with it."""
         if test.first is not None:
             recipients = test.first.envelope.recipients
-            return {one.address.casefold() for one in recipients if one.test_id is None}
+            return {one.address.casefold() for one in recipients if one.is_inbox}
         rows = self._transaction.rows(
             "SELECT recipient_key FROM message WHERE delivery_id = ?", (test.delivery_id,)
         )
@@ -136,3 +142,75 @@ def _takes_mail(test: _Addressed, now: Instant) -> bool:
     if test.state is State.PENDING:
         return now < test.expires_at
     return test.delivery_id is not None
+
+
+# Rows of receiver_report as they are added: what was not read yet is empty.
+INTO_REPORT = """
+    receiver_report (
+        id, account_id, kind, state, received_at, reason, domain, reporter, organisation,
+        report_key, begins_at, ends_at, policy, messages, failing, problems,
+        attempts, delivery_id, body
+    )
+"""
+
+_WAITING = """
+    SELECT COUNT(*), CAST(COALESCE(SUM(COALESCE(delivery.size, LENGTH(receiver_report.body))), 0)
+    AS BIGINT) FROM receiver_report LEFT JOIN delivery ON delivery.id = delivery_id
+    WHERE account_id = ? AND state = 'waiting'
+"""
+
+FULL = "too many reports wait to be read; try again later"
+
+
+def is_full(transaction: Transaction, account_id: AccountId) -> bool:
+    """Tell whether as many reports of an account wait as may; its inbox is locked."""
+    ((count, size),) = transaction.rows(_WAITING, (account_id,))
+    return bool(count >= MAX_WAITING or size >= MAX_WAITING_BYTES)
+
+
+class ReportMails:
+    """The reports that a group of mails brings."""
+
+    def __init__(self, transaction: Transaction, recipients: Iterable[Recipient]) -> None:
+        self._transaction = transaction
+        accounts = {one.account_id for one in recipients if one.report_kind is not None}
+        self._full = {one for one in accounts if is_full(transaction, one)}
+        self._rows: list[Sequence[Value]] = []
+
+    def refuse(self, delivery: Delivery) -> InboxFull | None:
+        """Say why a mail is not taken."""
+        if self._full and any(account in self._full for account, _ in _reports_of(delivery)):
+            return InboxFull(FULL)
+        return None
+
+    def take(self, delivery: Delivery) -> bool:
+        """Take the reports that a mail brings; tells whether it brings any."""
+        found = _reports_of(delivery)
+        for number, (account_id, kind) in enumerate(found):
+            # As unique as a message's id, which no message has.
+            report_id = delivery.message_ids[number]
+            facts: tuple[Value, ...] = (
+                report_id,
+                account_id,
+                kind.value,
+                ReportState.WAITING.value,
+                delivery.received_at,
+            )
+            nothing_read: tuple[Value, ...] = ("", "", "", "", "", None, None, "", 0, 0, "[]")
+            self._rows.append((*facts, *nothing_read, 0, delivery.id, None))
+        return bool(found)
+
+    def write(self) -> None:
+        """Add them; the deliveries themselves are stored already."""
+        if self._rows:
+            self._transaction.insert(INTO_REPORT, self._rows)
+
+
+def _reports_of(delivery: Delivery) -> list[tuple[AccountId, ReportKind]]:
+    """Give whose reports a mail brings, each account's once."""
+    recipients = delivery.envelope.recipients
+    return list(
+        dict.fromkeys(
+            (one.account_id, one.report_kind) for one in recipients if one.report_kind is not None
+        )
+    )

@@ -12,7 +12,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AddressUsed, InboxFull, RecipientUnknown
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import Delivery
-from mailcheck.storage.deliverability_mails import AddressedTests, Judged, Numbered
+from mailcheck.storage.deliverability_mails import AddressedTests, Judged, Numbered, ReportMails
 from mailcheck.storage.engine import Repeatable, Transaction
 from mailcheck.storage.inbox_rows import LockedInboxes
 
@@ -127,15 +127,20 @@ class DeliverMails:
     def __call__(self, transaction: Transaction, deliveries: Sequence[Delivery]) -> list[_Outcome]:
         """Write all that there is room for, in the order in which they came."""
         accounts = self.accounts(transaction, deliveries)
-        test_ids = {
-            recipient.test_id
+        others = [
+            recipient
             for delivery in deliveries
             for recipient in delivery.envelope.recipients
-            if recipient.test_id is not None
-        }
+            if not recipient.is_inbox
+        ]
+        test_ids = {one.test_id for one in others if one.test_id is not None}
         inboxes = LockedInboxes(transaction, accounts, self._default_quota)
         counters = {account: _Counters.of(inbox) for account, inbox in inboxes.states.items()}
-        group = _Group(counters, AddressedTests(transaction, test_ids) if test_ids else None)
+        group = _Group(
+            counters,
+            AddressedTests(transaction, test_ids) if test_ids else None,
+            ReportMails(transaction, others),
+        )
         outcomes = [group.add(delivery) for delivery in deliveries]
         if inboxes.are_assumed and any(isinstance(one, InboxFull) for one in outcomes):
             raise Repeatable("an inbox seems to be full: it is read whether it is")
@@ -180,9 +185,15 @@ def _deliver_mails(max_messages: int, max_bytes: int) -> DeliverMails:
 
 
 class _Group:
-    def __init__(self, counters: dict[AccountId, _Counters], tests: AddressedTests | None) -> None:
+    def __init__(
+        self,
+        counters: dict[AccountId, _Counters],
+        tests: AddressedTests | None,
+        reports: ReportMails,
+    ) -> None:
         self._counters = counters
         self._tests = tests
+        self._reports = reports
         self._deliveries: list[tuple[str | int | bytes | None, ...]] = []
         self._messages: list[tuple[str | int, ...]] = []
         self._tags: dict[tuple[AccountId, str], _TagCount] = {}
@@ -192,10 +203,11 @@ class _Group:
         if not isinstance(judged, Judged):
             return judged
         size = len(delivery.raw_message)
-        refusal = self._refuse(judged.messages, size)
+        refusal = self._refuse(judged.messages, size) or self._reports.refuse(delivery)
         if refusal is not None:
             return refusal
-        if judged.messages or judged.tests:
+        has_report = self._reports.take(delivery)
+        if judged.messages or judged.tests or has_report:
             self._deliveries.append(_delivery_row(delivery, size))
         if self._tests is not None:
             self._tests.take(delivery, judged.tests)
@@ -203,7 +215,8 @@ class _Group:
 
     def _judge(self, delivery: Delivery) -> Judged | RecipientUnknown | AddressUsed:
         if self._tests is None:
-            return Judged(tuple(enumerate(delivery.envelope.recipients)), ())
+            recipients = enumerate(delivery.envelope.recipients)
+            return Judged(tuple(one for one in recipients if one[1].is_inbox), ())
         return self._tests.judge(delivery)
 
     def _refuse(
@@ -266,6 +279,7 @@ class _Group:
         transaction.execute_over(_COUNT_TAG, tags)
         if self._tests is not None:
             self._tests.write()
+        self._reports.write()
 
 
 def _delivery_row(delivery: Delivery, size: int) -> tuple[str | int | bytes | None, ...]:

@@ -54,6 +54,9 @@ _DROP_UNSHARED = """
     AND NOT EXISTS (
         SELECT 1 FROM deliverability_test WHERE deliverability_test.delivery_id = delivery.id
     )
+    AND NOT EXISTS (
+        SELECT 1 FROM receiver_report WHERE receiver_report.delivery_id = delivery.id
+    )
 """
 
 
@@ -112,7 +115,7 @@ def _shrink_tags(transaction: Transaction, gone: Sequence[Row]) -> Counter[str]:
 
 
 def drop_unshared(transaction: Transaction, deliveries: Iterable[str]) -> None:
-    """Delete deliveries that neither a message nor a test needs any more.
+    """Delete deliveries that no message, test or report needs any more.
 
     They are locked first: of two who take away the last two messages of one, the
     second sees what the first has done.

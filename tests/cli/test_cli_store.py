@@ -101,7 +101,7 @@ def test_a_broken_copy_is_not_put_back(
         ("UPDATE inbox SET byte_count = 1", "counts 1 bytes"),
         ("UPDATE inbox SET last_position = 1", "behind the newest, 1"),
         ("UPDATE inbox_tag SET message_count = 9 WHERE tag = 'signup'", "counts 9 messages, 1"),
-        ("DELETE FROM message", "belong to no message and no test"),
+        ("DELETE FROM message", "belong to no message, no test and no report"),
         ("DELETE FROM account", "refers to a missing"),
     ],
 )

@@ -30,6 +30,7 @@ from mailcheck.operations.ports import (
     RateCounters,
     SelectorStore,
 )
+from mailcheck.operations.reports.ports import ReportStore
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
@@ -38,6 +39,7 @@ from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.storage.domains.report_store import SqlReportStore
 from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
@@ -72,6 +74,7 @@ class Stores:
     selectors: SelectorStore
     webhooks: WebhookStore
     watches: WatchStore
+    reports: ReportStore
 
 
 class PicklingWorker(DirectWorker):
@@ -180,4 +183,5 @@ def stores_on(engine: DatabaseEngine) -> Stores:
         selectors=SqlSelectors(engine),
         webhooks=SqlWebhookStore(engine),
         watches=SqlWatchStore(engine),
+        reports=SqlReportStore(engine),
     )

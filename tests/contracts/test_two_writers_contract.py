@@ -38,10 +38,12 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, KeyId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.messages import Delivery
+from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
 from mailcheck.operations.deliverability.ports import Lease
 from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit
+from mailcheck.operations.reports.ports import CountedRow
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine, WriterConnection
 from mailcheck.storage.delivering import DeliverMails
@@ -65,6 +67,7 @@ from tests.storage.deliveries import (
     mail,
     recipient,
     refusal,
+    report_recipient,
     watch,
     webhook,
 )
@@ -831,3 +834,47 @@ async def test_a_watch_that_is_made_twice(processes: Processes) -> None:
     )
     delete: Call = lambda s: s.watches.delete(ANN, claimed.id)  # noqa: E731
     assert await processes.race(delete, kept) == [True, False]
+
+
+async def test_a_report_that_two_daemons_read(processes: Processes) -> None:
+    """One takes it; of two that finish the same report, which came twice, one counts."""
+    for number in range(2):
+        sent = delivery(report_recipient("ann"), received_at=at(number))
+        await processes.one.deliveries.deliver(sent)
+    leases = [Lease(name, at(300)) for name in ("first", "second")]
+    taken = await processes.race(
+        lambda s: s.reports.claim(leases[0], at(2)), lambda s: s.reports.claim(leases[1], at(2))
+    )
+    if taken[1] is None:  # it has met the other one's claim, and looks again
+        taken[1] = await processes.other.reports.claim(leases[1], at(2))
+    assert taken[0].id != taken[1].id
+
+    def read(number: int) -> ReceiverReport:
+        return ReceiverReport(
+            ReportId(f"report {number}"),
+            ANN,
+            ReportKind.DMARC,
+            ReportState.COUNTED,
+            NOON,
+            domain="example.org",
+            reporter="google.com",
+            report_id="7",
+        )
+
+    done = await processes.race(
+        lambda s: s.reports.finish(taken[0].id, "first", [read(0)]),
+        lambda s: s.reports.finish(taken[1].id, "second", [read(1)]),
+    )
+    assert done == [True, True]
+    page = await processes.one.reports.of_account(ANN, 10, 0)
+    states = sorted(one.state.value for one in page.entries)
+    assert states == ["counted", "repeated"]
+
+
+async def test_rows_that_two_daemons_count(processes: Processes) -> None:
+    """The same rows, counted by both at once, are there once."""
+    row = CountedRow(ANN, ReportKind.DMARC, "example.org", NOON, "d", "google.com", "{}", 5)
+    count: Call = lambda s: s.reports.count([row])  # noqa: E731
+    await processes.race(count, count)
+    (kept,) = await processes.one.reports.sums(ANN, ReportKind.DMARC, "example.org", NOON, 10)
+    assert kept.amount == 5

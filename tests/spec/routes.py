@@ -43,6 +43,7 @@ from tests.spec.inbox_shapes import (
     WEBHOOK_TEST,
     WEBHOOKS,
 )
+from tests.spec.receiver_reports import REPORTS, REPORTS_DMARC, REPORTS_TLS
 from tests.spec.resources import (
     BLACKLIST_CHECK,
     BLACKLISTS,
@@ -118,6 +119,9 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     },
     ("GET", "/inbox/faults"): {200: FAULTS},
     ("PUT", "/inbox/faults"): {200: FAULTS},
+    ("GET", "/reports"): {200: REPORTS},
+    ("GET", "/reports/dmarc"): {200: REPORTS_DMARC},
+    ("GET", "/reports/tls"): {200: REPORTS_TLS},
     ("POST", "/inbox/webhooks"): {200: WEBHOOK_MADE, 409: ERROR},
     ("GET", "/inbox/webhooks"): {200: WEBHOOKS},
     ("GET", _WEBHOOK_PATH): {200: WEBHOOK_SHOWN, 404: ERROR},
@@ -184,6 +188,15 @@ _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     # DECISIONS.md sections 4 and 7: no key, not metered
     ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
     ("GET", "/readyz"): {200: READY, 503: (NOT_READY, ERROR)},
+    # RFC 8460 3
+    ("POST", "/tls-reports/{token}"): {
+        202: shape(record({"status": {"const": "taken"}})),
+        400: ERROR,
+        404: ERROR,
+        409: ERROR,
+        413: ERROR,
+        503: ERROR,
+    },
     ("GET", "/share/{token}"): {200: (MESSAGE, TEST), 404: ERROR, 500: CRASH, 503: ERROR},
     ("GET", "/clients/{file}"): {
         200: Bytes("text/(x-python|javascript|x-typescript); charset=utf-8", is_from_mail=False),

@@ -23,6 +23,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session, TlsFacts
+from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import QuietTime, Watch, WatchId, WatchKind, WatchSettings
 from mailcheck.core.webhooks import Webhook
 
@@ -105,6 +106,12 @@ def addressed(test: DeliverabilityTest) -> Recipient:
     """Make the recipient that a test's address is."""
     address = f"{local_part_of(test.id)}@mailcheck.example"
     return Recipient(address, test.account_id, "", test.id)
+
+
+def report_recipient(account_id: str, kind: ReportKind = ReportKind.DMARC) -> Recipient:
+    """Make the recipient that the address of an account's reports is."""
+    address = f"{kind.value}-{account_id}@mailcheck.example"
+    return Recipient(address, AccountId(account_id), "", report_kind=kind)
 
 
 def mail(

@@ -22,7 +22,9 @@ from mailcheck.wire.domains.watches import NEW_EXAMPLE as NEW_WATCH
 from mailcheck.wire.inbox.checks import EXAMPLE as LINKS_TO_CHECK
 from mailcheck.wire.inbox.faults import EXAMPLE as KEY_FAULT
 from mailcheck.wire.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
+from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.report_senders import DOMAIN, ask_for_reports, reports_zone, signed_report
 from tests.fakes.scripted_receivers import BROKEN, ScriptedReceivers
 from tests.house import config_in_memory, mail, result_of, run
 from tests.operations.scored_mails import MAIL, PERFECT, received
@@ -109,6 +111,7 @@ def write_examples() -> dict[str, Any]:
             **_inbox(world),
             **_webhooks(world),
             **_watches(world),
+            **_reports(),
             **_tests(world),
         }
     finally:
@@ -224,6 +227,30 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
         make()
     found["too many webhooks"] = make(409)
     run(house.assembly.webhooks.deliver.stop())
+    return found
+
+
+def _reports() -> dict[str, Any]:
+    """Take reports in, in a house of their own: their receivers have a DNS of their own."""
+    zone = reports_zone()
+    house = checking_house(zone, config_in_memory(web=WEB))
+    addresses = house.get("/reports").json["addresses"]
+    ask_for_reports(zone, addresses["dmarc"])
+    zone.publish(f"_smtp._tls.{DOMAIN}", "TXT", f"v=TLSRPTv1; rua=mailto:{addresses['tls']}")
+    run(house.assembly.reports.runner.start())
+    for name in ("yahoo.xml",):
+        house.receive(addresses["dmarc"], raw=signed_report(name, addresses["dmarc"]), sender="")
+        house.pass_time(1)
+    of_tls = gzipped(document("google.json"))
+    raw = signed_report("google.xml", addresses["tls"], data=of_tls)
+    house.receive(addresses["tls"], raw=raw, sender="")
+    house.pass_time(1)
+    found = {
+        "reports": house.get("/reports").json,
+        "dmarc reports": house.get(f"/reports/dmarc?domain={DOMAIN}").json,
+        "tls reports": house.get(f"/reports/tls?domain={DOMAIN}").json,
+    }
+    house.close()
     return found
 
 

@@ -239,6 +239,7 @@ def routes_of(house: House) -> Sequence[Route]:
         built._workers,
         clock,
         built._turns,
+        built.reports.operations,
     )
     return RestAndMcp(built.config, operations, built.retention, built.now, counted_bytes()).routes
 

@@ -7,13 +7,14 @@ Nothing here asks anybody: names of addresses are given.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import TypeVar
 
 from msgspec import Struct
 
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.receiver_reports.aggregate import PASS, AggregateReport, Row, Signature
-from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.instants import BEGINNING, DAY, Instant
 
 MAX_NAMED = 3
 """Selectors, or domains, that a sentence names."""
@@ -40,12 +41,13 @@ class Cause(Enum):
 
 
 class Seen(Struct, frozen=True):
-    """Messages of a row, as one reporter saw them; ``day`` is when its day begins (UTC)."""
+    """Messages of a row, as one reporter saw them from one day to another (when they begin)."""
 
     row: Row
     messages: int
     reporter: str
-    day: Instant
+    first_day: Instant
+    last_day: Instant
 
 
 class Source(Struct, frozen=True):
@@ -75,7 +77,8 @@ class Sender(Struct, frozen=True):
     selectors: tuple[tuple[str, str], ...]
     envelope_domains: tuple[str, ...]
     reporters: tuple[str, ...]
-    days: int
+    first_day: Instant
+    last_day: Instant
     reasons: tuple[str, ...]
 
     @property
@@ -113,9 +116,14 @@ class Overview(Struct, frozen=True):
 
 
 def seen_in(report: AggregateReport, reporter: str) -> Iterable[Seen]:
-    """Give the rows of a report; its day is the one in which it begins."""
-    day = Instant(report.begins_at - report.begins_at % DAY)
-    return (Seen(row, count, reporter, day) for row, count in report.rows.items())
+    """Give the rows of a report."""
+    day = day_of(report.begins_at)
+    return (Seen(row, count, reporter, day, day) for row, count in report.rows.items())
+
+
+def day_of(begins_at: Instant) -> Instant:
+    """Give the day that a report counts for: the one in which it begins (UTC)."""
+    return Instant(begins_at - begins_at % DAY)
 
 
 def find_cause(row: Row) -> Cause:
@@ -142,8 +150,14 @@ def _is_forwarded(row: Row) -> bool:
     return broken and any(not _is_own(name, row) for name in _spf_domains(row))
 
 
+@lru_cache(maxsize=4_096)
+def _owner_of(domain: str) -> str:
+    """Look it up once: the same names stand in most rows."""
+    return owner_of(domain)
+
+
 def _is_own(domain: str, row: Row) -> bool:
-    return owner_of(domain) == owner_of(row.header_from)
+    return _owner_of(domain) == _owner_of(row.header_from)
 
 
 def _own_signatures(row: Row) -> list[Signature]:
@@ -167,7 +181,7 @@ def _own_envelope_domains(row: Row) -> list[str]:
 
 def _vouched_for(row: Row) -> list[str]:
     signed = [one.domain for one in row.signatures if one.result == PASS and one.domain]
-    return [owner_of(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)]
+    return [_owner_of(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)]
 
 
 def overview_of(
@@ -182,15 +196,14 @@ def overview_of(
             failing += one.messages
             if find_cause(one.row) is Cause.FORWARDED:
                 forwarded += one.messages
-    days = [one.day for one in seen]
     return Overview(
         domain=domain,
         messages=reporters.total(),
         failing=failing,
         forwarded=forwarded,
         policy=policy,
-        begins_at=min(days, default=Instant(0)),
-        ends_at=Instant(max(days, default=Instant(-DAY)) + DAY),
+        begins_at=min((one.first_day for one in seen), default=BEGINNING),
+        ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
         reporters=dict(reporters.most_common()),
         senders=tuple(_senders(seen, hosts)),
     )
@@ -257,7 +270,8 @@ def _sender(name: str, seen: Sequence[Seen], hosts: Mapping[str, str]) -> Sender
         selectors=common(_own_broken_signatures),
         envelope_domains=common(_own_envelope_domains),
         reporters=_most_common(_count(((one.reporter,), one.messages) for one in seen)),
-        days=len({one.day for one in seen}),
+        first_day=min(one.first_day for one in seen),
+        last_day=max(one.last_day for one in seen),
         reasons=common(lambda row: row.reasons),
     )
 

@@ -61,6 +61,32 @@ class TlsReport(Struct, frozen=True):
         return tuple(dict.fromkeys(one.domain for one in self.policies))
 
 
+class TlsSessions(Struct, frozen=True):
+    """How sessions ended: ``result`` is empty where they were encrypted."""
+
+    policy: str
+    result: str
+    host: str
+    reason: str
+
+
+def sessions_of(report: TlsReport, domain: str) -> Iterator[tuple[TlsSessions, int]]:
+    """Give how the sessions to a domain ended; failures without details are unknown ones."""
+    for one in report.policies:
+        if one.domain != domain:
+            continue
+        if one.successful:
+            yield TlsSessions(one.kind, "", "", ""), one.successful
+        told = 0
+        for failure in one.failures:
+            told += failure.sessions
+            if failure.sessions:
+                host = failure.receiving_host or failure.receiving_ip
+                yield TlsSessions(one.kind, failure.result, host, failure.reason), failure.sessions
+        if one.failed > told:
+            yield TlsSessions(one.kind, "unknown", "", ""), one.failed - told
+
+
 def parse_tls_report(document: bytes) -> TlsReport:
     """Read a report.
 
@@ -200,6 +226,7 @@ def _moment(span: dict[str, Any], name: str) -> Instant:
 
 
 _MEANINGS: Mapping[str, tuple[str, str]] = {
+    "": ("They were encrypted.", "Nothing is to be done."),
     "starttls-not-supported": (
         "The mail host did not offer encryption (STARTTLS).",
         "Switch STARTTLS on at that host, and look for a firewall that takes it away.",

@@ -409,7 +409,7 @@ class HandOver:
 
     def _expected(self, delivery: Delivery) -> Iterator[int]:
         for number, one in enumerate(delivery.envelope.recipients):
-            if one.test_id is None and self._feeds.expects(one.account_id, one.tag):
+            if one.is_inbox and self._feeds.expects(one.account_id, one.tag):
                 yield number
 
 

@@ -41,6 +41,7 @@ from mailcheck.operations.inbox.feeds import HandOver
 from mailcheck.operations.inbox.requested_faults import RequestedFaults
 from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
 from mailcheck.operations.recent import Recent
+from mailcheck.operations.reports.receive_reports import ReceiveReports
 
 OPERATOR_MAILBOXES = frozenset({"postmaster", "abuse"})
 """RFC 5321 4.5.1 and RFC 2142: mail that a person must be able to read."""
@@ -79,6 +80,7 @@ class ReceiveMail:
         traffic: MailTraffic,
         hand_over: HandOver,
         tests: ReceiveForTests,
+        reports: ReceiveReports,
         faults: RequestedFaults,
         settings: ReceiveSettings,
         now: Now,
@@ -90,6 +92,7 @@ class ReceiveMail:
         self._traffic = traffic
         self._hand_over = hand_over
         self._tests = tests
+        self._reports = reports
         self._faults = faults
         self._settings = settings
         self._now = now
@@ -100,11 +103,11 @@ class ReceiveMail:
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
     ) -> Deferred[Recipient]:
-        """Find the inbox, or test, of a recipient; see the port for what it may raise."""
+        """Find the inbox, test or reports of a recipient; see the port for what it may raise."""
         try:
-            of_test = self._tests.find_recipient(mailbox)
-            if of_test is not None:
-                return of_test.addCallback(self._require_space_for)
+            other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
+            if other is not None:
+                return other.addCallback(self._require_space_for)
             tag = split_subaddress(mailbox.local_part)[1]
             found = self._find_inbox(session, mailbox)
             if isinstance(found, InboxState):
@@ -163,7 +166,7 @@ class ReceiveMail:
     ) -> None:
         """Note that a mail for these inboxes was refused, for those who wait for it."""
         for recipient in recipients:
-            if recipient.test_id is not None:
+            if not recipient.is_inbox:
                 continue
             noted = self._store.note_refusal(
                 Refusal(
@@ -255,13 +258,14 @@ class ReceiveMail:
 
     def _announce(self, positions: tuple[Position, ...], delivery: Delivery) -> DeliveryId:
         recipients = delivery.envelope.recipients
-        accounts = {one.account_id for one in recipients if one.test_id is None}
+        accounts = {one.account_id for one in recipients if one.is_inbox}
         if accounts:
             self._traffic.note()
             self._hand_over.stored(delivery, positions)
         for account_id in accounts:
             self._wake_ups.publish(account_id)
         self._tests.announce(delivery)
+        self._reports.announce(delivery)
         return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:

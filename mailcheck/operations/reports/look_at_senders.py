@@ -1,7 +1,7 @@
 """What can be found out about those who send as a domain: their names, lists, and what mends it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
@@ -78,13 +78,14 @@ class ShownOverview(Struct, frozen=True):
 class LookAtSenders:
     """Looks up what reports do not say.
 
-    :param blocklists: asks lists about addresses; nothing where they are not to be asked.
+    :param resolver: gives the resolver; asked for each look.
+    :param blocklists: gives what asks lists about addresses; nothing where nobody is to.
     """
 
     def __init__(
         self,
-        resolver: Resolver,
-        blocklists: CheckBlocklists | None,
+        resolver: Callable[[], Resolver],
+        blocklists: Callable[[], CheckBlocklists] | None,
         clock: IReactorTime,
         now: Now,
     ) -> None:
@@ -96,7 +97,7 @@ class LookAtSenders:
 
     async def look(self, domain: str, seen: Sequence[Seen], policy: str) -> ShownOverview:
         """Put together what was seen of a domain, with what is known about who sent it."""
-        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        inquiry = Inquiry.starting_now(self._resolver(), self._clock, NAMING_DEADLINE)
         addresses = _worth_naming(seen)
 
         def name(answers: Answers) -> dict[str, str]:
@@ -131,7 +132,7 @@ class LookAtSenders:
         known = self._listed.get(text, self._now())
         if known is not None:
             return known
-        check = await self._blocklists.check(address)
+        check = await self._blocklists().check(address)
         if check.has_no_answer:
             return None
         names = tuple(
@@ -153,7 +154,7 @@ class LookAtSenders:
         """Find a record with which SPF passes for the addresses of a sender, and prove it."""
         domain = sender.envelope_domains[0]
         addresses = _failing_addresses(sender)
-        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
+        inquiry = Inquiry.starting_now(self._resolver(), self._clock, NAMING_DEADLINE)
         before = await inquiry.ask(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):

@@ -36,6 +36,7 @@ _UNOWNED = (
     "SELECT COUNT(*) FROM delivery d"
     " WHERE NOT EXISTS (SELECT 1 FROM message m WHERE m.delivery_id = d.id)"
     " AND NOT EXISTS (SELECT 1 FROM deliverability_test t WHERE t.delivery_id = d.id)"
+    " AND NOT EXISTS (SELECT 1 FROM receiver_report r WHERE r.delivery_id = d.id)"
 )
 
 
@@ -48,7 +49,7 @@ def check_rows(transaction: Transaction) -> list[str]:
         )
     (unowned,) = transaction.row(_UNOWNED) or (0,)
     if unowned:
-        problems.append(f"{unowned} mails belong to no message and no test")
+        problems.append(f"{unowned} mails belong to no message, no test and no report")
     return problems
 
 

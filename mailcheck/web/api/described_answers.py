@@ -16,6 +16,8 @@ TAGS: Mapping[str, str] = {
     "is never shown as no.",
     "Watches": "Domains and addresses that are checked again and again: what changed, what is "
     "wrong since when, and what has ended.",
+    "Reports of receivers": "Who sends as your domains, and whether mail comes in encrypted: what "
+    "receivers have reported by mail to the addresses of the account.",
     "Deliverability tests": "Take an address, send one mail to it from the server under test, "
     "and wait for the report with a score from 0 to 10.",
     "Description": "This API, for programs.",

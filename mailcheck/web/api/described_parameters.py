@@ -6,12 +6,14 @@ from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.search import EXAMPLES
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
+    DEFAULT_REPORT_DAYS,
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
     LARGEST_PAGE,
     LAST_PAGE,
     LONGEST_WAIT,
     MAX_SELECTORS,
+    MOST_REPORT_DAYS,
     MOST_WAITED_FOR,
     SHORTEST_WAIT,
 )
@@ -174,6 +176,12 @@ DOMAIN = Parameter(
     _NAME,
     "example.com",
     is_required=True,
+)
+
+REPORT_DAYS = _query(
+    "days",
+    "Days that it is about, up to today.",
+    whole_number(minimum=1, maximum=MOST_REPORT_DAYS, default=DEFAULT_REPORT_DAYS),
 )
 
 BLOCKLIST_QUERY = Parameter(

@@ -10,10 +10,13 @@ from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource
 from twisted.web.server import Request
 
+from mailcheck.operations.reports.addresses import TLS_PATH
+from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.web.site.answering import Path, answer, reply_to_wrong_path, route_to
 from mailcheck.web.site.documentation import Documentation, lead_to_first_page
-from mailcheck.web.site.errors import NOT_READY, NOWHERE
+from mailcheck.web.site.errors import NOT_READY, NOWHERE, TOO_LARGE
 from mailcheck.web.site.replies import Reply, error_reply, json_reply
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest
 
 State = tuple[bool, Mapping[str, str], Mapping[str, int]]
 """Whether the daemon can work, what is not well, and what would free how many bytes of the disk."""
@@ -25,19 +28,28 @@ CLIENT_LIBRARIES = {
 }
 
 
+TAKEN = 202
+"""A report is kept, and read later."""
+
+
 class OpenPages:
     """The pages beside the API; they are not metered."""
 
     def __init__(
-        self, state: Callable[[], State], documentation: Documentation | None = None
+        self,
+        state: Callable[[], State],
+        reports: PostReport,
+        documentation: Documentation | None = None,
     ) -> None:
         """``state`` tells whether the daemon can work, without doing anything for it."""
         self._state = state
+        self._reports = reports
         self._documentation = documentation or Documentation()
         self._pages: dict[Path, Callable[..., Awaitable[Reply]]] = {
             Path("GET", "/healthz"): self._health,
             Path("GET", "/readyz"): self._readiness,
             Path("GET", "/clients/<name>"): self._client_library,
+            Path("POST", f"{TLS_PATH}<token>"): self._take_report,
             Path("GET", "/docs"): self._lead_to_documentation,
             Path("GET", "/docs/"): self._read_documentation,
             Path("GET", "/docs/<path:name>"): self._read_documentation,
@@ -75,6 +87,14 @@ class OpenPages:
             return error_reply(NOWHERE, f"there are {', '.join(CLIENT_LIBRARIES)}")
         source = files("mailcheck.clients").joinpath(name).read_bytes()
         return Reply(200, source, media_type)
+
+    async def _take_report(self, request: Request, token: str) -> Reply:
+        """POST /tls-reports/<token>: a TLS report over HTTPS (RFC 8460 3)."""
+        if isinstance(request, BoundedRequest) and request.is_too_large:
+            return error_reply(TOO_LARGE, f"a report has at most {MAX_BODY} bytes, packed")
+        body = b"" if request.content is None else request.content.read()
+        await self._reports.post(token, body)
+        return json_reply({"status": "taken"}, TAKEN)
 
     async def _lead_to_documentation(self, _: Request) -> Reply:
         """GET /docs: its first page."""

@@ -310,7 +310,7 @@ def _answer() -> bytes:
     return reply_as_bytes(reply)
 
 
-OPEN_PAGES = (b"healthz", b"readyz", b"clients", b"docs")
+OPEN_PAGES = (b"healthz", b"readyz", b"clients", b"docs", b"tls-reports")
 """First segments of what is asked for without a key."""
 
 MINUTE = 60

@@ -7,8 +7,11 @@ from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.senders import Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
-from mailcheck.core.instants import format_instant
+from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.receiver_reports import ReceiverReport, ReportKind, ReportState
+from mailcheck.operations.reports import ports, show_reports
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
+from mailcheck.operations.reports.show_reports import OwnAddresses
 from mailcheck.wire.domains.findings import DnsRecord, render_record
 from mailcheck.wire.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said
 
@@ -41,7 +44,8 @@ class ReportSender(Shape):
     sources: tuple[ReportSource, ...]
     vouched_for: Annotated[Texts, said("other domains that SPF or DKIM passes for")]
     reporters: Texts
-    days: Annotated[int, said("days on which it was seen", ge=0)]
+    first_day: Annotated[str, said("when it was first seen")]
+    last_day: Annotated[str, said("when it was last seen")]
     overrides: Annotated[Texts, said("why receivers did otherwise than the policy asks")]
     listed: Annotated[
         Texts | Absent,
@@ -179,7 +183,8 @@ def _sender(shown: ShownSender) -> ReportSender:
         sources=tuple(map(_source, sender.sources[:MOST_SOURCES])),
         vouched_for=sender.vouched_for,
         reporters=sender.reporters,
-        days=sender.days,
+        first_day=format_day(sender.first_day),
+        last_day=format_day(sender.last_day),
         overrides=sender.reasons,
         listed=ABSENT if shown.listed is None else shown.listed,
         record=ABSENT if shown.record is None else render_record(shown.record),
@@ -248,4 +253,156 @@ def _tls_report(report: TlsReport) -> ReadTlsReport:
             for one in report.policies
         ),
         problems=report.problems,
+    )
+
+
+def format_day(moment: Instant) -> str:
+    """Write the day of a moment (UTC)."""
+    return format_instant(moment)[:10]
+
+
+class ReportAddresses(Shape):
+    """where the reports of the account go"""
+
+    dmarc: Annotated[str, said("for rua= in a DMARC record, behind mailto:")]
+    tls: Annotated[str, said("for rua= in a TLS-RPT record, behind mailto:")]
+    tls_url: Annotated[str, said("the same over HTTPS, as it stands")]
+
+
+class ReportedDomain(Shape):
+    """a domain that reports were counted about"""
+
+    kind: ReportKind
+    domain: str
+    reports: Count
+    messages: Annotated[int, said("sessions, where it is about TLS", ge=0)]
+    failing: Count
+    last_at: Timestamp
+
+
+class KeptReport(Shape):
+    """a report as it came, counted or not"""
+
+    id: str
+    kind: ReportKind
+    state: Annotated[
+        ReportState,
+        said("apart: it can be read, but is not believed, and nothing of it is counted"),
+    ]
+    received_at: Timestamp
+    reason: Annotated[str, said("why it is not counted; empty where nothing is to be said")]
+    domain: str
+    reporter: Annotated[str, said("the domain that vouches for it; empty where none does")]
+    organisation: Annotated[str, said("who it says that it is from")]
+    report_id: str
+    begins_at: Timestamp | None
+    ends_at: Timestamp | None
+    messages: Count
+    failing: Count
+    problems: Texts
+
+
+class KeptReports(Shape):
+    """reports, newest first, and where they go"""
+
+    addresses: ReportAddresses
+    domains: tuple[ReportedDomain, ...]
+    reports: tuple[KeptReport, ...]
+    next_page: int | None
+    total: Count
+
+
+class TlsResult(Shape):
+    """sessions that ended in one way"""
+
+    policy_type: Annotated[str, said("sts, tlsa or no-policy-found")]
+    result: Annotated[str, said("RFC 8460 4.3; empty: they were encrypted")]
+    host: Annotated[str, said("the mail host, where it was said")]
+    reason: Annotated[str, said("what reporters add")]
+    sessions: Count
+    reporters: Texts
+    last_day: str
+    meaning: str
+    fix: str
+
+
+class TlsOverview(Shape):
+    """what TLS reports say about a domain: what failed first"""
+
+    domain: str
+    days: Count
+    successful: Count
+    failed: Count
+    reporters: Texts
+    results: tuple[TlsResult, ...]
+
+
+def render_kept_reports(
+    own: OwnAddresses,
+    domains: Iterable[ports.ReportedDomain],
+    found: ports.ReportPage,
+    page: int,
+    limit: int,
+) -> KeptReports:
+    """Give a page of reports."""
+    return KeptReports(
+        addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url),
+        domains=tuple(
+            ReportedDomain(
+                one.kind,
+                one.domain,
+                one.reports,
+                one.messages,
+                one.failing,
+                format_instant(one.last_at),
+            )
+            for one in domains
+        ),
+        reports=tuple(map(_kept, found.entries)),
+        next_page=page + 1 if page * limit < found.total else None,
+        total=found.total,
+    )
+
+
+def _kept(report: ReceiverReport) -> KeptReport:
+    return KeptReport(
+        id=report.id,
+        kind=report.kind,
+        state=report.state,
+        received_at=format_instant(report.received_at),
+        reason=report.reason,
+        domain=report.domain,
+        reporter=report.reporter,
+        organisation=report.organisation,
+        report_id=report.report_id,
+        begins_at=None if report.begins_at is None else format_instant(report.begins_at),
+        ends_at=None if report.ends_at is None else format_instant(report.ends_at),
+        messages=report.messages,
+        failing=report.failing,
+        problems=report.problems,
+    )
+
+
+def render_tls_overview(known: show_reports.TlsOverview) -> TlsOverview:
+    """Give what TLS reports say about a domain."""
+    return TlsOverview(
+        domain=known.domain,
+        days=known.days,
+        successful=known.successful,
+        failed=known.failed,
+        reporters=known.reporters,
+        results=tuple(
+            TlsResult(
+                policy_type=one.sessions.policy,
+                result=one.sessions.result,
+                host=one.sessions.host,
+                reason=one.sessions.reason,
+                sessions=one.amount,
+                reporters=one.reporters,
+                last_day=format_day(one.last_day),
+                meaning=explain_failure(one.sessions.result)[0],
+                fix=explain_failure(one.sessions.result)[1],
+            )
+            for one in known.results
+        ),
     )

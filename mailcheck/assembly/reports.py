@@ -1,0 +1,105 @@
+"""Builds the reports of receivers: their operations, and what takes them in."""
+
+from collections.abc import Callable
+from typing import Any
+
+from twisted.application.service import Service
+
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.cluster import Cluster
+from mailcheck.assembly.deployment import own_domains, public_url
+from mailcheck.assembly.scoring import scoring_settings
+from mailcheck.assembly.workers import Workers
+from mailcheck.config.options import Config
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.daemon.periodic import PeriodicService
+from mailcheck.daemon.retention import ReportRetention
+from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.ports import DeliveryStore, Now
+from mailcheck.operations.reports.addresses import ReportAddresses
+from mailcheck.operations.reports.look_at_senders import LookAtSenders
+from mailcheck.operations.reports.offered import ReportOperations
+from mailcheck.operations.reports.post_report import PostReport
+from mailcheck.operations.reports.receive_reports import ReceiveReports
+from mailcheck.operations.reports.show_reports import ShowReports
+from mailcheck.operations.reports.take_in_reports import TakeInReports
+from mailcheck.storage.domains.report_store import SqlReportStore
+from mailcheck.storage.engine import Engine
+
+LOOK_INTERVAL = 30.0
+"""Seconds between looks without a hint: one that was put off waits for ten minutes anyway."""
+
+FORGETTING_INTERVAL = 600.0
+"""Seconds between rounds of forgetting: what is kept for 400 days need not go to the second."""
+
+
+class ReportsAssembly:
+    """Everything of reports, built once; ``holder`` is the name under which this process reads.
+
+    :param checks: gives the checks of domains, whose resolvers and lists are used.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        engine: Engine,
+        inboxes: DeliveryStore,
+        cluster: Cluster,
+        workers: Workers,
+        checks: Callable[[], ChecksAssembly],
+        holder: str,
+        reactor: Any,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._reactor = reactor
+        self._now = now
+        self.store = SqlReportStore(engine)
+        self.addresses = _addresses(config)
+        self.runner = TakeInReports(
+            self.store,
+            self.addresses,
+            lambda: checks().resolvers.plain,
+            workers.large,
+            workers.analysis,
+            scoring_settings(config),
+            holder,
+            reactor,
+            now,
+            random_bytes,
+        )
+        look = _tell_all_to_look(cluster, self.runner)
+        self.mail = ReceiveReports(inboxes, look, own_domains(config))
+        senders = LookAtSenders(
+            lambda: checks().resolvers.plain, lambda: checks().blocklists, reactor, now
+        )
+        self.operations = ReportOperations(
+            ShowReports(self.store, inboxes, senders, self.addresses, now),
+            PostReport(inboxes, self.store, look, now, random_bytes),
+        )
+
+    def services(self) -> list[Service]:
+        """Give what takes reports in, and what forgets them."""
+        retention = ReportRetention(self.store, self._now)
+        return [
+            LeasedWorkService(self.runner),
+            PeriodicService(
+                "looking for reports", LOOK_INTERVAL, self.runner.look_again, self._reactor
+            ),
+            PeriodicService(
+                "retention of reports", FORGETTING_INTERVAL, retention.sweep, self._reactor
+            ),
+        ]
+
+
+def _addresses(config: Config) -> ReportAddresses:
+    domains = (one.lower() for one in (config.inbox.domain, *config.inbox.aliases))
+    return ReportAddresses(tuple(dict.fromkeys(domains)), public_url(config))
+
+
+def _tell_all_to_look(cluster: Cluster, runner: TakeInReports) -> Callable[[], None]:
+    """Give what says that a report waits: whoever has time takes it, in any daemon."""
+    waiting = cluster.wake_ups("waiting reports")
+    waiting.listen(lambda _: runner.look())
+    cluster.when_hints_are_lost(runner.look)
+    return lambda: waiting.publish("some")

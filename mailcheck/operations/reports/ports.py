@@ -1,0 +1,124 @@
+"""What reports of receivers need of the outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind
+from mailcheck.operations.deliverability.ports import Lease
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+
+class WaitingReport(Struct, frozen=True):
+    """A report that is the holder's to read: it came by ``mail``, or was posted as ``body``.
+
+    ``attempts`` counts this one too.
+    """
+
+    id: ReportId
+    account_id: AccountId
+    mailbox_name: str
+    kind: ReportKind
+    received_at: Instant
+    attempts: int
+    mail: ReceivedMail | None
+    body: bytes
+
+
+class CountedRow(Struct, frozen=True):
+    """A row to be counted: ``digest`` tells it from all others, ``result`` is its JSON."""
+
+    account_id: AccountId
+    kind: ReportKind
+    domain: str
+    day: Instant
+    digest: str
+    reporter: str
+    result: str
+    amount: int
+
+
+class SumOfRows(Struct, frozen=True):
+    """Equal rows of one reporter over some days."""
+
+    reporter: str
+    result: str
+    amount: int
+    first_day: Instant
+    last_day: Instant
+
+
+class ReportedDomain(Struct, frozen=True):
+    """A domain that reports were counted about; ``policy`` is the one found last."""
+
+    kind: ReportKind
+    domain: str
+    reports: int
+    messages: int
+    failing: int
+    last_at: Instant
+    policy: str
+
+
+class ReportPage(Struct, frozen=True):
+    """A page of reports, newest first; ``total`` counts all there are."""
+
+    entries: tuple[ReceiverReport, ...]
+    total: int
+
+
+class ReportStore(Protocol):
+    """Keeps reports, and what they say. Any method may fail with `StoreUnavailable`."""
+
+    def post(self, report: ReceiverReport, body: bytes) -> Deferred[None]:
+        """Add a waiting report that was posted.
+
+        :raises InboxFull: the account holds as many as it may.
+        """
+
+    def claim(self, lease: Lease, now: Instant) -> Deferred[WaitingReport | None]:
+        """Take the report that waits for longest and that nobody reads; each account in turn."""
+
+    def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
+        """Count rows; those that are counted already change nothing."""
+
+    def count_rows(
+        self, account_id: AccountId, kind: ReportKind, domain: str, day: Instant
+    ) -> Deferred[int]:
+        """Say how many different rows a day has."""
+
+    def finish(
+        self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
+    ) -> Deferred[bool]:
+        """Put what was read in the place of the report that waited, of the one who holds it.
+
+        One that is counted already becomes repeated.
+        """
+
+    def put_off(self, report_id: ReportId, holder: str, retry_at: Instant) -> Deferred[None]:
+        """Let go of a report until a moment."""
+
+    def release(self, holder: str) -> Deferred[None]:
+        """Let go of all that a holder has; it counts as not begun."""
+
+    def of_account(self, account_id: AccountId, limit: int, offset: int) -> Deferred[ReportPage]:
+        """List the reports of an account, newest first."""
+
+    def domains(self, account_id: AccountId) -> Deferred[list[ReportedDomain]]:
+        """List the domains that reports were counted about, those with most messages first."""
+
+    def sums(
+        self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
+    ) -> Deferred[list[SumOfRows]]:
+        """Sum up what was counted since a day, the largest first."""
+
+    def forget(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete what is older than it is kept; gives how many rows that were, of each kind."""

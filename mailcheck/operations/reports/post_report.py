@@ -1,0 +1,57 @@
+"""A TLS report that is posted (RFC 8460 3): kept, and read later like one that came by mail."""
+
+from collections.abc import Callable
+
+from mailcheck.core.errors import MessageNotFound, ReportRefused
+from mailcheck.core.identifiers import RandomBytes, new_time_ordered_id
+from mailcheck.core.receiver_reports import (
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+    parse_report_address,
+)
+from mailcheck.operations.ports import DeliveryStore, Now
+from mailcheck.operations.reports.ports import ReportStore
+
+
+class PostReport:
+    """Takes reports that are posted; ``when_waiting`` hears of each."""
+
+    def __init__(
+        self,
+        inboxes: DeliveryStore,
+        store: ReportStore,
+        when_waiting: Callable[[], None],
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._inboxes = inboxes
+        self._store = store
+        self._when_waiting = when_waiting
+        self._now = now
+        self._random_bytes = random_bytes
+
+    async def post(self, token: str, body: bytes) -> None:
+        """Keep a report.
+
+        :raises MessageNotFound: no account has this address.
+        :raises ReportRefused: there is nothing in the body.
+        :raises InboxFull: the account holds as many as it may.
+        """
+        found = parse_report_address(f"{ReportKind.TLS.value}-{token}")
+        inbox = None if found is None else await self._inboxes.find_inbox(found[1])
+        if inbox is None:
+            raise MessageNotFound("nobody takes reports at this address")
+        if not body:
+            raise ReportRefused("the body is empty: post the report, as JSON or packed with gzip")
+        now = self._now()
+        report = ReceiverReport(
+            ReportId(new_time_ordered_id(now, self._random_bytes)),
+            inbox.account_id,
+            ReportKind.TLS,
+            ReportState.WAITING,
+            now,
+        )
+        await self._store.post(report, body)
+        self._when_waiting()

@@ -1,0 +1,147 @@
+"""What the reports about an account's domains say, for those who ask."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from mailcheck.checks.receiver_reports.aggregate import Row
+from mailcheck.checks.receiver_reports.senders import Seen
+from mailcheck.checks.receiver_reports.tls import TlsSessions
+from mailcheck.core.errors import MessageNotFound
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.operations.ports import DeliveryStore, Now
+from mailcheck.operations.reports.addresses import ReportAddresses
+from mailcheck.operations.reports.look_at_senders import LookAtSenders, ShownOverview
+from mailcheck.operations.reports.ports import (
+    ReportedDomain,
+    ReportPage,
+    ReportStore,
+    SumOfRows,
+)
+
+MOST_ROWS = 20_000
+"""Different rows that one overview is made of, the largest first."""
+
+
+class OwnAddresses(Struct, frozen=True):
+    """Where the reports of an account go."""
+
+    dmarc: str
+    tls: str
+    tls_url: str
+
+
+class TlsSum(Struct, frozen=True):
+    """Sessions that ended in one way; ``reporters`` have told of them."""
+
+    sessions: TlsSessions
+    amount: int
+    reporters: tuple[str, ...]
+    last_day: Instant
+
+
+class TlsOverview(Struct, frozen=True):
+    """What TLS reports say about a domain: what failed first, the most first."""
+
+    domain: str
+    days: int
+    successful: int
+    failed: int
+    reporters: tuple[str, ...]
+    results: tuple[TlsSum, ...]
+
+
+class ShowReports:
+    """Reads what was counted."""
+
+    def __init__(
+        self,
+        store: ReportStore,
+        inboxes: DeliveryStore,
+        look: LookAtSenders,
+        addresses: ReportAddresses,
+        now: Now,
+    ) -> None:
+        self._store = store
+        self._inboxes = inboxes
+        self._look = look
+        self._addresses = addresses
+        self._now = now
+
+    async def addresses(self, account_id: AccountId) -> OwnAddresses:
+        """Give the addresses of an account.
+
+        :raises MessageNotFound: it has no inbox.
+        """
+        inbox = await self._inboxes.find_account_inbox(account_id)
+        if inbox is None:
+            raise MessageNotFound("the account has no inbox")
+        name, known = inbox.mailbox_name, self._addresses
+        return OwnAddresses(
+            known.mail_address(ReportKind.DMARC, name)[0],
+            known.mail_address(ReportKind.TLS, name)[0],
+            known.post_url(name),
+        )
+
+    async def domains(self, account_id: AccountId) -> Sequence[ReportedDomain]:
+        """List the domains that reports were counted about."""
+        return await self._store.domains(account_id)
+
+    async def reports(self, account_id: AccountId, limit: int, page: int) -> ReportPage:
+        """List the reports themselves, newest first; those that were not counted too."""
+        return await self._store.of_account(account_id, limit, (page - 1) * limit)
+
+    async def dmarc(self, account_id: AccountId, domain: str, days: int) -> ShownOverview:
+        """Say who sends as a domain, of the last days."""
+        found = await self._sums(account_id, ReportKind.DMARC, domain, days)
+        seen = [
+            Seen(_read(one.result, Row), one.amount, one.reporter, one.first_day, one.last_day)
+            for one in found
+        ]
+        known = await self._store.domains(account_id)
+        policy = next(
+            (o.policy for o in known if o.kind is ReportKind.DMARC and o.domain == domain), ""
+        )
+        return await self._look.look(domain, seen, policy)
+
+    async def tls(self, account_id: AccountId, domain: str, days: int) -> TlsOverview:
+        """Say whether senders could encrypt on their way to a domain, of the last days."""
+        found = await self._sums(account_id, ReportKind.TLS, domain, days)
+        results: dict[TlsSessions, TlsSum] = {}
+        for one in found:
+            sessions = _read(one.result, TlsSessions)
+            before = results.get(sessions)
+            results[sessions] = TlsSum(
+                sessions,
+                one.amount + (0 if before is None else before.amount),
+                (*(() if before is None else before.reporters), one.reporter),
+                max(one.last_day, one.last_day if before is None else before.last_day),
+            )
+        ordered = sorted(results.values(), key=lambda one: (not one.sessions.result, -one.amount))
+        failed = sum(one.amount for one in ordered if one.sessions.result)
+        return TlsOverview(
+            domain,
+            days,
+            sum(one.amount for one in ordered) - failed,
+            failed,
+            tuple(dict.fromkeys(one.reporter for one in found)),
+            tuple(ordered),
+        )
+
+    async def _sums(
+        self, account_id: AccountId, kind: ReportKind, domain: str, days: int
+    ) -> list[SumOfRows]:
+        now = self._now()
+        since = Instant(now - now % DAY - days * DAY)
+        return await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
+
+
+Kept = TypeVar("Kept", Row, TlsSessions)
+
+
+def _read(text: str, kind: type[Kept]) -> Kept:
+    return msgspec.json.decode(text, type=kind)

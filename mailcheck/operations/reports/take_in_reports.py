@@ -1,0 +1,379 @@
+"""Taking reports in: read in a child process, believed or not, counted; each by one daemon.
+
+What waits stands in the store alone: whoever says that a report waits gives a hint. One report
+is read at a time, so that a crowd of them holds nobody else up.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.interfaces import IReactorTime
+from twisted.logger import Logger
+
+from mailcheck.checks.deliverability.identities import header_of, read_identities
+from mailcheck.checks.deliverability.origin import judge_origin
+from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
+from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
+from mailcheck.checks.receiver_reports.aggregate import AggregateReport
+from mailcheck.checks.receiver_reports.belief import (
+    doubt_claim,
+    doubt_dmarc,
+    doubt_tls,
+    find_reporter,
+)
+from mailcheck.checks.receiver_reports.reading import Refused, Report
+from mailcheck.checks.receiver_reports.senders import day_of
+from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
+from mailcheck.core.errors import ExpectedFailure, ReportRefused, WorkerDied
+from mailcheck.core.identifiers import RandomBytes, new_time_ordered_id
+from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.instruments import Tally
+from mailcheck.core.receiver_reports import (
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+)
+from mailcheck.operations.ask import Inquiry, QuestionBudget
+from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
+from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.deliverability.score_mail import ScoringSettings
+from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.in_children import read_report_file, read_report_mail
+from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.reports.addresses import ReportAddresses
+from mailcheck.operations.reports.ports import CountedRow, ReportStore, WaitingReport
+
+LEASE = 5 * MINUTE
+"""How long a report is its reader's: the slowest needs a tenth of it."""
+
+READING_DEADLINE = 60.0
+"""Seconds for reading one, behind the others that use the child."""
+
+AUTHENTICATION_DEADLINE = 10.0
+"""Seconds for finding out who vouches for its mail."""
+
+RETRY_AFTER = 10 * MINUTE
+"""What could not be found out is asked again after so long: name servers come back."""
+
+MAX_ATTEMPTS = 12
+"""Readings after which a report is kept apart: two hours."""
+
+PIECE = 1_000
+"""Rows that are counted in one transaction: mail coming in waits a moment at most."""
+
+MAX_ROWS_OF_DAY = 60_000
+"""Different rows of a domain that are counted for a day, whoever reports them."""
+
+MAX_AHEAD = 2 * DAY
+"""How far in the future a report may lie: reporters have clocks, too."""
+
+POSTED = "it was posted over HTTPS, where nobody vouches for who sends it"
+
+
+class NotKnownYet(Exception):
+    """Something could not be found out now."""
+
+
+class _Judged(Struct, frozen=True):
+    """A document as it is to be kept, and the rows that it counts."""
+
+    kept: ReceiverReport
+    rows: tuple[CountedRow, ...] = ()
+
+
+class TakeInReports:
+    """Reads the reports that wait, while it runs.
+
+    :param resolver: gives the resolver; asked for each report.
+    :param worker: the child process that reads them.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self,
+        store: ReportStore,
+        addresses: ReportAddresses,
+        resolver: Callable[[], Resolver],
+        worker: Worker,
+        analysis: Worker,
+        settings: ScoringSettings,
+        holder: str,
+        clock: IReactorTime,
+        now: Now,
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._store = store
+        self._addresses = addresses
+        self._resolver = resolver
+        self._worker = worker
+        self._analysis = analysis
+        self._settings = settings
+        self._holder = holder
+        self._clock = clock
+        self._now = now
+        self._random_bytes = random_bytes
+        self._is_running = False
+        self._must_look = False
+        self._is_looking = False
+        self._looking: Deferred[None] = succeed(None)
+        self.outcomes = Tally()
+
+    async def start(self) -> None:
+        """Take up what was left, also by this daemon's own earlier life."""
+        try:
+            await self._store.release(self._holder)
+        except ExpectedFailure as failure:
+            self._log.warn("reports of an earlier run wait: {reason}", reason=failure)
+        self._is_running = True
+        self.look()
+
+    async def stop(self) -> None:
+        """Drop what is under way, to be taken up at the next start."""
+        self._is_running = False
+        self._looking.cancel()
+        await self._looking
+        try:
+            await self._store.release(self._holder)
+        except ExpectedFailure as failure:
+            self._log.warn("reports could not be let go of: {reason}", reason=failure)
+
+    def look(self) -> None:
+        """Take the hint that a report may wait."""
+        self._must_look = True
+        if self._is_running and not self._is_looking:
+            self._is_looking = True
+            self._looking = Deferred.fromCoroutine(self._take_all())
+
+    async def look_again(self) -> None:
+        """Look without a hint: one may have been lost, or a report was put off."""
+        self.look()
+
+    async def _take_all(self) -> None:
+        try:
+            while self._must_look and self._is_running:
+                self._must_look = False
+                now = self._now()
+                waiting = await self._store.claim(Lease(self._holder, Instant(now + LEASE)), now)
+                if waiting is not None:
+                    self._must_look = True
+                    await self._take(waiting)
+        except CancelledError:
+            pass
+        except ExpectedFailure as failure:
+            self._log.warn("reports wait to be read: {reason}", reason=failure)
+        except Exception:
+            self._log.failure("reports could not be read")
+        finally:
+            self._is_looking = False
+
+    async def _take(self, waiting: WaitingReport) -> None:
+        why = ""
+        try:
+            judged = await self._judge(waiting)
+        except ReportRefused as refusal:
+            judged = [_Judged(self._kept(waiting, ReportState.REFUSED, str(refusal)))]
+        except NotKnownYet as doubt:
+            judged, why = [], str(doubt)
+        except (WorkerDied, DeferredTimeout):
+            judged, why = [], "it could not be read: the process that reads reports ended"
+        if not judged:
+            if waiting.attempts < MAX_ATTEMPTS:
+                retry_at = Instant(self._now() + RETRY_AFTER)
+                await self._store.put_off(waiting.id, self._holder, retry_at)
+                self.outcomes.add("put off")
+                return
+            judged = [_Judged(self._kept(waiting, ReportState.APART, why))]
+        for one in judged:
+            for start in range(0, len(one.rows), PIECE):
+                await self._store.count(one.rows[start : start + PIECE])
+        await self._store.finish(waiting.id, self._holder, [one.kept for one in judged])
+        for one in judged:
+            self.outcomes.add(one.kept.state.value)
+
+    async def _judge(self, waiting: WaitingReport) -> list[_Judged]:
+        """Judge all documents of a report.
+
+        :raises ReportRefused: there is none.
+        :raises NotKnownYet: DNS did not answer.
+        """
+        if waiting.mail is None:
+            read = partial(read_report_file, waiting.body)
+        else:
+            read = partial(read_report_mail, waiting.mail.raw_message)
+        documents = await self._worker.run(read).addTimeout(READING_DEADLINE, self._clock)
+        reporter = await self._find_reporter(waiting)
+        return [await self._judge_document(waiting, one, reporter) for one in documents]
+
+    async def _find_reporter(self, waiting: WaitingReport) -> str:
+        """Find the domain that vouches for the mail; empty where none does."""
+        mail = waiting.mail
+        if mail is None:
+            return ""
+        session = mail.session
+        origin = judge_origin(
+            session.client_ip, session.helo_name, allow_private=self._settings.allow_private
+        )
+        budget = QuestionBudget.starting_now(self._clock, AUTHENTICATION_DEADLINE)
+        inquiry = MailInquiry(
+            mail,
+            origin,
+            self._settings.host_name,
+            self._resolver(),
+            self._analysis,
+            self._clock,
+            budget,
+            budget.ends_at,
+        )
+        read = partial(read_identities, header_of(mail.raw_message))
+        identities = await inquiry.work(read)
+        if identities is None:
+            raise NotKnownYet("who vouches for its mail could not be found out")
+        reporter = find_reporter(await inquiry.authenticate(succeed(identities)))
+        if reporter is None:
+            raise NotKnownYet("who vouches for its mail could not be found out")
+        return reporter
+
+    async def _judge_document(
+        self, waiting: WaitingReport, document: Report | Refused, reporter: str
+    ) -> _Judged:
+        if isinstance(document, Refused):
+            return _Judged(self._kept(waiting, ReportState.REFUSED, document.why))
+        is_tls = isinstance(document, TlsReport)
+        if is_tls is not (waiting.kind is ReportKind.TLS):
+            why = "it is a TLS report" if is_tls else "it is a DMARC report"
+            return _Judged(
+                self._kept(waiting, ReportState.REFUSED, f"{why}, and this address takes others")
+            )
+        if isinstance(document, TlsReport):
+            return await self._judge_tls(waiting, document, reporter)
+        return await self._judge_dmarc(waiting, document, reporter)
+
+    async def _judge_dmarc(
+        self, waiting: WaitingReport, report: AggregateReport, reporter: str
+    ) -> _Judged:
+        kept = replace(
+            _said(self._kept(waiting, ReportState.COUNTED, ""), report),
+            domain=report.domain,
+            reporter=reporter,
+            policy=report.policy.policy,
+            messages=report.messages,
+            failing=sum(count for row, count in report.rows.items() if not row.passes),
+        )
+        doubt = self._doubt_mail(reporter, report.email) or self._doubt_time(
+            waiting, report.ends_at
+        )
+        if not doubt:
+            address = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
+            inquiry = Inquiry.starting_now(self._resolver(), self._clock)
+            verdict = await inquiry.ask(partial(evaluate_dmarc, report.domain))
+            asked = [doubt_dmarc(verdict, one) for one in address]
+            doubt = self._settle(asked, report.domain)
+        day = day_of(report.begins_at)
+        if not doubt:
+            doubt = await self._doubt_room(waiting, report.domain, day)
+        if doubt:
+            return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
+        found = ((msgspec.json.encode(row).decode(), count) for row, count in report.rows.items())
+        return _Judged(kept, tuple(_rows(kept, day, found)))
+
+    async def _judge_tls(self, waiting: WaitingReport, report: TlsReport, reporter: str) -> _Judged:
+        is_posted = waiting.mail is None
+        claimed = report.contact.rpartition("@")[2]
+        kept = replace(
+            _said(self._kept(waiting, ReportState.COUNTED, POSTED if is_posted else ""), report),
+            domain=report.domains[0],
+            reporter=reporter or claimed or report.organisation,
+            messages=sum(one.successful + one.failed for one in report.policies),
+            failing=sum(one.failed for one in report.policies),
+        )
+        doubt = "" if is_posted else self._doubt_mail(reporter, report.contact)
+        doubt = doubt or self._doubt_time(waiting, report.ends_at)
+        inquiry = Inquiry.starting_now(self._resolver(), self._clock)
+        places = self._addresses.tls_places(waiting.mailbox_name)
+        for domain in report.domains:
+            if not doubt:
+                verdict = await inquiry.ask(partial(evaluate_tls_rpt, domain))
+                doubt = self._settle([doubt_tls(verdict, places)], domain)
+        day = day_of(report.begins_at)
+        if not doubt:
+            doubt = await self._doubt_room(waiting, kept.domain, day)
+        if doubt:
+            return _Judged(replace(kept, state=ReportState.APART, reason=doubt))
+        return _Judged(kept, tuple(_rows_of_tls(kept, day, report)))
+
+    def _doubt_mail(self, reporter: str, claimed: str) -> str:
+        if not reporter:
+            return "nothing vouches for its mail: neither DKIM nor SPF passes for its author"
+        return doubt_claim(reporter, claimed)
+
+    def _doubt_time(self, waiting: WaitingReport, ends_at: Instant) -> str:
+        is_ahead = ends_at > waiting.received_at + MAX_AHEAD
+        return "its time lies in the future" if is_ahead else ""
+
+    async def _doubt_room(self, waiting: WaitingReport, domain: str, day: Instant) -> str:
+        known = await self._store.count_rows(waiting.account_id, waiting.kind, domain, day)
+        if known < MAX_ROWS_OF_DAY:
+            return ""
+        return f"{known} different rows were counted for its day already"
+
+    def _settle(self, doubts: Sequence[str | None], domain: str) -> str:
+        """Give the doubt that is left where no address is asked for.
+
+        :raises NotKnownYet: nobody knows whether one is.
+        """
+        if "" in doubts:
+            return ""
+        known = [one for one in doubts if one is not None]
+        if len(known) < len(doubts):
+            raise NotKnownYet(f"whether {domain} asks for reports here could not be found out")
+        return known[0]
+
+    def _kept(self, waiting: WaitingReport, state: ReportState, reason: str) -> ReceiverReport:
+        return ReceiverReport(
+            ReportId(new_time_ordered_id(waiting.received_at, self._random_bytes)),
+            waiting.account_id,
+            waiting.kind,
+            state,
+            waiting.received_at,
+            reason,
+        )
+
+
+def _said(kept: ReceiverReport, report: Report) -> ReceiverReport:
+    """Add what a report says of itself."""
+    return replace(
+        kept,
+        organisation=report.organisation,
+        report_id=report.report_id,
+        begins_at=report.begins_at,
+        ends_at=report.ends_at,
+        problems=report.problems,
+    )
+
+
+def _rows_of_tls(kept: ReceiverReport, day: Instant, report: TlsReport) -> Iterator[CountedRow]:
+    for domain in report.domains:
+        sessions: dict[TlsSessions, int] = {}
+        for one, count in sessions_of(report, domain):
+            sessions[one] = sessions.get(one, 0) + count
+        found = ((msgspec.json.encode(one).decode(), n) for one, n in sessions.items())
+        yield from _rows(replace(kept, domain=domain), day, found)
+
+
+def _rows(
+    kept: ReceiverReport, day: Instant, found: Iterator[tuple[str, int]]
+) -> Iterator[CountedRow]:
+    for result, count in found:
+        text = "\0".join((kept.reporter, kept.report_id, result))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        yield CountedRow(
+            kept.account_id, kept.kind, kept.domain, day, digest, kept.reporter, result, count
+        )

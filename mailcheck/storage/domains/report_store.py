@@ -1,0 +1,397 @@
+"""Reports of receivers in the store: taken in, read by lease, counted, forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.errors import InboxFull
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import Instant
+from mailcheck.core.receiver_reports import (
+    MAX_RAW,
+    MAX_RAW_SIZE,
+    RAW_KEPT,
+    REPORTS_KEPT,
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+)
+from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.reports.ports import (
+    CountedRow,
+    ReportedDomain,
+    ReportPage,
+    SumOfRows,
+    WaitingReport,
+)
+from mailcheck.storage.deliverability_mails import FULL, INTO_REPORT, is_full
+from mailcheck.storage.engine import Engine, Row, Transaction, Value, for_each, for_each_in
+from mailcheck.storage.inbox_rows import SESSION_COLUMNS, lock_inboxes, session_of
+from mailcheck.storage.removing import drop_unshared
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+_FACTS = """
+    id, account_id, kind, state, received_at, reason, domain, reporter, organisation, report_key,
+    begins_at, ends_at, policy, messages, failing, problems
+"""
+
+# Each account's first, then each one's second, those under way counted: who sends a thousand
+# reports does not hold up another's one.
+_IS_FREE = "(lease_until IS NULL OR lease_until <= ?)"
+
+_WAITING = f"""
+    SELECT id FROM (
+        SELECT id, lease_until, received_at, ROW_NUMBER() OVER (
+            PARTITION BY account_id
+            ORDER BY CASE WHEN {_IS_FREE} THEN 1 ELSE 0 END, received_at, id
+        ) AS turn
+        FROM receiver_report WHERE state = 'waiting'
+    ) AS waiting WHERE {_IS_FREE} ORDER BY turn, received_at, id LIMIT 1
+"""
+
+_CLAIM = """
+    UPDATE receiver_report SET lease_holder = ?, lease_until = ?, attempts = attempts + 1
+    WHERE id = ? AND state = 'waiting' AND (lease_until IS NULL OR lease_until <= ?)
+"""
+
+_READ = f"""
+    SELECT receiver_report.account_id, inbox.mailbox_name, receiver_report.kind,
+    receiver_report.received_at, receiver_report.attempts, receiver_report.body, delivery.id,
+    delivery.envelope_sender, delivery.raw_message, {SESSION_COLUMNS}
+    FROM receiver_report JOIN inbox ON inbox.account_id = receiver_report.account_id
+    LEFT JOIN delivery ON delivery.id = receiver_report.delivery_id
+    WHERE receiver_report.id = ?
+"""
+
+_COUNT = """
+    INSERT INTO report_count (account_id, kind, domain, day, digest, reporter, result, amount)
+    SELECT column1, column2, column3, column4, column5, column6, column7, column8
+    FROM ({rows}) AS given WHERE TRUE
+    ON CONFLICT (account_id, kind, domain, day, digest) DO NOTHING
+"""
+
+_IS_COUNTED = """
+    SELECT 1 FROM receiver_report WHERE account_id = ? AND kind = ? AND domain = ?
+    AND reporter = ? AND report_key = ? AND state = 'counted'
+"""
+
+_DOMAINS = """
+    SELECT kind, domain, COUNT(*), CAST(SUM(messages) AS BIGINT), CAST(SUM(failing) AS BIGINT),
+    MAX(COALESCE(ends_at, received_at))
+    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain
+    ORDER BY 4 DESC, 2, 1
+"""
+
+_NEWEST_POLICY = """
+    SELECT policy FROM receiver_report
+    WHERE account_id = ? AND kind = ? AND domain = ? AND state = 'counted'
+    ORDER BY begins_at DESC, id DESC LIMIT 1
+"""
+
+_SUMS = """
+    SELECT reporter, result, CAST(SUM(amount) AS BIGINT), MIN(day), MAX(day) FROM report_count
+    WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
+    GROUP BY reporter, result ORDER BY 3 DESC, 2, 1 LIMIT ?
+"""
+
+
+class SqlReportStore:
+    """Fills the port `ReportStore` on any engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def post(self, report: ReceiverReport, body: bytes) -> Deferred[None]:
+        """Add a waiting report that was posted."""
+        return self._engine.write(_post, (report, body))
+
+    def claim(self, lease: Lease, now: Instant) -> Deferred[WaitingReport | None]:
+        """Take the report that waits for longest."""
+        return self._engine.write(_claim, (lease, now))
+
+    def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
+        """Count rows."""
+        return self._engine.write(_count, tuple(map(_counted, rows)))
+
+    def count_rows(
+        self, account_id: AccountId, kind: ReportKind, domain: str, day: Instant
+    ) -> Deferred[int]:
+        """Say how many different rows a day has."""
+
+        def query(transaction: Transaction) -> int:
+            sql = (
+                "SELECT COUNT(*) FROM report_count "
+                "WHERE account_id = ? AND kind = ? AND domain = ? AND day = ?"
+            )
+            ((number,),) = transaction.rows(sql, (account_id, kind.value, domain, day))
+            return int(number)
+
+        return self._engine.read(query)
+
+    def finish(
+        self, report_id: ReportId, holder: str, found: Sequence[ReceiverReport]
+    ) -> Deferred[bool]:
+        """Put what was read in the place of the report that waited."""
+        return self._engine.write(_finish, (report_id, holder, tuple(found)))
+
+    def put_off(self, report_id: ReportId, holder: str, retry_at: Instant) -> Deferred[None]:
+        """Let go of a report until a moment."""
+        return self._engine.write(_put_off, (report_id, holder, retry_at))
+
+    def release(self, holder: str) -> Deferred[None]:
+        """Let go of all that a holder has."""
+        return self._engine.write(_release, holder)
+
+    def of_account(self, account_id: AccountId, limit: int, offset: int) -> Deferred[ReportPage]:
+        """List the reports of an account, newest first."""
+
+        def query(transaction: Transaction) -> ReportPage:
+            sql = (
+                f"SELECT {_FACTS} FROM receiver_report WHERE account_id = ? "
+                "ORDER BY received_at DESC, id DESC LIMIT ? OFFSET ?"
+            )
+            rows = transaction.rows(sql, (account_id, limit, offset))
+            ((total,),) = transaction.rows(
+                "SELECT COUNT(*) FROM receiver_report WHERE account_id = ?", (account_id,)
+            )
+            return ReportPage(tuple(map(_report_of, rows)), total)
+
+        return self._engine.read(query)
+
+    def domains(self, account_id: AccountId) -> Deferred[list[ReportedDomain]]:
+        """List the domains that reports were counted about."""
+
+        def query(transaction: Transaction) -> list[ReportedDomain]:
+            found = []
+            for row in transaction.rows(_DOMAINS, (account_id,)):
+                kind, domain, reports, messages, failing, last_at = row
+                newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
+                policy = "" if newest is None else newest[0]
+                found.append(
+                    ReportedDomain(
+                        ReportKind(kind), domain, reports, messages, failing, last_at, policy
+                    )
+                )
+            return found
+
+        return self._engine.read(query)
+
+    def sums(
+        self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
+    ) -> Deferred[list[SumOfRows]]:
+        """Sum up what was counted since a day."""
+        return self._engine.read(
+            lambda t: [
+                SumOfRows(*row)
+                for row in t.rows(_SUMS, (account_id, kind.value, domain, since, limit))
+            ]
+        )
+
+    def forget(self, now: Instant, limit: int) -> Deferred[int]:
+        """Delete what is older than it is kept."""
+        return self._engine.write(_forget, (now, limit))
+
+
+def _facts(report: ReceiverReport) -> tuple[Value, ...]:
+    return (
+        report.id,
+        report.account_id,
+        report.kind.value,
+        report.state.value,
+        report.received_at,
+        report.reason,
+        report.domain,
+        report.reporter,
+        report.organisation,
+        report.report_id,
+        report.begins_at,
+        report.ends_at,
+        report.policy,
+        report.messages,
+        report.failing,
+        json.dumps(report.problems),
+    )
+
+
+def _report_of(row: Row) -> ReceiverReport:
+    known = dict(zip(ReceiverReport.__struct_fields__, row, strict=True))
+    known["kind"], known["state"] = ReportKind(known["kind"]), ReportState(known["state"])
+    known["problems"] = tuple(json.loads(known["problems"]))
+    return ReceiverReport(**known)
+
+
+def _counted(row: CountedRow) -> tuple[Value, ...]:
+    return (
+        row.account_id,
+        row.kind.value,
+        row.domain,
+        row.day,
+        row.digest,
+        row.reporter,
+        row.result,
+        row.amount,
+    )
+
+
+@for_each_in(lambda _, item: (item[0].account_id,))
+def _post(transaction: Transaction, item: tuple[ReceiverReport, bytes]) -> InboxFull | None:
+    report, body = item
+    lock_inboxes(transaction, (report.account_id,))
+    if is_full(transaction, report.account_id):
+        return InboxFull(FULL)
+    transaction.insert(INTO_REPORT, [(*_facts(report), 0, None, body)])
+    return None
+
+
+@for_each
+def _claim(transaction: Transaction, item: tuple[Lease, Instant]) -> WaitingReport | None:
+    lease, own_now = item
+    offset = transaction.clock_offset()
+    now = own_now + offset
+    row = transaction.row(_WAITING, (now, now))
+    if row is None:
+        return None
+    report_id = ReportId(row[0])
+    if not transaction.execute(_CLAIM, (lease.holder, lease.until + offset, report_id, now)):
+        return None
+    found = transaction.row(_READ, (report_id,))
+    if found is None:
+        return None
+    account_id, mailbox_name, kind, received_at, attempts, body, delivery_id, sender, raw = found[
+        :9
+    ]
+    mail = None
+    if delivery_id is not None:
+        mail = ReceivedMail(
+            session_of(found[9:]), sender, received_at, bytes(raw), delivery_id=delivery_id
+        )
+    return WaitingReport(
+        report_id,
+        account_id,
+        mailbox_name,
+        ReportKind(kind),
+        received_at,
+        attempts,
+        mail,
+        b"" if body is None else bytes(body),
+    )
+
+
+@for_each
+def _count(transaction: Transaction, rows: tuple[tuple[Value, ...], ...]) -> None:
+    transaction.execute_over(_COUNT, rows)
+
+
+@for_each_in(lambda _, item: {one.account_id for one in item[2]})
+def _finish(
+    transaction: Transaction, item: tuple[ReportId, str, tuple[ReceiverReport, ...]]
+) -> bool:
+    report_id, holder, found = item
+    # Two daemons that finish the same report see each other.
+    lock_inboxes(transaction, {one.account_id for one in found})
+    gone = transaction.rows(
+        "DELETE FROM receiver_report WHERE id = ? AND state = 'waiting' AND lease_holder = ? "
+        "RETURNING delivery_id",
+        (report_id, holder),
+    )
+    if not gone:
+        return False
+    mail = _mail_to_keep(transaction, gone[0][0], found[0].account_id)
+    for report in found:
+        state, reason = report.state.value, report.reason
+        keys = (
+            report.account_id,
+            report.kind.value,
+            report.domain,
+            report.reporter,
+            report.report_id,
+        )
+        if report.state is ReportState.COUNTED and transaction.row(_IS_COUNTED, keys) is not None:
+            state, reason = ReportState.REPEATED.value, "the same report was counted before"
+        facts = list(_facts(report))
+        facts[3], facts[5] = state, reason
+        kept_mail = None if state in _WITHOUT_MAIL else mail
+        transaction.insert(INTO_REPORT, [(*facts, 0, kept_mail, None)])
+    drop_unshared(transaction, {row[0] for row in gone if row[0] is not None})
+    return True
+
+
+_WITHOUT_MAIL = (ReportState.COUNTED.value, ReportState.REPEATED.value)
+
+_MAY_KEEP = """
+    SELECT id FROM delivery WHERE id = ? AND size <= ? AND ? > (
+        SELECT COUNT(*) FROM receiver_report WHERE account_id = ? AND delivery_id IS NOT NULL
+    )
+"""
+
+
+def _mail_to_keep(
+    transaction: Transaction, delivery_id: str | None, account_id: AccountId
+) -> str | None:
+    """Give the mail of a report that is not counted, where there is room for it."""
+    values = (delivery_id, MAX_RAW_SIZE, MAX_RAW, account_id)
+    return None if transaction.row(_MAY_KEEP, values) is None else delivery_id
+
+
+@for_each
+def _put_off(transaction: Transaction, item: tuple[ReportId, str, Instant]) -> None:
+    report_id, holder, retry_at = item
+    transaction.execute(
+        "UPDATE receiver_report SET lease_holder = NULL, lease_until = ? "
+        "WHERE id = ? AND lease_holder = ?",
+        (retry_at + transaction.clock_offset(), report_id, holder),
+    )
+
+
+@for_each
+def _release(transaction: Transaction, holder: str) -> None:
+    transaction.execute(
+        "UPDATE receiver_report SET lease_holder = NULL, lease_until = NULL, "
+        "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
+        (holder,),
+    )
+
+
+SWEEPING = 0x6D61_6972
+"""The work of forgetting reports: of several daemons one does it at a time."""
+
+_OLD_REPORTS = """
+    DELETE FROM receiver_report WHERE id IN (
+        SELECT id FROM receiver_report WHERE received_at <= ? ORDER BY received_at LIMIT ?
+    ) RETURNING delivery_id
+"""
+
+_OLD_MAILS = """
+    SELECT id, delivery_id FROM receiver_report
+    WHERE delivery_id IS NOT NULL AND state <> 'waiting' AND received_at <= ?
+    ORDER BY received_at LIMIT ?
+"""
+
+_OLD_COUNTS = """
+    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
+        SELECT account_id, kind, domain, day, digest FROM report_count WHERE day <= ? LIMIT ?
+    )
+"""
+
+
+@for_each
+def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    now, limit = item
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    oldest = now - REPORTS_KEPT
+    reports = transaction.rows(_OLD_REPORTS, (oldest, limit))
+    mails = transaction.rows(_OLD_MAILS, (now - RAW_KEPT, limit))
+    for report_id, _ in mails:
+        transaction.execute(
+            "UPDATE receiver_report SET delivery_id = NULL WHERE id = ?", (report_id,)
+        )
+    drop_unshared(transaction, {row[-1] for row in (*reports, *mails) if row[-1] is not None})
+    counts = transaction.execute(_OLD_COUNTS, (oldest, limit))
+    return max(len(reports), len(mails), counts)

@@ -1,0 +1,55 @@
+"""The tool that tells what receivers report, on the operations that REST uses."""
+
+from mailcheck.core.domain_names import parse_domain
+from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS
+from mailcheck.operations.reports.show_reports import ShowReports
+from mailcheck.web.mcp import tool_texts
+from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text
+from mailcheck.wire.mcp.arguments import arguments_schema
+from mailcheck.wire.mcp.reports import ReportsResult, render_reports
+from mailcheck.wire.schemas import text
+
+_INPUT = arguments_schema(
+    {
+        "domain": text("none: list the domains"),
+    }
+)
+
+LONGEST_LOOK = 10.0
+"""Seconds for names and lists of those who send."""
+
+
+class ReportTools:
+    """Arguments in, operation, shape and text out; no rule of its own."""
+
+    def __init__(self, reports: ShowReports, turns: CheckTurns) -> None:
+        self._reports = reports
+        self._turns = turns
+
+    def tools(self) -> list[Tool]:
+        """List the tool."""
+        return [
+            Tool(
+                "get_dmarc_reports",
+                "DMARC reports",
+                tool_texts.GET_DMARC_REPORTS,
+                _INPUT,
+                ReportsResult,
+                self.get_dmarc_reports,
+                Annotations(is_open_world=True),
+            )
+        ]
+
+    async def get_dmarc_reports(self, call: ToolCall) -> ToolResult:
+        """Say who sends as a domain, by what receivers have reported."""
+        account_id, asked = call.caller.account_id, call.arguments.text("domain")
+        own = await self._reports.addresses(account_id)
+        domains = await self._reports.domains(account_id)
+        shown = None
+        if asked is not None:
+            domain = parse_domain(asked, allow_special_use=True)
+            call.expect(LONGEST_LOOK, "asking for names of those who send")
+            async with self._turns.held(account_id):
+                shown = await self._reports.dmarc(account_id, domain, DEFAULT_REPORT_DAYS)
+        return as_json_text(render_reports(own, domains, shown))

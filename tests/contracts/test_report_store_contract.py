@@ -1,0 +1,241 @@
+"""What every `ReportStore` promises, and a `DeliveryStore` about mail to addresses of reports."""
+
+import pytest
+from msgspec.structs import replace
+
+from mailcheck.core.errors import InboxFull
+from mailcheck.core.identifiers import AccountId
+from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.receiver_reports import (
+    MAX_WAITING,
+    RAW_KEPT,
+    REPORTS_KEPT,
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportState,
+)
+from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.reports.ports import CountedRow, WaitingReport
+from tests.contracts.conftest import Stores
+from tests.storage.deliveries import (
+    NOON,
+    SESSION,
+    account,
+    at,
+    delivery,
+    recipient,
+    report_recipient,
+)
+
+ANN, BOB = AccountId("ann"), AccountId("bob")
+MINE = Lease("this daemon", Instant(NOON + 5 * MINUTE))
+OTHER = Lease("another one", Instant(NOON + 5 * MINUTE))
+TODAY = Instant(NOON - NOON % DAY)
+
+
+def posted(name: str = "posted", account_id: AccountId = ANN) -> ReceiverReport:
+    """Make a waiting report that was posted."""
+    return ReceiverReport(ReportId(name), account_id, ReportKind.TLS, ReportState.WAITING, NOON)
+
+
+def counted(waiting: WaitingReport, name: str = "counted", **facts: object) -> ReceiverReport:
+    """Make what a waiting report becomes when it is believed."""
+    known: dict[str, object] = {
+        "state": ReportState.COUNTED,
+        "domain": "example.org",
+        "reporter": "google.com",
+        "organisation": "Google",
+        "report_id": "7",
+        "begins_at": TODAY,
+        "ends_at": Instant(TODAY + DAY),
+        "policy": "none",
+        "messages": 10,
+        "failing": 4,
+        "problems": ("row 3 is left out",),
+    }
+    return ReceiverReport(
+        id=ReportId(name),
+        account_id=waiting.account_id,
+        kind=waiting.kind,
+        received_at=waiting.received_at,
+        **{**known, **facts},  # type: ignore[arg-type]
+    )
+
+
+def counts(number: int, day: Instant = TODAY, amount: int = 2, **facts: object) -> CountedRow:
+    """Make a row to count; rows of one number have one result."""
+    row = CountedRow(
+        ANN,
+        ReportKind.DMARC,
+        "example.org",
+        day,
+        f"{number} {day}",
+        "google.com",
+        f"{number}",
+        amount,
+    )
+    return replace(row, **facts)
+
+
+async def prepared(stores: Stores) -> None:
+    """Add two accounts."""
+    for name in ("ann", "bob"):
+        await stores.accounts.add_account(account(name))
+
+
+async def claimed(stores: Stores, lease: Lease = MINE, now: Instant = NOON) -> WaitingReport:
+    """Take the next report; there is one."""
+    found = await stores.reports.claim(lease, now)
+    assert found is not None
+    return found
+
+
+async def test_mail_to_an_address_of_reports_is_no_message(stores: Stores) -> None:
+    """It waits to be read, whole and once for each account, and no inbox shows it."""
+    await prepared(stores)
+    to = [report_recipient("ann"), report_recipient("ann"), recipient("bob")]
+    positions = await stores.deliveries.deliver(delivery(*to, raw=b"Subject: x\r\n\r\nhello"))
+    assert positions == (1,)
+    waiting = await claimed(stores)
+    assert (waiting.account_id, waiting.kind, waiting.attempts) == (ANN, ReportKind.DMARC, 1)
+    assert waiting.mailbox_name == "dev-ann"
+    assert waiting.mail is not None
+    assert waiting.mail.raw_message == b"Subject: x\r\n\r\nhello"
+    assert waiting.mail.session == SESSION
+    assert await stores.reports.claim(MINE, NOON) is None
+    (bob,) = (await stores.reports.of_account(BOB, 10, 0)).entries or (None,)
+    assert bob is None
+
+
+async def test_a_report_is_kept_whole(stores: Stores) -> None:
+    """What was read takes the place of what waited; its account finds all of it, and no other."""
+    await prepared(stores)
+    await stores.deliveries.deliver(delivery(report_recipient("ann")))
+    waiting = await claimed(stores)
+    first = counted(waiting)
+    second = counted(waiting, "b", state=ReportState.REFUSED, reason="it is no XML", domain="")
+    second = replace(second, begins_at=None, ends_at=None, problems=())
+    assert not await stores.reports.finish(waiting.id, OTHER.holder, [first])
+    assert await stores.reports.finish(waiting.id, MINE.holder, [first, second])
+    page = await stores.reports.of_account(ANN, 10, 0)
+    assert {one.id: one for one in page.entries} == {"counted": first, "b": second}
+    assert page.total == 2
+    assert len((await stores.reports.of_account(ANN, 1, 1)).entries) == 1
+    assert (await stores.reports.of_account(BOB, 10, 0)).total == 0
+    (domain,) = await stores.reports.domains(ANN)
+    assert (domain.domain, domain.reports, domain.messages, domain.failing) == (
+        "example.org",
+        1,
+        10,
+        4,
+    )
+    assert domain.policy == "none"
+
+
+async def test_a_report_counts_once(stores: Stores) -> None:
+    """The same report of the same reporter is repeated, not counted; another reporter's counts."""
+    await prepared(stores)
+    for number, reporter in enumerate(("google.com", "google.com", "yahoo.com")):
+        await stores.deliveries.deliver(delivery(report_recipient("ann"), received_at=at(number)))
+        waiting = await claimed(stores, now=at(number))
+        report = counted(waiting, f"r{number}", reporter=reporter)
+        assert await stores.reports.finish(waiting.id, MINE.holder, [report])
+    page = await stores.reports.of_account(ANN, 10, 0)
+    assert [one.state for one in page.entries] == [
+        ReportState.COUNTED,
+        ReportState.REPEATED,
+        ReportState.COUNTED,
+    ]
+    assert "before" in page.entries[1].reason
+
+
+async def test_leases(stores: Stores) -> None:
+    """One reads a report at a time; a lease that ends, and one let go of, gives it to the next."""
+    await prepared(stores)
+    await stores.reports.post(posted(), b"{}")
+    first = await claimed(stores)
+    assert (first.mail, first.body) == (None, b"{}")
+    assert await stores.reports.claim(OTHER, at(1)) is None
+    await stores.reports.release(MINE.holder)
+    assert (await claimed(stores, OTHER)).attempts == 1
+    await stores.reports.put_off(first.id, OTHER.holder, at(60))
+    assert await stores.reports.claim(MINE, at(59)) is None
+    assert (await claimed(stores, MINE, at(60))).attempts == 2
+    assert await stores.reports.claim(OTHER, at(299)) is None
+    assert (await claimed(stores, replace(OTHER, until=at(900)), at(300))).attempts == 3
+
+
+async def test_each_account_has_its_turn(stores: Stores) -> None:
+    """A crowd of one account's reports does not hold up another's one."""
+    await prepared(stores)
+    for number in range(3):
+        await stores.reports.post(replace(posted(f"a{number}"), received_at=at(number)), b"{}")
+    await stores.reports.post(replace(posted("b", BOB), received_at=at(9)), b"{}")
+    assert [(await claimed(stores, now=at(10))).id for _ in range(3)] == ["a0", "b", "a1"]
+
+
+async def test_the_mail_of_what_is_not_counted_is_kept(stores: Stores) -> None:
+    """Its owner can look why; the mail of a counted report has nothing more to say."""
+    await prepared(stores)
+    for state in (ReportState.COUNTED, ReportState.APART):
+        sent = delivery(report_recipient("ann"))
+        await stores.deliveries.deliver(sent)
+        waiting = await claimed(stores)
+        report = counted(waiting, state.value, state=state)
+        await stores.reports.finish(waiting.id, MINE.holder, [report])
+        raw = await stores.contents.raw_message(sent.id)
+        assert (raw is None) is (state is ReportState.COUNTED)
+
+
+async def test_an_account_holds_so_many(stores: Stores) -> None:
+    """One more is refused for now, by mail and by post; another account has its own room."""
+    await prepared(stores)
+    for number in range(MAX_WAITING):
+        await stores.reports.post(posted(f"p{number}"), b"{}")
+    with pytest.raises(InboxFull):
+        await stores.reports.post(posted("more"), b"{}")
+    with pytest.raises(InboxFull):
+        await stores.deliveries.deliver(delivery(report_recipient("ann"), recipient("bob")))
+    await stores.deliveries.deliver(delivery(report_recipient("bob")))
+
+
+async def test_rows_are_summed_up(stores: Stores) -> None:
+    """Equal rows of a reporter are one over the days; counting them again changes nothing."""
+    await prepared(stores)
+    yesterday = Instant(TODAY - DAY)
+    rows = [counts(1), counts(1, yesterday, 5), counts(2, amount=3)]
+    other = counts(9, account_id=BOB)
+    for _ in range(2):
+        await stores.reports.count([*rows, other])
+    sums = await stores.reports.sums(ANN, ReportKind.DMARC, "example.org", yesterday, 10)
+    assert [(one.result, one.amount, one.first_day, one.last_day) for one in sums] == [
+        ("1", 7, yesterday, TODAY),
+        ("2", 3, TODAY, TODAY),
+    ]
+    (largest,) = await stores.reports.sums(ANN, ReportKind.DMARC, "example.org", TODAY, 1)
+    assert (largest.result, largest.amount) == ("2", 3)
+    assert await stores.reports.sums(ANN, ReportKind.TLS, "example.org", yesterday, 10) == []
+    assert await stores.reports.count_rows(ANN, ReportKind.DMARC, "example.org", TODAY) == 2
+
+
+async def test_old_reports_are_forgotten(stores: Stores) -> None:
+    """The mail goes after a week, report and counts after 400 days; what waits keeps its mail."""
+    await prepared(stores)
+    one, other = delivery(report_recipient("ann")), delivery(report_recipient("bob"))
+    await stores.deliveries.deliver(one)
+    waiting = await claimed(stores)
+    apart = counted(waiting, state=ReportState.APART)
+    await stores.reports.finish(waiting.id, MINE.holder, [apart])
+    await stores.reports.count([counts(1)])
+    await stores.deliveries.deliver(other)
+    assert await stores.reports.forget(Instant(NOON + RAW_KEPT - 1), 10) == 0
+    assert await stores.contents.raw_message(one.id) is not None
+    assert await stores.reports.forget(Instant(NOON + RAW_KEPT), 10) == 1
+    assert await stores.contents.raw_message(one.id) is None
+    assert await stores.contents.raw_message(other.id) is not None
+    assert (await stores.reports.of_account(ANN, 10, 0)).total == 1
+    assert await stores.reports.forget(Instant(NOON + REPORTS_KEPT), 10) == 2
+    assert (await stores.reports.of_account(ANN, 10, 0)).total == 0
+    assert await stores.contents.raw_message(other.id) is None
+    assert await stores.reports.sums(ANN, ReportKind.DMARC, "example.org", Instant(0), 10) == []

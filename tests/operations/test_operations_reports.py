@@ -1,0 +1,257 @@
+"""Reports of receivers, from the mail that brings them to what is said about who sends."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from mailcheck.core.errors import RecipientUnknown
+from mailcheck.core.instants import SECOND
+from mailcheck.operations.reports.take_in_reports import MAX_ATTEMPTS, RETRY_AFTER
+from tests.corpus.report_files import document, gzipped, report_mail
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.report_senders import (
+    DOMAIN,
+    RECEIVERS,
+    ask_for_reports,
+    reports_zone,
+    signed_report,
+)
+from tests.house import House, run
+from tests.web.checking import checking_house
+from tests.web.mcp.agent import Agent
+
+
+def reporting_house(zone: MemoryZone) -> House:
+    """Build a house that takes reports in; the domain asks for those of its first account."""
+    house = checking_house(zone)
+    ask_for_reports(zone, address(house))
+    run(house.assembly.reports.runner.start())
+    return house
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """A house that takes reports in."""
+    house = reporting_house(reports_zone())
+    yield house
+    house.close()
+
+
+def address(house: House, kind: str = "dmarc") -> str:
+    """Give the address of the first account's reports."""
+    return str(house.get("/reports").json["addresses"][kind])
+
+
+def send(house: House, raw: bytes, kind: str = "dmarc") -> None:
+    """Hand a report in by mail."""
+    house.receive(address(house, kind), raw=raw, sender="")
+    house.pass_time(0)
+
+
+def only_report(house: House) -> dict[str, object]:
+    """Give the only report that there is."""
+    (report,) = house.get("/reports").json["reports"]
+    return dict(report)
+
+
+def test_a_week_of_reports(house: House) -> None:
+    """What eight receivers report is one overview: the forgotten service first, with its mend."""
+    for name in RECEIVERS:
+        send(house, signed_report(name, address(house)))
+    listed = house.get("/reports").json
+    assert {(one["state"], one["reason"]) for one in listed["reports"]} == {("counted", "")}
+    assert {one["reporter"] for one in listed["reports"]} == set(RECEIVERS.values())
+    (domain,) = listed["domains"]
+    assert (domain["domain"], domain["reports"], domain["messages"]) == (DOMAIN, 8, 268)
+    found = house.get(f"/reports/dmarc?domain={DOMAIN}").json
+    assert (found["messages"], found["failing"], found["stoppedByReject"]) == (268, 69, 69)
+    assert found["policy"] == "none"
+    service, *_ = found["senders"]
+    assert (service["name"], service["cause"], service["failing"]) == (
+        "newsmill.example",
+        "own-spf",
+        51,
+    )
+    assert not service["known"]
+    # The include of the service lets it send; our own evaluation has proven it.
+    assert service["record"] == {
+        "name": DOMAIN,
+        "type": "TXT",
+        "value": "v=spf1 ip4:192.0.2.10 include:newsmill.example ~all",
+    }
+    assert service["sources"][0]["host"] == "out7.newsmill.example"
+    assert service["listed"] == []
+    own = next(one for one in found["senders"] if one["known"])
+    assert (own["cause"], own["fix"]) == ("passes", "Nothing is to be done.")
+
+
+def test_the_address_of_reports_is_no_inbox(house: House) -> None:
+    """No message comes of it, in whatever case it is written; a tag makes it nobody's."""
+    local_part, _, domain = address(house).partition("@")
+    house.receive(f"{local_part.upper()}@{domain.upper()}", raw=signed_report("google.xml", "x"))
+    assert house.get("/inbox").json["total"] == 0
+    assert only_report(house)["kind"] == "dmarc"
+    for other in (f"{local_part}+tag@{domain}", f"dmarc-{'a' * 13}@{domain}", f"dmarc-@{domain}"):
+        with pytest.raises(RecipientUnknown):
+            house.receive(other)
+
+
+EVIL = gzipped(document("google.xml"))
+
+
+@pytest.mark.parametrize(
+    ("raw", "state", "reason"),
+    [
+        (
+            report_mail(EVIL, "application/gzip", "r.gz", author="x@google.com"),
+            "apart",
+            "nothing vouches for its mail",
+        ),
+        (
+            signed_report("google.xml", "x@y.example", "evil.example"),
+            "apart",
+            "it says that it is from google.com, but evil.example vouches for it",
+        ),
+        (
+            signed_report(
+                "google.xml",
+                "x@y.example",
+                data=gzipped(document("google.xml").replace(b"example.org", b"other.example")),
+            ),
+            "apart",
+            "the DMARC record of other.example does not ask for reports to",
+        ),
+        (
+            signed_report(
+                "google.xml",
+                "x@y.example",
+                data=gzipped(
+                    document("google.xml")
+                    .replace(b"1795046400", b"1796046400")
+                    .replace(b"1795132799", b"1796132799")
+                ),
+            ),
+            "apart",
+            "its time lies in the future",
+        ),
+        (
+            signed_report("google.xml", "x@y.example", data=gzipped(document("google.json"))),
+            "refused",
+            "it is a TLS report, and this address takes others",
+        ),
+        (
+            signed_report("google.xml", "x@y.example", data=b"\x1f\x8bno gzip"),
+            "refused",
+            "the gzip file is damaged",
+        ),
+        (
+            signed_report("google.xml", "x@y.example", data=b"hello"),
+            "refused",
+            "the mail holds no report",
+        ),
+    ],
+)
+def test_what_is_not_believed(house: House, raw: bytes, state: str, reason: str) -> None:
+    """It is kept with the reason, counts nothing, and those that follow are taken all the same."""
+    send(house, raw)
+    report = only_report(house)
+    assert report["state"] == state
+    assert str(report["reason"]).startswith(reason)
+    assert house.get("/reports").json["domains"] == []
+    assert house.get(f"/reports/dmarc?domain={DOMAIN}").json["messages"] == 0
+    send(house, signed_report("yahoo.xml", address(house)))
+    states = {one["state"] for one in house.get("/reports").json["reports"]}
+    assert states == {"counted", state}
+
+
+def test_a_report_that_comes_twice(house: House) -> None:
+    """It counts once; the second one is kept as repeated."""
+    for _ in range(2):
+        send(house, signed_report("yahoo.xml", address(house)))
+    states = [one["state"] for one in house.get("/reports").json["reports"]]
+    assert sorted(states) == ["counted", "repeated"]
+    assert house.get(f"/reports/dmarc?domain={DOMAIN}").json["messages"] == 41
+
+
+def test_name_servers_that_are_silent() -> None:
+    """A report waits until it is known whether its domain asks for it; then it counts."""
+    zone = reports_zone({f"_dmarc.{DOMAIN}": DnsStatus.SERVFAIL})
+    house = reporting_house(zone)
+    send(house, signed_report("yahoo.xml", address(house)))
+    assert only_report(house)["state"] == "waiting"
+    zone.failing.clear()
+    house.clock.advance(RETRY_AFTER / SECOND)
+    run(house.assembly.reports.runner.look_again())
+    assert only_report(house)["state"] == "counted"
+
+
+def test_name_servers_that_stay_silent() -> None:
+    """After hours the report is kept apart, and says what could not be found out."""
+    house = reporting_house(reports_zone({f"_dmarc.{DOMAIN}": DnsStatus.TIMEOUT}))
+    send(house, signed_report("yahoo.xml", address(house)))
+    for _ in range(MAX_ATTEMPTS):
+        house.clock.advance(RETRY_AFTER / SECOND)
+        run(house.assembly.reports.runner.look_again())
+    report = only_report(house)
+    assert (report["state"], report["reason"]) == (
+        "apart",
+        f"whether {DOMAIN} asks for reports here could not be found out",
+    )
+
+
+def test_tls_reports_by_mail_and_by_post() -> None:
+    """Both count where the record asks for them; what was posted says that nobody vouches."""
+    zone = reports_zone()
+    house = reporting_house(zone)
+    addresses = house.get("/reports").json["addresses"]
+    record = f"v=TLSRPTv1; rua=mailto:{addresses['tls']},{addresses['tlsUrl']}"
+    zone.publish(f"_smtp._tls.{DOMAIN}", "TXT", record)
+    report = gzipped(document("google.json"))
+    send(house, signed_report("google.xml", addresses["tls"], data=report), "tls")
+    path = "/" + addresses["tlsUrl"].split("/", 3)[3]
+    answer = house.open(path, "POST", data=document("microsoft.json")).answer()
+    assert answer.status == 202
+    reports = {one["organisation"]: one for one in house.get("/reports").json["reports"]}
+    posted, mailed = reports["Microsoft Corporation"], reports["Google Inc."]
+    assert (mailed["state"], mailed["reporter"], mailed["reason"]) == ("counted", "google.com", "")
+    assert (posted["state"], posted["reporter"]) == ("counted", "microsoft.com")
+    assert "nobody vouches" in posted["reason"]
+    found = house.get(f"/reports/tls?domain={DOMAIN}").json
+    assert (found["successful"], found["failed"]) == (52, 2)
+    (failure, *_) = found["results"]
+    assert (failure["result"], failure["host"]) == ("certificate-expired", "mx.example.org")
+    assert "Renew the certificate" in failure["fix"]
+
+
+def test_what_is_posted_wrongly(house: House) -> None:
+    """An unknown address, nothing at all, and too much are refused at once; the rest is read."""
+    path = "/" + house.get("/reports").json["addresses"]["tlsUrl"].split("/", 3)[3]
+    assert house.open(path, "POST", data=b"").answer().status == 400
+    assert house.open("/tls-reports/nobody", "POST", data=b"{}").answer().status == 404
+    assert house.open(path, "POST", data=b"x" * 70_000).answer().status == 413
+    assert house.open(path, "POST", data=b"nothing").answer().status == 202
+    assert only_report(house)["state"] == "refused"
+
+
+def test_another_account_sees_nothing(house: House) -> None:
+    """Reports are their account's alone."""
+    send(house, signed_report("yahoo.xml", address(house)))
+    key = house.issue_key(house.add_account("other"))
+    assert house.ask("GET", "/reports", key).answer().json["total"] == 0
+    found = house.ask("GET", f"/reports/dmarc?domain={DOMAIN}", key).answer().json
+    assert found["messages"] == 0
+
+
+def test_agents_are_told_the_same(house: House) -> None:
+    """get_dmarc_reports names the domains, then who sends as one and the record that mends it."""
+    agent = Agent(house)
+    empty = agent.use("get_dmarc_reports")
+    assert f"rua=mailto:{address(house)}" in empty["hint"]
+    send(house, signed_report("yahoo.xml", address(house)))
+    listed = agent.use("get_dmarc_reports")
+    assert (listed["domains"], listed["senders"]) == ([DOMAIN], [])
+    (sender,) = agent.use("get_dmarc_reports", domain=DOMAIN)["senders"]
+    assert sender["failing"] == 41
+    assert "include:newsmill.example" in sender["fix"]
+    assert "198.51.100.7" in sender["meaning"]
