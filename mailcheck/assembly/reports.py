@@ -18,6 +18,7 @@ from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.ports import DeliveryStore, Now
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.look_at_senders import LookAtSenders
+from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.operations.reports.receive_reports import ReceiveReports
@@ -76,6 +77,7 @@ class ReportsAssembly:
         self.operations = ReportOperations(
             ShowReports(self.store, inboxes, senders, self.addresses, now),
             PostReport(inboxes, self.store, look, now, random_bytes),
+            OfferRecords(lambda: checks().resolvers.plain, reactor),
         )
 
     def services(self) -> list[Service]:

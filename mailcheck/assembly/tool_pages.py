@@ -22,6 +22,7 @@ from mailcheck.web.dashboard.deliverability.report_files import ReportFiles
 from mailcheck.web.dashboard.deliverability.report_pages import ReportPages
 from mailcheck.web.dashboard.domains.blocklist_pages import BlocklistPages
 from mailcheck.web.dashboard.domains.pages import DomainPages
+from mailcheck.web.dashboard.domains.reports_pages import ReportsPages
 from mailcheck.web.dashboard.domains.view import NameRules
 from mailcheck.web.dashboard.domains.watch_pages import WatchPages
 from mailcheck.web.dashboard.inbox.checks_pages import CheckPages
@@ -78,6 +79,7 @@ def _pages_of_domains(
         ).pages(),
         *BlocklistPages(checks.blocklists, budget, checks.turns, renderer, rules).pages(),
         *WatchPages(built.watches.keep, budget, checks.turns, renderer).pages(),
+        *ReportsPages(built.reports, budget, checks.turns, renderer).pages(),
     ]
 
 

@@ -1,0 +1,86 @@
+"""Reports of receivers: who sends as a domain, what fails and why, and where reports go."""
+
+from typing import Any
+
+from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.operations.accounts.check_budget import CheckBudget
+from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
+from mailcheck.operations.reports.offered import ReportOperations
+from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.visits import Page, Visit
+from mailcheck.web.site.errors import status_of
+from mailcheck.web.site.replies import Reply
+from mailcheck.wire.domains.findings import render_record
+from mailcheck.wire.domains.receiver_reports import (
+    render_kept_reports,
+    render_overview,
+    render_tls_overview,
+)
+from mailcheck.wire.shapes import as_json
+
+NEWEST = 20
+"""Reports that are listed below what they say."""
+
+SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year"}
+
+
+class ReportsPages:
+    """One page."""
+
+    def __init__(
+        self,
+        reports: ReportOperations,
+        budget: CheckBudget,
+        turns: CheckTurns,
+        renderer: Renderer,
+    ) -> None:
+        self._reports = reports
+        self._budget = budget
+        self._turns = turns
+        self._renderer = renderer
+
+    def pages(self) -> list[Page]:
+        """List the page."""
+        return [Page("GET", "/reports", self.show)]
+
+    async def show(self, visit: Visit) -> Reply:
+        """GET /reports?domain=&days=: without a domain the one with most messages."""
+        account_id, show = visit.account.id, self._reports.show
+        days = visit.query.whole_number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
+        domains = await show.domains(account_id)
+        typed = (visit.query.text("domain") or "").strip()
+        own = await show.addresses(account_id)
+        newest = await show.reports(account_id, NEWEST, 1)
+        values: dict[str, Any] = {
+            "kept": as_json(render_kept_reports(own, domains, newest, 1, NEWEST)),
+            "days": days,
+            "spans": SPANS,
+            "typed": typed,
+            "problem": "",
+            "domain": "",
+            "overview": None,
+        }
+        known = [one.domain for one in domains if one.kind is ReportKind.DMARC]
+        known += [one.domain for one in domains if one.kind is ReportKind.TLS]
+        try:
+            domain = parse_domain(typed or next(iter(known), ""), allow_special_use=True)
+        except InvalidParameter as problem:
+            if not typed:
+                return self._renderer.page(visit, "reports.html", **values)
+            values["problem"], status = str(problem), status_of(problem)
+            return self._renderer.page(visit, "reports.html", status=status, **values)
+        await self._budget.take(account_id)
+        async with self._turns.held(account_id):
+            overview = await show.dmarc(account_id, domain, days)
+            offered = await self._reports.offer.offer(domain, own.dmarc)
+        values |= {
+            "domain": domain,
+            "overview": as_json(render_overview(overview)),
+            "tls": as_json(render_tls_overview(await show.tls(account_id, domain, days))),
+            "is_asking": offered.is_asking,
+            "records": [as_json(render_record(one)) for one in offered.records],
+        }
+        return self._renderer.page(visit, "reports.html", **values)

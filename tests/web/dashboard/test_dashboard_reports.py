@@ -1,0 +1,74 @@
+"""The page of receivers' reports: who sends as a domain, and how to have reports sent here."""
+
+import pytest
+
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.report_senders import (
+    DOMAIN,
+    RECEIVERS,
+    ask_for_reports,
+    reports_zone,
+    signed_report,
+)
+from tests.house import run
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.tools_visit import visit_tools
+
+
+@pytest.fixture
+def zone() -> MemoryZone:
+    """The receivers, and a domain that asks for no reports yet."""
+    return reports_zone()
+
+
+@pytest.fixture
+def owner(zone: MemoryZone) -> Browser:
+    """Somebody who is signed in."""
+    return visit_tools(zone)
+
+
+def words(owner: Browser, path: str) -> str:
+    """Give the text of a page in one line."""
+    owner.open(path)
+    return " ".join(owner.page.text.split())
+
+
+def address(owner: Browser) -> str:
+    """Give the address that the page shows."""
+    text = words(owner, "/reports")
+    return text.partition("DMARC reports go to ")[2].partition(",")[0]
+
+
+def test_a_domain_is_told_how_to_ask(owner: Browser, zone: MemoryZone) -> None:
+    """Both records are shown, the operator's too; none once the domain asks for its reports."""
+    local = address(owner)
+    assert local.startswith("dmarc-")
+    page = words(owner, f"/reports?domain={DOMAIN}")
+    assert f"v=DMARC1; p=none; rua=mailto:{local}" in page
+    host = local.partition("@")[2]
+    assert f"{DOMAIN}._report._dmarc.{host}" in page
+    ask_for_reports(zone, local)
+    zone.publish(f"{DOMAIN}._report._dmarc.{host}", "TXT", "v=DMARC1;")
+    assert "asks for DMARC reports at this address already" in words(
+        owner, f"/reports?domain={DOMAIN}"
+    )
+
+
+def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> None:
+    """After a week of eight receivers it stands first, with the record that mends it."""
+    local = address(owner)
+    ask_for_reports(zone, local)
+    run(owner.house.assembly.reports.runner.start())
+    for name in RECEIVERS:
+        owner.house.receive(local, raw=signed_report(name, local), sender="")
+        owner.house.pass_time(1)
+    page = words(owner, "/reports")
+    assert "268 messages, 199 pass. p=reject would stop 69 today" in page
+    assert page.index("newsmill.example") < page.index("203.0.113.66")
+    assert "v=spf1 ip4:192.0.2.10 include:newsmill.example ~all" in page
+    assert "counted" in page
+
+
+def test_a_name_that_is_none(owner: Browser) -> None:
+    """What can't be a domain is said."""
+    assert owner.open("/reports?domain=a@b").status == 400
