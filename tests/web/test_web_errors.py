@@ -184,6 +184,7 @@ NAMED_ELSEWHERE = {
     "api/described_inbox.py": {404, 408, 409, 503},
     "api/described_tests.py": {404, 408},
     "api/described_tools.py": {500},
+    "api/described_watches.py": {404, 409},
     "api/described_webhooks.py": {404, 409},
     # The title that a page gives to a status.
     "dashboard/application.py": {400, 403, 404, 405, 409, 413, 429, 500, 503},

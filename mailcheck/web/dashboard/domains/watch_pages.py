@@ -25,7 +25,9 @@ from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.domains.watches import host_uptimes, render_history, render_shown, write_csv
 from mailcheck.wire.parameters import Query
 
-SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year", 400: "all"}
+MOST_DAYS = HISTORY_KEPT // DAY
+
+SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year", MOST_DAYS: "all"}
 """Days of a history that can be looked at."""
 
 DEFAULT_DAYS = 30
@@ -77,7 +79,7 @@ class WatchPages:
 
     async def show(self, visit: Visit) -> Reply:
         """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
-        days = visit.query.whole_number("days", 1, HISTORY_KEPT // DAY, DEFAULT_DAYS)
+        days = visit.query.whole_number("days", 1, MOST_DAYS, DEFAULT_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
         shown = await self._watches.show(account_id, watch_id)
