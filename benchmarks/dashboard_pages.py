@@ -51,7 +51,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         running_daemon(Path(folder), limits_waits_per_key=1_000) as daemon,
         running_browser() as browser,
-        watched_page(browser, daemon.http_port) as watched,
+        watched_page(browser.running(), daemon.http_port) as watched,
     ):
         for path in ("/", "/sign-up"):
             report_page(watched, path)

@@ -6,18 +6,25 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.browser.people import Person, sign_up
-from tests.browser.watching import AXE, CHROMIUM, Watched, running_browser, watched_page
+from tests.browser.watching import AXE, CHROMIUM, OneBrowser, Watched, running_browser, watched_page
 from tests.servers.daemon import Daemon, running_daemon
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Run one browser for all tests."""
+def one_browser() -> Iterator[OneBrowser]:
+    """Have one browser for all tests."""
     if not CHROMIUM.exists():
         pytest.skip("chromium is missing: run scripts/install-test-needs as root")
     if not AXE.exists():
         pytest.skip("axe-core is missing: run scripts/install-test-needs")
-    with running_browser() as browser:
+    with running_browser() as one_browser:
+        yield one_browser
+
+
+@pytest.fixture
+def browser(one_browser: OneBrowser) -> Iterator[Browser]:
+    """Have the browser for a test, for as long as one may take."""
+    with one_browser.lent() as browser:
         yield browser
 
 

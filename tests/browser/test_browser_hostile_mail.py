@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Route
+from playwright.sync_api import Route
 
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
 from tests.browser.people import Person, sign_up
-from tests.browser.watching import Watched, watched_page
+from tests.browser.watching import OneBrowser, Watched, watched_page
 from tests.servers.daemon import Daemon
 
 pytestmark = pytest.mark.attack
@@ -37,9 +37,9 @@ class Shelf:
 
 
 @pytest.fixture(scope="module")
-def shelf(browser: Browser, pages_daemon: Daemon) -> Iterator[Shelf]:
+def shelf(one_browser: OneBrowser, pages_daemon: Daemon) -> Iterator[Shelf]:
     """Receive all hostile mails."""
-    with watched_page(browser, pages_daemon.http_port) as watched:
+    with watched_page(one_browser.running(), pages_daemon.http_port) as watched:
         person = sign_up(watched, pages_daemon)
         for mail in MAILS:
             person.get_mail(mail.raw_message, mail.tag)

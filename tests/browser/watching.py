@@ -6,13 +6,24 @@ with watched_page(browser, daemon.http_port) as watched:
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import os
+import signal
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Timer
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    Playwright,
+    Request,
+    sync_playwright,
+)
 
 CHROMIUM = Path("/usr/bin/chromium")
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -30,6 +41,7 @@ ARGUMENTS = (
 )
 
 DEADLINE = 60_000  # milliseconds
+PATIENCE = 150  # seconds; the longest test takes a third on a busy machine
 POLL = 20  # milliseconds
 GRAVE = ("serious", "critical")
 
@@ -184,14 +196,46 @@ def watched_page(browser: Browser, port: int, **options: Any) -> Iterator[Watche
         context.close()
 
 
-@contextlib.contextmanager
-def running_browser(arguments: Sequence[str] = ARGUMENTS) -> Iterator[Browser]:
-    """Run Debian's Chromium without a window."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), headless=True, args=list(arguments)
-        )
+class OneBrowser:
+    """Debian's Chromium without a window: one for all tests, as long as it answers.
+
+    Some calls of Playwright have no time-out, and now and then a browser on a busy machine never
+    answers one. It is ended then: the call fails, and the next test has a new browser.
+    """
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self._mark = f"--mailcheck-browser={uuid.uuid4()}"
+        self._browser: Browser | None = None
+
+    def running(self) -> Browser:
+        """Give the browser; starts one where none answers."""
+        if self._browser is None or not self._browser.is_connected():
+            self._browser = self._playwright.chromium.launch(
+                executable_path=str(CHROMIUM), headless=True, args=[*ARGUMENTS, self._mark]
+            )
+        return self._browser
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[Browser]:
+        """Give the browser for a test, and end it where the test takes longer than any should."""
+        watch = Timer(PATIENCE, self._end)
+        watch.start()
         try:
-            yield browser
+            yield self.running()
         finally:
-            browser.close()
+            watch.cancel()
+
+    def _end(self) -> None:
+        """End the browser's processes: it is asked nothing, since it does not answer."""
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if self._mark in (process / "cmdline").read_text():
+                    os.kill(int(process.name), signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def running_browser() -> Iterator[OneBrowser]:
+    """Run a browser when it is first lent."""
+    with sync_playwright() as playwright:
+        yield OneBrowser(playwright)
