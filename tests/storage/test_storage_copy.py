@@ -11,10 +11,12 @@ from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
 from mailcheck.operations.domains.watches.ports import Recorded
 from mailcheck.operations.ports import Hit, MessagePage
+from mailcheck.operations.reports.ports import CountedRow
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
@@ -23,6 +25,7 @@ from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
+from mailcheck.storage.domains.report_store import SqlReportStore
 from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.mail_store import SqlMailStore
 from mailcheck.storage.postgresql import PostgresqlEngine
@@ -48,6 +51,7 @@ from tests.storage.deliveries import (
     mail,
     recipient,
     refusal,
+    report_recipient,
     watch,
     webhook,
 )
@@ -104,6 +108,12 @@ def fill(path: str) -> None:
         watched, NOON, at(60), "{}", (change,), ((AlertId("a1"), raised),), (), score
     )
     assert result_of(watches.record("daemon", recorded))
+    reports = SqlReportStore(engine)
+    result_of(mails.deliver(delivery(report_recipient("ann"), raw=mail("Report"))))
+    row = CountedRow(
+        ANN, ReportKind.DMARC, "example.org", NOON, "digest", "google.com", '{"row": "\x00"}', 2
+    )
+    result_of(reports.count([row]))
     result_of(engine.close())
 
 
