@@ -231,7 +231,7 @@ def test_who_sends_is_named_and_sorted() -> None:
     assert newsletter.cause is Cause.OWN_SPF
     assert newsletter.reporters == ("Yahoo", "LinkedIn", "FastMail Pty Ltd")
     assert explain(newsletter) == (
-        "51 messages come from addresses that the SPF record of example.org does not let send."
+        "51 messages came from addresses that the SPF record of example.org does not let send."
     )
     assert "let its addresses send in the SPF record of example.org" in advise(newsletter)
     assert mailing_list.cause is Cause.FORWARDED

@@ -290,13 +290,13 @@ def explain(sender: Sender) -> str:
         return f"{count} came through somebody who passed them on, which breaks SPF and DKIM."
     if sender.cause is Cause.OWN_SIGNATURE:
         names = _list(f"{selector}._domainkey.{own}" for selector, own in sender.selectors)
-        return f"{count} are signed for {domain}, but receivers can't verify that with {names}."
+        return f"{count} came signed for {domain}, but receivers can't verify that with {names}."
     if sender.cause is Cause.OWN_SPF:
         names = _list(sender.envelope_domains)
-        return f"{count} come from addresses that the SPF record of {names} does not let send."
+        return f"{count} came from addresses that the SPF record of {names} does not let send."
     if sender.cause is Cause.OTHER_DOMAIN:
         names = _list(sender.vouched_for)
-        return f"{count} are vouched for by {names}, which is not {domain}."
+        return f"{count} passed in the name of {names}, which is not {domain}."
     return f"Nothing vouches for {count}: no SPF and no DKIM passes."
 
 

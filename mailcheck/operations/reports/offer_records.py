@@ -1,6 +1,6 @@
 """Records with which a domain asks for its DMARC reports here, proven before they are shown."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -20,15 +20,16 @@ DEADLINE = 5.0
 
 
 class OfferedRecords(Struct, frozen=True):
-    """``is_asking``: reports come already. ``records`` are to be published; none if unproven.
+    """``is_asking``: reports come already. The records are to be published; none if unproven.
 
-    The first of them is the domain's own; a second one is the operator's, who agrees by it to
-    take reports about the domain (RFC 9990 4).
+    ``own`` is the domain's, ``None`` where it names the address already; with ``agreement`` the
+    operator agrees to take reports about the domain (RFC 9990 4).
     """
 
     domain: str
     is_asking: bool
-    records: tuple[RecordToPublish, ...] = ()
+    own: RecordToPublish | None = None
+    agreement: RecordToPublish | None = None
 
 
 class OfferRecords:
@@ -48,19 +49,25 @@ class OfferRecords:
         if before.presence is Presence.UNDETERMINED:
             return OfferedRecords(domain, is_asking=False)
         own = _with_address(before, uri)
-        asked = await inquiry.ask(partial(_judge, domain, (Change(own),)))
-        agreement = [
-            RecordToPublish(one.record_name, "TXT", f"v={VERSION};")
-            for one in asked.authorizations
-            if one.uri.text == uri and one.presence is not Presence.FOUND
-        ]
-        records = (own, *agreement)
-        after = await inquiry.ask(partial(_judge, domain, tuple(map(Change, records))))
-        is_proven = _is_sent(after, uri)
-        return OfferedRecords(domain, is_asking=False, records=records if is_proven else ())
+        asked = await inquiry.ask(partial(_judge, domain, (own,)))
+        agreement = next(
+            (
+                RecordToPublish(one.record_name, "TXT", f"v={VERSION};")
+                for one in asked.authorizations
+                if one.uri.text.lower() == uri and one.presence is not Presence.FOUND
+            ),
+            None,
+        )
+        if not _is_sent(await inquiry.ask(partial(_judge, domain, (own, agreement))), uri):
+            return OfferedRecords(domain, is_asking=False)
+        return OfferedRecords(domain, is_asking=False, own=own, agreement=agreement)
 
 
-def _judge(domain: str, changes: tuple[Change, ...], answers: Answers) -> DmarcVerdict:
+def _judge(
+    domain: str, records: Sequence[RecordToPublish | None], answers: Answers
+) -> DmarcVerdict:
+    """Judge a domain as it is once records are published."""
+    changes = tuple(Change(one) for one in records if one is not None)
     return evaluate_dmarc(domain, Overlay(answers, changes))
 
 
@@ -72,10 +79,13 @@ def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
     return any(one.text.lower() == uri for one in verdict.report_uris) and uri not in unknown
 
 
-def _with_address(verdict: DmarcVerdict, uri: str) -> RecordToPublish:
+def _with_address(verdict: DmarcVerdict, uri: str) -> RecordToPublish | None:
+    """Give the domain's record with an address for reports; ``None`` if it has that already."""
     record = verdict.record
     if record is None or verdict.found_at is None:
         return RecordToPublish(PREFIX + verdict.domain, "TXT", f"v={VERSION}; p=none; rua={uri}")
     places = [one.text for one in record.rua if one.is_usable]
+    if uri in map(str.lower, places):
+        return None
     value = change_tags(record.text, rua=",".join([*places, uri]))
     return RecordToPublish(PREFIX + verdict.found_at, "TXT", value)

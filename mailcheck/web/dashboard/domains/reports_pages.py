@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportKind
@@ -81,6 +82,11 @@ class ReportsPages:
             "overview": as_json(render_overview(overview)),
             "tls": as_json(render_tls_overview(await show.tls(account_id, domain, days))),
             "is_asking": offered.is_asking,
-            "records": [as_json(render_record(one)) for one in offered.records],
+            "own_record": _shown(offered.own),
+            "agreement": _shown(offered.agreement),
         }
         return self._renderer.page(visit, "reports.html", **values)
+
+
+def _shown(record: RecordToPublish | None) -> Any:
+    return record and as_json(render_record(record))

@@ -1,0 +1,52 @@
+"""Receivers' reports as a mail admin has them: asked for in DNS, sent by mail, read on a page."""
+
+import smtplib
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect
+
+from tests.browser.people import sign_up
+from tests.browser.watching import watched_page
+from tests.fakes.report_senders import (
+    DOMAIN,
+    RECEIVERS,
+    ask_for_reports,
+    reports_zone,
+    signed_report,
+)
+from tests.servers.daemon import HOST, running_daemon
+from tests.servers.name_server import publishing_name_server
+
+
+def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_path: Path) -> None:
+    """The zone publishes the address of the page; eight receivers send; one change mends it."""
+    zone = reports_zone()
+    with (
+        publishing_name_server(zone) as (server, publish),
+        running_daemon(
+            tmp_path, dns_resolvers=[f"{server.host}:{server.port}"], dns_allow_special_use=True
+        ) as daemon,
+        watched_page(browser, daemon.http_port) as watched,
+    ):
+        sign_up(watched, daemon)
+        page = watched.page
+        watched.go("/reports")
+        address = page.locator("main").inner_text().partition("DMARC reports go to ")[2]
+        address = address.partition(",")[0]
+        ask_for_reports(zone, address)
+        publish()
+        with smtplib.SMTP(HOST, daemon.smtp_port) as client:
+            for name in RECEIVERS:
+                client.sendmail("", [address], signed_report(name, address))
+        counted = page.get_by_text("counted", exact=True)
+        watched.go_until("/reports", lambda: counted.count() == len(RECEIVERS))
+        text = page.locator("main").inner_text()
+        assert "268 messages, 199 pass" in text
+        assert text.index("newsmill.example") < text.index("203.0.113.66")
+        expect(
+            page.get_by_text("v=spf1 ip4:192.0.2.10 include:newsmill.example ~all")
+        ).to_be_visible()
+        expect(page.get_by_text("names this address already")).to_be_visible()
+        expect(page.get_by_text(f"{DOMAIN}._report._dmarc.")).to_be_visible()
+        watched.require_accessible()
+        watched.require_quiet()
