@@ -102,12 +102,16 @@ async def probe_receiver(probes: Probes, reactor: Any, tls_for: TlsPolicy) -> St
 async def test_a_good_host_is_verified(probes: Probes, reactor: Any) -> None:
     """A modern handshake with a certificate for the MX name is all that can be wished."""
     offer = offer_to_all(server_options(AUTHORITY.issue("mx.d.example")))
-    assert await probe_receiver(probes, reactor, offer) == StarttlsProbe(
+    found = await probe_receiver(probes, reactor, offer)
+    assert len(found.certificate_digest) == 64
+    assert found == StarttlsProbe(
         "mx.d.example",
         ProbeOutcome.ENCRYPTED,
         tls_version="TLSv1.3",
         is_certificate_trusted=True,
         is_name_matching=True,
+        certificate_digest=found.certificate_digest,
+        certificate_ends_at=found.certificate_ends_at,
     )
 
 
