@@ -55,6 +55,8 @@ class HeldNames:
                 datagram, client = self._socket.recvfrom(LONGEST)
             except OSError:
                 return
+            if not datagram:  # it is what closing the socket wakes this with
+                return
             with self._lock:
                 is_held = self._is_holding and self._is_below(datagram)
                 if is_held:
