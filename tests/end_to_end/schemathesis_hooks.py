@@ -14,7 +14,7 @@ from typing import Any
 import schemathesis
 
 KNOWN = json.loads(os.environ["MAILCHECK_KNOWN"])
-"""``query`` and ``path``: parameter -> values that mean something to this service."""
+"""``query``, ``path`` and ``body``: parameter -> values that mean something to this service."""
 
 ANSWERS = Path(os.environ["MAILCHECK_ANSWERS"])
 """Gets a line for each answer: method, path, status."""
@@ -69,8 +69,19 @@ def _make_known(case: Any) -> None:
     for name, values in KNOWN["path"].items():
         if name in case.path_parameters:
             case.path_parameters[name] = RANDOM.choice(values)
-    if isinstance(case.body, dict) and "records" in case.body:
-        case.body = {**case.body, "records": [RECORD for _ in case.body["records"]]}
+    if isinstance(case.body, dict):
+        case.body = {name: _known(name, value) for name, value in case.body.items()}
+
+
+def _known(name: str, value: Any) -> Any:
+    """Give what a field of a body may be that says what its own kind of text looks like."""
+    if name == "records":
+        return [RECORD for _ in value]
+    if name == "watches":
+        return [{one: _known(one, item[one]) for one in item} for item in value]
+    if name in KNOWN["body"]:
+        return RANDOM.choice(KNOWN["body"][name])
+    return value
 
 
 def _is_time(value: object) -> bool:

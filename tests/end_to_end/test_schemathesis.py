@@ -39,10 +39,14 @@ DEADLINE = 900.0  # seconds; it takes one to five minutes, most of it in waits a
 LEFT_OUT = r"/inbox/webhooks|/checks/links"
 """Paths that call other hosts: what they answer is in the suites of webhooks and of links."""
 
-MAY_BE_GONE = {"/inbox/messages/{id}/attachments/{attachmentId}"}
-"""What is asked of messages that another request may have deleted before."""
+MAY_BE_GONE = {
+    "/inbox/messages/{id}/attachments/{attachmentId}",
+    "/watches/{watchId}/alerts/{alertId}/acknowledge",
+}
+"""What is asked of messages that another request may have deleted; and no alert comes up."""
 
 MESSAGES = 40
+WATCHES = 40
 BETWEEN_MAILS = 0.2  # seconds
 
 WITH_ATTACHMENT = (
@@ -90,6 +94,8 @@ def known_values(world: ToolWorld) -> Mapping[str, Any]:
     for number in range(MESSAGES):
         world.send(daemon.address(f"t{number % 5}"), WITH_ATTACHMENT)
     messages = daemon.get("/inbox/messages", limit=MESSAGES).json["messages"]
+    watches = [{"target": f"w{number}.good.test", "paused": True} for number in range(WATCHES)]
+    made = daemon.post("/watches/many", json.dumps({"watches": watches}).encode()).json["made"]
     return {
         "query": {
             "domain": ["good.test", "poor.test"],
@@ -100,9 +106,16 @@ def known_values(world: ToolWorld) -> Mapping[str, Any]:
             "since": ["2026-01-01T00:00:00Z"],
             "to": [messages[0]["to"], ""],
         },
+        "body": {
+            "target": ["good.test", "poor.test", "8.8.4.10"],
+            "addresses": [[], ["8.8.4.10"]],
+            "selectors": [[], ["default", "s1"]],
+            "quiet": ["", "22:00-06:00"],
+        },
         "path": {
             "id": [message["id"] for message in messages],
             "testId": [test["testId"]],
+            "watchId": [watch["id"] for watch in made],
             "attachmentId": ["1", "2"],
         },
     }

@@ -42,7 +42,7 @@ Selectors = Annotated[
 Addresses = Annotated[Texts, said("addresses that the domain sends from", max_length=MAX_ADDRESSES)]
 
 
-class WatchChoice(Shape):
+class WatchChoice(Shape, forbid_unknown_fields=True):
     """What the owner of a watch chooses."""
 
     every_minutes: Minutes | Absent = ABSENT
@@ -55,13 +55,13 @@ class WatchChoice(Shape):
     paused: bool | Absent = ABSENT
 
 
-class NewWatch(WatchChoice, kw_only=True):
+class NewWatch(WatchChoice, kw_only=True, forbid_unknown_fields=True):
     """A watch to be made."""
 
-    target: Annotated[str, said("a domain or an IP address", min_length=1)]
+    target: Annotated[str, said("a domain or an IP address")]
 
 
-class NewWatches(Shape):
+class NewWatches(Shape, forbid_unknown_fields=True):
     """Watches to be made."""
 
     watches: Annotated[
