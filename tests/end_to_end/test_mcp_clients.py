@@ -45,6 +45,8 @@ TOOLS = [
     "get_dmarc_reports",
     "generate_test",
     "wait_for_test",
+    "list_watches",
+    "get_watch",
 ]
 
 PYTHON_2 = [str(HOME / "python-sdk-2" / "bin" / "python"), str(DRIVERS / "python_sdk_2.py")]
