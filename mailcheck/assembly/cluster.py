@@ -64,6 +64,18 @@ class Cluster(Lasting, Protocol):
         """Call ``look`` whenever wake-ups may have been lost."""
 
 
+def share_work(cluster: Cluster, kind: str, look: Callable[[], None]) -> Callable[[], None]:
+    """Give what says that work of a kind waits: whoever has time takes it, in any daemon.
+
+    :param look: sees what waits and takes of it what there is time for; called whenever some may
+        wait, here or elsewhere.
+    """
+    waiting: WakeUps[str] = cluster.wake_ups(kind)
+    waiting.listen(lambda _: look())
+    cluster.when_hints_are_lost(look)
+    return lambda: waiting.publish("some")
+
+
 def open_cluster(
     config: Config, reactor: Any, conditions: Conditions, figures: RedisFigures
 ) -> tuple[Cluster, list[IService]]:

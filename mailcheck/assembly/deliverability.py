@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.application.service import Service
 
-from mailcheck.assembly.cluster import Cluster
+from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
@@ -68,7 +68,7 @@ class DeliverabilityAssembly:
             reactor,
             now,
         )
-        look = _tell_all_to_look(cluster, self.runner)
+        look = share_work(cluster, "waiting tests", self.runner.look)
         cluster.when_hints_are_lost(self.feeds.look_everywhere)
         find = FindTest(self.store, expiry_now)
         wait = WaitForTest(find, self.feeds, slots, reactor, expiry_now)
@@ -106,11 +106,3 @@ class DeliverabilityAssembly:
             PeriodicService("renewing leases", RENEWAL, self.runner.renew, self._reactor),
             PeriodicService("retention of tests", INTERVAL, retention.sweep, self._reactor),
         ]
-
-
-def _tell_all_to_look(cluster: Cluster, runner: RunTestChecks) -> Callable[[], None]:
-    """Give what says that a test waits: whoever has a place free takes it, in any daemon."""
-    waiting = cluster.wake_ups("waiting tests")
-    waiting.listen(lambda _: runner.look())
-    cluster.when_hints_are_lost(runner.look)
-    return lambda: waiting.publish("some")

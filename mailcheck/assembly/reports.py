@@ -6,7 +6,7 @@ from typing import Any
 from twisted.application.service import Service
 
 from mailcheck.assembly.checks import ChecksAssembly
-from mailcheck.assembly.cluster import Cluster
+from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.assembly.scoring import scoring_settings
 from mailcheck.assembly.workers import Workers
@@ -69,7 +69,7 @@ class ReportsAssembly:
             now,
             random_bytes,
         )
-        look = _tell_all_to_look(cluster, self.runner)
+        look = share_work(cluster, "waiting reports", self.runner.look)
         self.mail = ReceiveReports(inboxes, look, own_domains(config))
         senders = LookAtSenders(
             lambda: checks().resolvers.plain, lambda: checks().blocklists, reactor, now
@@ -97,11 +97,3 @@ class ReportsAssembly:
 def _addresses(config: Config) -> ReportAddresses:
     domains = (one.lower() for one in (config.inbox.domain, *config.inbox.aliases))
     return ReportAddresses(tuple(dict.fromkeys(domains)), public_url(config))
-
-
-def _tell_all_to_look(cluster: Cluster, runner: TakeInReports) -> Callable[[], None]:
-    """Give what says that a report waits: whoever has time takes it, in any daemon."""
-    waiting = cluster.wake_ups("waiting reports")
-    waiting.listen(lambda _: runner.look())
-    cluster.when_hints_are_lost(runner.look)
-    return lambda: waiting.publish("some")

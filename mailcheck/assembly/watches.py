@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.application.service import Service
 
-from mailcheck.assembly.cluster import Cluster
+from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.config.options import Config
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
@@ -18,7 +18,7 @@ from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
 from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendToOwn
-from mailcheck.operations.ports import Memory, Now, WakeUps
+from mailcheck.operations.ports import Memory, Now
 from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.engine import Engine
 from mailcheck.web.api.calls import Route
@@ -52,13 +52,10 @@ class WatchAssembly:
         self._turns = turns
         self.store = SqlWatchStore(engine)
         self.runner = RunWatches(self.store, look, holder, reactor, now, random_bytes)
-        due: WakeUps[str] = cluster.wake_ups("due watches")
-        due.listen(lambda _: self.runner.look())
-        cluster.when_hints_are_lost(self.runner.look)
         self.keep = KeepWatches(
             self.store,
             self.runner,
-            lambda: due.publish("some"),
+            share_work(cluster, "due watches", self.runner.look),
             now,
             random_bytes,
             allow_special_use=config.dns.allow_special_use,

@@ -6,10 +6,11 @@ import pytest
 from pytest_twisted import async_yield_fixture, ensureDeferred
 from twisted.internet.task import Clock
 
+from mailcheck.assembly.cluster import share_work
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.cluster.shared import RedisCluster
 from mailcheck.operations.ports import WakeUps
-from tests.servers.redis import RedisServer, connected, connected_twice, until
+from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
 
 LOCAL, SHARED = "in this process", "on Redis"
 
@@ -73,3 +74,21 @@ async def test_other_daemons_hear(redis_server: RedisServer) -> None:
             "elsewhere": [],
             "tests": [],
         }
+
+
+@ensureDeferred
+async def test_work_is_looked_for_everywhere() -> None:
+    """All daemons look when one says that work waits, and while such words may be lost."""
+    from twisted.internet import reactor
+
+    with running_redis() as server:
+        async with connected_twice(server) as (here, there):
+            looks: list[str] = []
+            say = share_work(RedisCluster(here, reactor), "due", lambda: looks.append("here"))
+            share_work(RedisCluster(there, reactor), "due", lambda: looks.append("there"))
+            share_work(RedisCluster(there, reactor), "other", lambda: looks.append("other"))
+            say()
+            await until(lambda: len(looks) == 2)
+            assert set(looks) == {"here", "there"}
+            server.kill()
+            await until(lambda: set(looks[2:]) == {"here", "there", "other"})
