@@ -64,3 +64,12 @@ def format_instant(instant: Instant) -> str:
     """Write an instant as ``2026-11-21T10:00:00.000Z``: always three decimals and ``Z``."""
     moment = _EPOCH + timedelta(milliseconds=instant)
     return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def describe_duration(seconds: int) -> str:
+    """Write a time span in its largest whole unit."""
+    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= unit:
+            count = seconds // unit
+            return f"{count} {name}{'s' if count > 1 else ''}"
+    return f"{seconds} seconds"

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability import authentication
-from mailcheck.checks.dkim.mail_verdicts import SignatureOfMail
+from mailcheck.checks.dkim.mail import SignatureOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail

@@ -12,7 +12,7 @@ from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVer
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.origin import judge_origin
 from mailcheck.checks.dkim.key_record import KeyRecord
-from mailcheck.checks.dkim.mail_verdicts import (
+from mailcheck.checks.dkim.mail import (
     DkimOfMail,
     SignatureFault,
     SignatureHeader,

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.quality import signed_fields
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
 from mailcheck.checks.quality.reading import read_mail
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, is_bulk_looking
 from tests.checks.mail_evidence import dkim, signature

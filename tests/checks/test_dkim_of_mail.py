@@ -9,7 +9,7 @@ import dkim  # type: ignore[import-untyped]
 import pytest
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault
 from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
 from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
 from mailcheck.checks.dns_answers import Answers, DnsStatus

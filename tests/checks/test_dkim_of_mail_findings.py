@@ -3,8 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.checks.dkim.mail_findings import describe_signatures
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureFault
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, describe_signatures
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.instants import instant_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.mail_verdicts import SignatureFault
+from mailcheck.checks.dkim.mail import SignatureFault
 from tests.fakes.dkim_keys import EC_P256, ED25519_WRAPPED, RSA_512, RSA_2048
 from tests.fakes.mail_judge import judge_signature, zone_of
 from tests.fakes.mail_signer import ED25519, MAIL, RSA, MailSigner

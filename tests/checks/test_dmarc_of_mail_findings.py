@@ -3,9 +3,8 @@
 import pytest
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.mail import evaluate_dmarc_of_mail
-from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
+from mailcheck.checks.dkim.mail import DkimOfMail
+from mailcheck.checks.dmarc.mail import describe_dmarc_of_mail, evaluate_dmarc_of_mail
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity
 from mailcheck.checks.spf.mail import SpfOfMail

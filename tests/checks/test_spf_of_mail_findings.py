@@ -10,8 +10,12 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.checks.spf.evaluate import evaluate_spf
-from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
-from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
+from mailcheck.checks.spf.mail import (
+    SpfOfMail,
+    describe_spf_of_helo,
+    describe_spf_of_mail,
+    evaluate_spf_of_mail,
+)
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -5,7 +5,7 @@ from functools import partial
 
 from mailcheck.checks.arc.reading import ArcOfMail, read_chain
 from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, SignatureOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
 from mailcheck.checks.dkim.signature_headers import read_signatures
 from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
 from mailcheck.core.instants import Instant, instant_of

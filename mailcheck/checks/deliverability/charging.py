@@ -13,7 +13,8 @@ from mailcheck.checks.deliverability.content_filter import (
     FilterUnavailable,
     FilterVerdict,
 )
-from mailcheck.checks.dkim.mail_findings import (
+from mailcheck.checks.dkim.mail import (
+    DkimOfMail,
     describe_invalid,
     describe_signature,
     describe_signatures,
@@ -21,9 +22,7 @@ from mailcheck.checks.dkim.mail_findings import (
     describe_undetermined,
     find_telling,
 )
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
-from mailcheck.checks.dmarc.mail import DmarcOfMail
-from mailcheck.checks.dmarc.mail_findings import describe_dmarc_of_mail
+from mailcheck.checks.dmarc.mail import DmarcOfMail, describe_dmarc_of_mail
 from mailcheck.checks.dmarc.stricter import STRICTER
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, describe_listings
 from mailcheck.checks.findings import (
@@ -36,8 +35,7 @@ from mailcheck.checks.findings import (
 )
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
-from mailcheck.checks.spf.mail import SpfOfMail
-from mailcheck.checks.spf.mail_findings import describe_spf_of_helo, describe_spf_of_mail
+from mailcheck.checks.spf.mail import SpfOfMail, describe_spf_of_helo, describe_spf_of_mail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.checks.weights import (
     COSTS,

@@ -9,7 +9,7 @@ from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import cap
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.dkim.key_record import RSA
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.findings import ChargedFinding

@@ -7,8 +7,7 @@ from msgspec import Struct
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.charging import total
 from mailcheck.checks.deliverability.content_filter import FilterOutcome, FilterUnavailable
-from mailcheck.checks.dkim.mail_findings import find_telling
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail, find_telling
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus, UnknownReason, count
 from mailcheck.checks.findings import Area, ChargedFinding, CheckStatus, Finding, Severity, in_order
 from mailcheck.checks.spf.mail import SpfOfMail

@@ -8,8 +8,8 @@ import idna
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.checks.dkim.mail import SignatureHeader
 from mailcheck.checks.dkim.mail_source import split_mail
-from mailcheck.checks.dkim.mail_verdicts import SignatureHeader
 from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_within
 

@@ -18,8 +18,7 @@ from mailcheck.checks.dkim.dkimpy_signature import (
     is_header_intact,
 )
 from mailcheck.checks.dkim.key_record import KeyRecord, is_key_record, parse_key_record
-from mailcheck.checks.dkim.mail_source import MailSource, split_mail
-from mailcheck.checks.dkim.mail_verdicts import (
+from mailcheck.checks.dkim.mail import (
     DkimOfMail,
     KeyOfSignature,
     KeyState,
@@ -27,9 +26,10 @@ from mailcheck.checks.dkim.mail_verdicts import (
     SignatureHeader,
     SignatureOfMail,
 )
+from mailcheck.checks.dkim.mail_source import MailSource, split_mail
 from mailcheck.checks.dkim.signature_headers import SHA1
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
-from mailcheck.core.instants import SECOND, Instant
+from mailcheck.core.instants import SECOND, Instant, describe_duration
 
 
 def evaluate_keys(
@@ -184,15 +184,6 @@ def count_seconds_ahead(header: SignatureHeader, now: int) -> int:
     """Tell how long after ``now`` a signature is dated, beyond what clocks may differ."""
     ahead = (header.signed_at or 0) - now
     return ahead if ahead > CLOCK_SKEW else 0
-
-
-def describe_duration(seconds: int) -> str:
-    """Write a time span in its largest whole unit."""
-    for unit, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= unit:
-            count = seconds // unit
-            return f"{count} {name}{'s' if count > 1 else ''}"
-    return f"{seconds} seconds"
 
 
 def _permanent(fault: SignatureFault, explanation: str) -> Refusal:

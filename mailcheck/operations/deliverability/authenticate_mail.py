@@ -22,7 +22,7 @@ from mailcheck.checks.deliverability.authentication import (
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.origin import Origin
 from mailcheck.checks.deliverability.verdicts import MailVerdicts
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.dmarc.mail import foresee_walks
 from mailcheck.checks.dns_answers import Answers

@@ -8,7 +8,7 @@ from mailcheck.checks.deliverability.charging import total
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.score import DnsCharges, MailScore, charge_rest
-from mailcheck.checks.dkim.mail_verdicts import DkimOfMail, KeyOfSignature
+from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
 from mailcheck.checks.dkim.verify import with_keys
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import PERFECT, ChargedFinding, in_order

@@ -23,8 +23,7 @@ from mailcheck.checks.receiver_reports.senders import (
     overview_of,
 )
 from mailcheck.checks.spf.evaluate import propose_new_record
-from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
-from mailcheck.checks.spf.mail_findings import add_term, term_for
+from mailcheck.checks.spf.mail import SpfOfMail, add_term, evaluate_spf_of_mail, term_for
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.operations.ask import Inquiry

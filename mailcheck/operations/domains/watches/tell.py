@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from mailcheck.checks.dkim.verify import describe_duration
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes, new_short_id
-from mailcheck.core.instants import SECOND, Instant, format_instant
+from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
 from mailcheck.core.instruments import Tally
 from mailcheck.core.watches import ALERT_TAG, Alert
 from mailcheck.operations.domains.watches.ports import UntoldAlert, WatchStore
