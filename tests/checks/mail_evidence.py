@@ -12,12 +12,8 @@ from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVer
 from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.origin import judge_origin
 from mailcheck.checks.dkim.key_record import KeyRecord
-from mailcheck.checks.dkim.mail import (
-    DkimOfMail,
-    SignatureFault,
-    SignatureHeader,
-    SignatureOfMail,
-)
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, SignatureOfMail
+from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Presence

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.mail import DkimOfMail, SignatureHeader, SignatureOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
+from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dmarc.mail import DmarcOfMail, evaluate_dmarc_of_mail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Answers, DnsStatus

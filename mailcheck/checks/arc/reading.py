@@ -7,11 +7,11 @@ from msgspec import Struct
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_linear import Field
 from mailcheck.checks.dkim.dkimpy_signature import relax_fields
-from mailcheck.checks.dkim.mail import SignatureHeader
 from mailcheck.checks.dkim.mail_source import MailSource, split_mail
 from mailcheck.checks.dkim.signature_headers import (
     SHA1,
     MalformedSignature,
+    SignatureHeader,
     SignatureTags,
     parse_algorithm,
     parse_key_place,

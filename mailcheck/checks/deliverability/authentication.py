@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.origin import Origin
-from mailcheck.checks.dkim.mail import DkimOfMail, SignatureHeader, SignatureOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
+from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dmarc.mail import DmarcOfMail, without_author
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail
 

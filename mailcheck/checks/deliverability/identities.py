@@ -3,8 +3,7 @@
 from msgspec import Struct
 
 from mailcheck.checks.content.header import split_header
-from mailcheck.checks.dkim.mail import SignatureHeader
-from mailcheck.checks.dkim.signature_headers import read_signatures
+from mailcheck.checks.dkim.signature_headers import SignatureHeader, read_signatures
 from mailcheck.checks.quality import header
 
 

@@ -6,7 +6,8 @@ only those anew that its records change.
 
 from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.origin import Origin
-from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature, SignatureHeader
+from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
+from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dkim.verify import evaluate_keys
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.mail import DmarcOfMail, evaluate_dmarc_of_mail

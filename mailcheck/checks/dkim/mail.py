@@ -9,39 +9,10 @@ from msgspec.structs import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
 from mailcheck.checks.dkim.key_record import GOOD_RSA_BITS, KeyRecord
+from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.instants import describe_duration
-
-
-class SignatureHeader(Struct, frozen=True):
-    """A DKIM-Signature field as it was parsed (RFC 6376 3.5), the topmost first.
-
-    ``problem`` says why it can't be verified at all (a missing or broken tag);
-    then other fields may be empty. ``key_name`` is where its key stands:
-    ``<selector>._domainkey.<signing domain>``. ``body_length`` is ``l=``;
-    ``signed_at`` and ``expires_at`` are seconds since the epoch. Names are in
-    lower-case A-labels, ``signed_fields`` in lower case.
-    """
-
-    index: int
-    signing_domain: str
-    selector: str
-    agent_id: str
-    algorithm: str
-    signed_fields: tuple[str, ...]
-    canonicalization: str
-    body_length: int | None
-    signed_at: int | None
-    expires_at: int | None
-    problem: str = ""
-    body_hash: bytes = b""
-    signature: bytes = b""
-
-    @property
-    def key_name(self) -> str:
-        """Give the name of the key record."""
-        return f"{self.selector}._domainkey.{self.signing_domain}"
 
 
 class KeyState(Enum):

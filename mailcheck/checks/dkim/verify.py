@@ -23,11 +23,10 @@ from mailcheck.checks.dkim.mail import (
     KeyOfSignature,
     KeyState,
     SignatureFault,
-    SignatureHeader,
     SignatureOfMail,
 )
 from mailcheck.checks.dkim.mail_source import MailSource, split_mail
-from mailcheck.checks.dkim.signature_headers import SHA1
+from mailcheck.checks.dkim.signature_headers import SHA1, SignatureHeader
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.core.instants import SECOND, Instant, describe_duration
 
