@@ -3,8 +3,7 @@
 import pytest
 
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
-from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.dmarc.tree_walk import names_to_walk, walk_tree
+from mailcheck.checks.dmarc.record import Policy, names_to_walk, walk_tree
 from mailcheck.checks.dns_answers import DnsStatus, Presence
 from mailcheck.checks.findings import Severity
 from tests.fakes.memory_zone import MemoryZone

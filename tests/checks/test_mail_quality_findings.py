@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mailcheck.checks import quality
+from mailcheck.checks.deliverability.quality import is_smtputf8, judge_transport
 from mailcheck.checks.findings import ChargedFinding, Severity
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.reading import read_mail
-from mailcheck.checks.quality.transport import is_smtputf8, judge_transport
 from mailcheck.checks.quality.unsubscribe import (
     MUST_BE_SIGNED,
     OneClick,

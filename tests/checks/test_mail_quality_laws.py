@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.deliverability.charging import cap, total
+from mailcheck.checks.deliverability.quality import judge_transport
 from mailcheck.checks.findings import ChargedFinding
 from mailcheck.checks.quality.content import judge_content
 from mailcheck.checks.quality.header import judge_headers
 from mailcheck.checks.quality.links import judge_links
 from mailcheck.checks.quality.reading import read_mail
-from mailcheck.checks.quality.transport import judge_transport
 from mailcheck.checks.quality.unsubscribe import MUST_BE_SIGNED, judge_unsubscribe
 from mailcheck.checks.weights import MAX_MAKING, OF_MAKING
 from mailcheck.core.instants import parse_instant

@@ -8,8 +8,7 @@ import pytest
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
-from mailcheck.checks.deliverability.score import DeliverabilityReport
-from mailcheck.checks.deliverability.summaries import CheckSummary
+from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import Area, CheckStatus, Finding, RecordToPublish
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024

@@ -8,15 +8,18 @@ from msgspec.structs import replace
 
 from mailcheck.checks.dmarc.record import (
     OBSOLETE_TAGS,
+    PREFIX,
     VERSION,
     Policy,
     PolicyRecord,
     ReportUri,
+    TreeWalk,
+    WalkStep,
     is_policy_record,
     looks_like_dmarc,
     parse_policy_record,
+    walk_tree,
 )
-from mailcheck.checks.dmarc.tree_walk import PREFIX, TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import (
     Answers,
     DnsStatus,

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.mail import DkimOfMail
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, _say_absent, change_tags, evaluate_dmarc
-from mailcheck.checks.dmarc.record import Policy
-from mailcheck.checks.dmarc.tree_walk import PREFIX, TreeWalk, WalkStep, walk_tree
+from mailcheck.checks.dmarc.record import PREFIX, Policy, TreeWalk, WalkStep, walk_tree
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import ELSEWHERE, Finding, RecordToPublish, Severity, worst
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain

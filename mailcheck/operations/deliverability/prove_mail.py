@@ -5,9 +5,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from mailcheck.checks.deliverability.charging import total
-from mailcheck.checks.deliverability.evidence import MailEvidence
 from mailcheck.checks.deliverability.identities import Identities
-from mailcheck.checks.deliverability.score import DnsCharges, MailScore, charge_rest
+from mailcheck.checks.deliverability.score import DnsCharges, MailEvidence, MailScore, charge_rest
 from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
 from mailcheck.checks.dkim.verify import with_keys
 from mailcheck.checks.dns_answers import Answers

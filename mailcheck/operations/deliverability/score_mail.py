@@ -12,17 +12,20 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.deliverability.authentication import Authentication
+from mailcheck.checks.deliverability.authentication import Authentication, judge_origin
 from mailcheck.checks.deliverability.content_filter import FilterOutcome
-from mailcheck.checks.deliverability.evidence import MailEvidence
-from mailcheck.checks.deliverability.origin import judge_origin
 from mailcheck.checks.deliverability.quality import (
     Handover,
     judge_quality,
     judge_receivers,
     was_starttls_offered,
 )
-from mailcheck.checks.deliverability.score import DeliverabilityReport, MailScore, score_mail
+from mailcheck.checks.deliverability.score import (
+    DeliverabilityReport,
+    MailEvidence,
+    MailScore,
+    score_mail,
+)
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
 from mailcheck.checks.dnsbl.listings import Listing
 from mailcheck.checks.findings import RecordToPublish

@@ -10,14 +10,18 @@ from functools import partial
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
-from mailcheck.checks.deliverability.authentication import Authentication, authenticate_in_vain
+from mailcheck.checks.deliverability.authentication import (
+    Authentication,
+    Origin,
+    authenticate_in_vain,
+    judge_origin,
+)
 from mailcheck.checks.deliverability.identities import (
     Identities,
     header_of,
     read_identities,
     unread_identities,
 )
-from mailcheck.checks.deliverability.origin import Origin, judge_origin
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId, DeliveryId

@@ -7,8 +7,7 @@ from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, change_tags, evaluate_dmarc
-from mailcheck.checks.dmarc.record import VERSION
-from mailcheck.checks.dmarc.tree_walk import PREFIX
+from mailcheck.checks.dmarc.record import PREFIX, VERSION
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.overlay import Change, Overlay

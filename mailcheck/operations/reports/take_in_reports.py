@@ -16,8 +16,8 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
+from mailcheck.checks.deliverability.authentication import judge_origin
 from mailcheck.checks.deliverability.identities import header_of, read_identities
-from mailcheck.checks.deliverability.origin import judge_origin
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport

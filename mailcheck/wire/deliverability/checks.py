@@ -3,8 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
-from mailcheck.checks.deliverability.score import DeliverabilityReport
-from mailcheck.checks.deliverability.summaries import CheckSummary
+from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
 from mailcheck.checks.dnsbl.listings import ListingStatus, count
 from mailcheck.checks.findings import Area, CheckStatus
 from mailcheck.checks.proofs import Proofs, proof_of
