@@ -9,8 +9,12 @@ from msgspec import Struct
 from twisted.internet.defer import Deferred, DeferredList
 
 from mailcheck.assembly.cluster import Cluster, Lasting
-from mailcheck.checks.dnsbl.catalogue import Catalogue
-from mailcheck.checks.dnsbl.loading import BadCatalogue, packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.catalogue import (
+    BadCatalogue,
+    Catalogue,
+    packaged_catalogue_text,
+    parse_catalogue,
+)
 from mailcheck.config.options import BlocklistOptions, Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_pairs
@@ -22,8 +26,7 @@ from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import parse_server, system_servers
 from mailcheck.operations.dns_ports import Resolver
-from mailcheck.operations.domains.ask_blocklists import AskBlocklists
-from mailcheck.operations.domains.check_blocklists import CheckBlocklists
+from mailcheck.operations.domains.check_blocklists import AskBlocklists, CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
 from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import (

@@ -2,7 +2,7 @@
 
 import argparse
 
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text
+from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE
 from mailcheck.config.example import render_example

@@ -16,8 +16,8 @@ from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dmarc.mail import DmarcOfMail
 from mailcheck.checks.dmarc.record import Policy
 from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.dnsbl.listings import Listing, ListingStatus
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.hosts.helo import HeloForm, HeloVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.spf.mail import SpfIdentity, SpfOfIdentity, SpfOfMail

@@ -13,26 +13,22 @@ from mailcheck.checks.dnsbl.catalogue import (
     CodeClass,
     CodeRule,
     TargetKind,
-)
-from mailcheck.checks.dnsbl.evaluate import (
-    Target,
-    evaluate_listing,
-    query_name,
-    target_address,
-    target_domain,
-)
-from mailcheck.checks.dnsbl.listings import (
-    Listing,
-    ListingStatus,
-    UnknownReason,
-    describe_listings,
-    has_usable_answer,
-)
-from mailcheck.checks.dnsbl.loading import (
     match_rules,
     packaged_catalogue_text,
     parse_catalogue,
     read_code_rule,
+)
+from mailcheck.checks.dnsbl.listings import (
+    Listing,
+    ListingStatus,
+    Target,
+    UnknownReason,
+    describe_listings,
+    evaluate_listing,
+    has_usable_answer,
+    query_name,
+    target_address,
+    target_domain,
 )
 from mailcheck.checks.findings import Severity
 from tests.fakes.memory_zone import MemoryZone

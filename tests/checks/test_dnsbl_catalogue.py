@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
-from mailcheck.checks.dnsbl.loading import BadCatalogue, packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.catalogue import (
+    BadCatalogue,
+    Blocklist,
+    CodeClass,
+    TargetKind,
+    packaged_catalogue_text,
+    parse_catalogue,
+)
 
 NAME_ZONES = 12
 

@@ -3,9 +3,8 @@
 import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.dnsbl.catalogue import TargetKind
+from mailcheck.checks.dnsbl.catalogue import TargetKind, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 

@@ -8,13 +8,13 @@ import pytest
 from mailcheck.checks.dkim.evaluate import choose_selectors, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
 from mailcheck.checks.dns_answers import Answers, DnsStatus
-from mailcheck.checks.dnsbl.evaluate import (
+from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.listings import (
     evaluate_listing,
     query_name,
     target_address,
     target_domain,
 )
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.hosts.mx import evaluate_mx
 from mailcheck.checks.hosts.registration import read_registration, undetermined_registration
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns

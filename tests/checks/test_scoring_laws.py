@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
     unknown_listing,
 )
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.scoring.awards import AWARDS, MAXIMA, STOPPED_IMPACT, Award
 from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import (

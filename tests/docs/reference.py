@@ -16,8 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.catalogue import Blocklist, packaged_catalogue_text, parse_catalogue
 from mailcheck.checks.quality.topics import load_topics
 from mailcheck.checks.weights import COSTS, LISTING_TIERS, MEASURED
 from mailcheck.cli.main import COMMANDS, make_parser

@@ -2,8 +2,13 @@
 
 from ipaddress import IPv4Address
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, TargetKind
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.catalogue import (
+    Blocklist,
+    CodeClass,
+    TargetKind,
+    packaged_catalogue_text,
+    parse_catalogue,
+)
 from tests.fakes.memory_zone import MemoryZone
 
 

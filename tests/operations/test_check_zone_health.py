@@ -7,15 +7,18 @@ from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
-from mailcheck.checks.dnsbl.evaluate import target_address
+from mailcheck.checks.dnsbl.catalogue import (
+    Blocklist,
+    TargetKind,
+    packaged_catalogue_text,
+    parse_catalogue,
+)
 from mailcheck.checks.dnsbl.health import HealthStatus
-from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason, target_address
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters, LocalWakeUps
 from mailcheck.core.instants import DAY, Instant, instant_of
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.operations.domains.ask_blocklists import AskBlocklists
+from mailcheck.operations.domains.check_blocklists import AskBlocklists
 from mailcheck.operations.domains.zone_health import (
     FIRST_TEST_PATIENCE,
     HealthOfLists,

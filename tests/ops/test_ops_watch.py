@@ -4,9 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
+from mailcheck.checks.dnsbl.catalogue import (
+    Blocklist,
+    TargetKind,
+    packaged_catalogue_text,
+    parse_catalogue,
+)
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.dns.servers import Server, ServerRota

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.checks.dnsbl.loading import packaged_catalogue_text, parse_catalogue
+from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text, parse_catalogue
 from mailcheck.config.options import BlocklistOptions
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail

@@ -7,14 +7,14 @@ from msgspec import Struct
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, look_up
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
-from mailcheck.checks.dnsbl.evaluate import (
+from mailcheck.checks.dnsbl.listings import (
     Target,
+    UnknownReason,
     query_name,
     read_answer,
     target_address,
     target_domain,
 )
-from mailcheck.checks.dnsbl.listings import UnknownReason
 
 
 class HealthStatus(Enum):

@@ -1,12 +1,20 @@
-"""What a list says about a target, and what is said about that."""
+"""What the lists say about a target: what is asked, how an answer is read, and what that means.
 
-from collections.abc import Sequence
+A time-out is not "clean", a refusal is not "listed", and a resolver that
+answers everything lists nobody.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
+from ipaddress import IPv4Address
 
+from dns.rdtypes.IN.A import A
 from msgspec import Struct
 
-from mailcheck.checks.dnsbl.catalogue import Blocklist
+from mailcheck.checks.dns_answers import Answers, DnsAnswer, look_up, txt_values
+from mailcheck.checks.dnsbl.catalogue import Blocklist, CodeClass, CodeRule, TargetKind, match_rules
 from mailcheck.checks.findings import Finding, Severity
+from mailcheck.core.network_addresses import IpAddress
 
 STOPS_DELIVERY = 8
 """Weight from which on one listing stops delivery at large receivers."""
@@ -85,6 +93,173 @@ def count(listings: Sequence[Listing], status: ListingStatus) -> int:
 def has_usable_answer(listings: Sequence[Listing]) -> bool:
     """Tell whether any list told something: the others are silent, sick, refusing or off."""
     return any(row.status in (ListingStatus.LISTED, ListingStatus.CLEAN) for row in listings)
+
+
+class Target(Struct, frozen=True):
+    """One address or name. ``label`` is what stands before the zone in a question.
+
+    ``is_shared`` marks an address of a mail provider that others use too: its
+    listing says little about the one who asks.
+    """
+
+    value: str
+    kind: TargetKind
+    label: str
+    is_shared: bool = False
+
+
+def target_address(address: IpAddress, *, is_shared: bool = False) -> Target:
+    """Make the target for an address: octets, or for IPv6 nibbles, in reverse."""
+    if isinstance(address, IPv4Address):
+        reverse = ".".join(reversed(str(address).split(".")))
+        return Target(str(address), TargetKind.IPV4, reverse, is_shared)
+    reverse = ".".join(reversed(f"{int(address):032x}"))
+    return Target(str(address), TargetKind.IPV6, reverse, is_shared)
+
+
+def target_domain(domain: str) -> Target:
+    """Make the target for a domain name."""
+    return Target(domain, TargetKind.DOMAIN, domain)
+
+
+def query_name(blocklist: Blocklist, target: Target) -> str:
+    """Give the name to ask for; the list must know the kind of target."""
+    return f"{target.label}.{blocklist.query_zones[target.kind]}"
+
+
+MAX_SHOWN_CODES = 8
+
+
+class Reading(Struct, frozen=True):
+    """What one answer means; ``rules`` are the listing rules that it fits."""
+
+    status: ListingStatus
+    codes: tuple[str, ...] = ()
+    rules: tuple[CodeRule, ...] = ()
+    unknown_reason: UnknownReason | None = None
+
+
+CLEAN = Reading(ListingStatus.CLEAN)
+NO_ANSWER = Reading(ListingStatus.UNKNOWN, unknown_reason=UnknownReason.NO_ANSWER)
+
+_REFUSALS = range(0x7FFFFF00, 0x80000000)  # 127.255.255.0/24: Spamhaus and those who copy it
+_LOOPBACK = range(127 << 24, 128 << 24)
+_NEVER_A_LISTING = 0x7F000001  # 127.0.0.1, RFC 5782 5
+
+
+def read_answer(blocklist: Blocklist, answer: DnsAnswer) -> Reading:
+    """Say what an answer to an A question means, by the list's own codes."""
+    if not answer.records:
+        return CLEAN if answer.status.is_determined else NO_ANSWER
+    codes = tuple(sorted(r.address for r in answer.records if isinstance(r, A)))
+    readings = [_read_code(blocklist, _number(code)) for code in codes]
+    shown = codes[:MAX_SHOWN_CODES]
+    for reason in (
+        UnknownReason.REWRITTEN,
+        UnknownReason.REFUSED_BY_LIST,
+    ):
+        if reason in readings:
+            return Reading(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
+    rules = [rule for reading in readings if isinstance(reading, list) for rule in reading]
+    listings = tuple(rule for rule in rules if rule.code_class is not CodeClass.IGNORED)
+    if listings:
+        return Reading(ListingStatus.LISTED, shown, listings)
+    if UnknownReason.STRANGE_CODE in readings or not codes:
+        reason = UnknownReason.STRANGE_CODE
+        return Reading(ListingStatus.UNKNOWN, shown, unknown_reason=reason)
+    return Reading(ListingStatus.CLEAN, shown)
+
+
+def _read_code(blocklist: Blocklist, number: int) -> list[CodeRule] | UnknownReason:
+    if number not in _LOOPBACK:
+        return UnknownReason.REWRITTEN
+    rules = match_rules(blocklist.rules, number)
+    if number in _REFUSALS or (rules and rules[0].code_class is CodeClass.REFUSED):
+        return UnknownReason.REFUSED_BY_LIST
+    if number == _NEVER_A_LISTING:
+        # Unless the list says what it means by it, somebody else has answered.
+        is_ignored = bool(rules) and rules[0].code_class is CodeClass.IGNORED
+        return rules if is_ignored else UnknownReason.REFUSED_BY_LIST
+    return rules or UnknownReason.STRANGE_CODE
+
+
+def _number(code: str) -> int:
+    first, second, third, fourth = map(int, code.split("."))
+    return first << 24 | second << 16 | third << 8 | fourth
+
+
+MAX_REASON = 300  # characters of a list's own text
+
+
+def evaluate_listing(
+    blocklist: Blocklist,
+    targets: Sequence[Target],
+    answers: Answers,
+    *,
+    sick_kinds: Collection[TargetKind] = (),
+) -> Listing:
+    """Ask one list about those of the targets that it knows.
+
+    The list's own text is asked for only where a target is listed.
+
+    :param sick_kinds: what the list fails its self-test for: not asked, unknown.
+    """
+    if not blocklist.is_enabled:
+        return Listing(blocklist, ListingStatus.DISABLED)
+    known = [target for target in targets if blocklist.knows(target.kind)]
+    if not known:
+        return Listing(blocklist, ListingStatus.UNSUPPORTED)
+    healthy = [target for target in known if target.kind not in sick_kinds]
+    readings = [
+        (target, read_answer(blocklist, look_up(answers, query_name(blocklist, target), "A")))
+        for target in healthy
+    ]
+    listed = [pair for pair in readings if pair[1].status is ListingStatus.LISTED]
+    if listed:
+        return _listed_on(blocklist, listed, answers)
+    if len(healthy) < len(known):
+        return unknown_listing(blocklist, UnknownReason.SICK)
+    for _, reading in readings:
+        if reading.unknown_reason is not None:
+            return Listing(
+                blocklist,
+                ListingStatus.UNKNOWN,
+                codes=reading.codes,
+                unknown_reason=reading.unknown_reason,
+            )
+    return Listing(blocklist, ListingStatus.CLEAN, codes=_codes(r for _, r in readings))
+
+
+def _listed_on(
+    blocklist: Blocklist, listed: Sequence[tuple[Target, Reading]], answers: Answers
+) -> Listing:
+    rules = [rule for _, reading in listed for rule in reading.rules]
+    gravest = max(rules, key=lambda rule: rule.weight)
+    meanings = dict.fromkeys(rule.meaning for rule in rules if rule.meaning)
+    texts = [
+        text
+        for target, _ in listed
+        for text in txt_values(look_up(answers, query_name(blocklist, target), "TXT"))
+    ]
+    return Listing(
+        blocklist=blocklist,
+        status=ListingStatus.LISTED,
+        codes=_codes(reading for _, reading in listed),
+        matched=tuple(target.value for target, _ in listed),
+        weight=gravest.weight,
+        meaning="; ".join(meanings),
+        reason=_printable(texts[0]) if texts else "",
+        is_policy=all(rule.code_class is CodeClass.POLICY for rule in rules),
+        is_shared=all(target.is_shared for target, _ in listed),
+    )
+
+
+def _codes(readings: Iterable[Reading]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(code for reading in readings for code in reading.codes))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:MAX_REASON]).strip()
 
 
 MAX_NAMED = 5  # lists that are named in one sentence

@@ -3,16 +3,17 @@
 from collections.abc import Iterable
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
-from mailcheck.checks.dnsbl.evaluate import target_address, target_domain
 from mailcheck.checks.dnsbl.listings import (
     Listing,
     ListingStatus,
     UnknownReason,
+    target_address,
+    target_domain,
     unknown_listing,
 )
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.operations.domains.ask_blocklists import AskBlocklists
+from mailcheck.operations.domains.check_blocklists import AskBlocklists
 
 MAX_NAMES = 10
 """Domains of one mail that lists are asked about: each costs twelve questions."""

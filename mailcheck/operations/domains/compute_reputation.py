@@ -11,7 +11,7 @@ from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.stricter import without_stricter
 from mailcheck.checks.dns_answers import Answers
-from mailcheck.checks.dnsbl.mail_addresses import choose_sending_host
+from mailcheck.checks.dnsbl.mail_addresses import MailHosts, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
@@ -30,7 +30,6 @@ from mailcheck.operations.concurrency import SharedCalls, run_all
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
-from mailcheck.operations.domains.mail_hosts import MailHosts
 from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.ports import Now
