@@ -19,6 +19,10 @@ SMTP_PORT ?= 2525
 SUBMISSION_PORT ?= 2587
 HTTP_PORT ?= 8080
 
+# Tests start hundreds of daemons: none may have to compile all of its modules, whatever the caller's
+# environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What tests are run with, got at the same time: packages, and servers and clients of others.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
