@@ -8,6 +8,7 @@ fields, since what is added later breaks nobody.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, Union, cast
 
@@ -120,7 +121,8 @@ def schema_of(shape: type[Shape]) -> dict[str, Any]:
     return {**top, "$defs": definitions} if definitions else top
 
 
-def outline_of(shape: type[Shape]) -> dict[str, Any]:
+@cache
+def outline_of(shape: type[Shape]) -> Mapping[str, JsonValue]:
     """Write the schema of one shape in short: names and types of its own fields.
 
     A list of many such is read by who has little room for it, whether it is used or not.

@@ -1,6 +1,7 @@
 """From a request to its result: the methods of both eras, and the calling of tools."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -62,13 +63,17 @@ class Dispatcher:
             "version": version("mailcheck"),
             "websiteUrl": public_url,
         }
-        listed: JsonObject = {"tools": [describe_tool(tool) for tool in tools]}
+
+    @cached_property
+    def _constant(self) -> Mapping[tuple[Era, str], bytes]:
+        """Write what is the same for all as soon as one asks: many daemons have no agents."""
+        listed: JsonObject = {"tools": [describe_tool(tool) for tool in self._tools.values()]}
         discovered: JsonObject = {
             "supportedVersions": list(REVISIONS),
             "capabilities": _CAPABILITIES,
             "instructions": INSTRUCTIONS,
         }
-        self._constant: Mapping[tuple[Era, str], bytes] = {
+        return {
             (era, method): self._complete(result, era, method)
             for era, method, result in (
                 (Era.HANDSHAKE, "ping", {}),
