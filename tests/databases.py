@@ -1,15 +1,38 @@
-"""Databases on the real PostgreSQL that all tests of a run share."""
+"""Databases that tests need: the schema of those in memory, and the real PostgreSQL of a run."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
 import psycopg2
 import pytest
 
+from mailcheck.storage import sqlite
+from mailcheck.storage.schema_upgrade import SchemaStep, schema_steps, upgrade_schema
+from mailcheck.storage.sqlite import IN_MEMORY
+from mailcheck.storage.sqlite_writer import SqliteWriter
 from tests.servers.postgresql import TEMPLATE, PostgresqlServer, require_installed, shared_server
 
 _numbers = count(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _newest_schema() -> Iterator[None]:
+    """Write the schema once, and copy it into each database in memory: thousands are made."""
+    newest = SqliteWriter(IN_MEMORY)
+    upgrade_schema(newest.connection, IN_MEMORY, schema_steps())
+
+    def upgrade(connection: sqlite3.Connection, path: str, steps: Sequence[SchemaStep]) -> None:
+        if path == IN_MEMORY:
+            newest.connection.backup(connection)
+        else:
+            upgrade_schema(connection, path, steps)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite, "upgrade_schema", upgrade)
+        yield
+    newest.close()
 
 
 @pytest.fixture(scope="session")
