@@ -1,9 +1,11 @@
 """What every test runs under: nothing may be left behind, and nothing left out where CI says so."""
 
 import gc
+import importlib.metadata
 import os
 import signal
 from collections.abc import Generator, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -15,6 +17,10 @@ from zope.interface import implementer
 from mailcheck.checks.dkim.dkimpy_linear import change_dkimpy
 
 change_dkimpy()
+
+# Pytest asks for Twisted's version before each test, and each house for our own: both are read
+# from a file of some kilobytes, each time.
+pytest.MonkeyPatch().setattr(importlib.metadata, "version", cache(importlib.metadata.version))
 
 pytest_plugins = ["tests.house", "tests.databases", "tests.servers.redis"]
 

@@ -64,15 +64,15 @@ class Document(HTMLParser):
             self.found.append(data)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def visitor() -> Iterator[Browser]:
-    """Somebody with an inbox."""
+    """Somebody with an inbox of their own: each page lists what is in it."""
     house = House(config_in_memory(accounts=CHEAP))
     yield Browser(house)
     house.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def owner(visitor: Browser) -> Account:
     """Whose inbox it is."""
     return sign_up(visitor)
