@@ -4,6 +4,7 @@ import gc
 import importlib.metadata
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any
@@ -35,7 +36,7 @@ settings.register_profile(
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=1000)
 settings.load_profile("untimed")
 
-UNTRACED = ("attack", "hypothesis", "untraced")
+UNTRACED = frozenset(("attack", "hypothesis", "untraced"))
 """Markers of tests that go through lines that others cover, megabytes or hundreds of times: traced
 they take three times as long. So do those that look at pages with a browser."""
 
@@ -65,13 +66,22 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(trylast=True)  # the plugin of Hypothesis marks its tests in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Look at what is covered where that is told by few examples."""
-    for item in items:
-        has_marker = any(item.get_closest_marker(name) is not None for name in UNTRACED)
-        if has_marker or item.path.parent.name == "browser":
-            item.add_marker(pytest.mark.no_cover)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Look at what is covered where that is told by few examples.
+
+    The marker ``no_cover`` does nothing in processes of xdist: each has a coverage too many, which
+    goes on when the other is stopped.
+    """
+    tracer = sys.gettrace()
+    names = {marker.name for marker in item.iter_markers()}
+    if tracer is None or not (names & UNTRACED or item.path.parent.name == "browser"):
+        return (yield)
+    sys.settrace(None)
+    try:
+        return (yield)
+    finally:
+        sys.settrace(tracer)
 
 
 def pytest_collection_finish() -> None:

@@ -1,7 +1,7 @@
 """HTML and style sheets built to make the checks of a mail slow, large or wrong.
 
-Every piece is repeated to a quarter of what is looked at. No test measures time: a step that is
-quadratic in so much runs for minutes.
+Every piece is repeated to an eighth of what is looked at. No test measures time: a step that is
+quadratic in so much runs for a minute.
 """
 
 import pytest
@@ -47,8 +47,8 @@ def check(html: str) -> MailChecks:
 
 
 def repeated(piece: str) -> str:
-    """Repeat a piece up to a quarter of what is looked at."""
-    return piece * (MAX_HTML // 4 // len(piece))
+    """Repeat a piece up to an eighth of what is looked at."""
+    return piece * (MAX_HTML // 8 // len(piece))
 
 
 @pytest.mark.parametrize("piece", CSS)

@@ -247,11 +247,16 @@ def test_house_judges_every_answer(house: House) -> None:
 
 def test_all_schemas_are_schemas() -> None:
     """No table has a word that JSON Schema does not know the use of."""
-    for route in ROUTES:
-        for bodies in route.bodies.values():
-            for body in bodies if isinstance(bodies, tuple) else (bodies,):
-                if isinstance(body, Shape):
-                    StrictValidator.check_schema(body.schema)
+    given = [bodies for route in ROUTES for bodies in route.bodies.values()]
+    shapes = [
+        body
+        for bodies in given
+        for body in (bodies if isinstance(bodies, tuple) else (bodies,))
+        if isinstance(body, Shape)
+    ]
+    # Each once: those of failures stand at every route.
+    for schema in {json.dumps(shape.schema): shape.schema for shape in shapes}.values():
+        StrictValidator.check_schema(schema)
 
 
 def test_a_path_without_variables_hides_one_with() -> None:
