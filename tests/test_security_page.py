@@ -14,14 +14,13 @@ from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.dns import wire_format
-from mailcheck.operations import ask
+from mailcheck.operations import ask, places
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
     PER_DEVICE,
     PER_NAME,
     PER_NAME_AND_ADDRESS,
 )
-from mailcheck.operations.domains import check_turns
 from mailcheck.operations.inbox import contents, mail_bytes
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
@@ -74,8 +73,8 @@ CONFIG = Config()
         ),
         f"{wire_format.MAX_WORK:,} steps of about a microsecond; over {wire_format.READ_AT_ONCE} ",
         f"| records, octets of DNS | request | {ask.MAX_RECORDS}, {ask.MAX_OCTETS // 1024} KiB",
-        f"| checks under way | account | {check_turns.OF_ACCOUNT}, the next wait",
-        f"or after {check_turns.PATIENCE:.0f} s",
+        f"| checks under way | account | {places.CHECKS_OF_ACCOUNT}, the next wait",
+        f"or after {places.CHECK_PATIENCE:.0f} s",
         (
             f"| large mails (from {mail_bytes.LARGE // 2**20} MiB) in hand | account | "
             f"{mail_bytes.OF_ACCOUNT}, of {mail_bytes.AT_ONCE} in all"

@@ -28,7 +28,6 @@ from mailcheck.dns.servers import parse_server, system_servers
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import AskBlocklists, CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import (
     ComputeReputation,
     Reputation,
@@ -54,6 +53,7 @@ from mailcheck.operations.domains.zone_health import (
 )
 from mailcheck.operations.inbox.check_links import LinkProber
 from mailcheck.operations.kept_values import KeptValues
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ports import Now
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes

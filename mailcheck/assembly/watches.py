@@ -11,13 +11,13 @@ from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention
 from mailcheck.daemon.services import LeasedWorkService
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.domains.watches.look import LookAtWatched
 from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
 from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendToOwn
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ports import Memory, Now
 from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.engine import Engine

@@ -1,4 +1,7 @@
-"""Places for work that only so much of may be under way; who finds none waits for a turn."""
+"""Places for work that only so much of may be under way; who finds none waits for a turn.
+
+And what has such places: parked waits, a number for each key, and checks of domains.
+"""
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
@@ -10,7 +13,8 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.accounts import Caller
-from mailcheck.core.errors import TooManyWaits
+from mailcheck.core.errors import Overloaded, TooManyChecks, TooManyWaits
+from mailcheck.core.identifiers import AccountId
 from mailcheck.operations.ports import HeldPlaces
 
 Owner = TypeVar("Owner")
@@ -140,7 +144,7 @@ class Places(Generic[Owner]):
         return NoPlace(is_own_share=self._taken[owner] >= self._of_one)
 
 
-RETRY_AFTER = 1
+WAIT_RETRY = 1
 """Seconds: a wait ends any moment."""
 
 
@@ -172,8 +176,53 @@ class _Slot:
             raise TooManyWaits(
                 f"this key has {self._slots_per_key} waits parked, its limit; "
                 f"end one, or raise [limits] waits_per_key",
-                RETRY_AFTER,
+                WAIT_RETRY,
             ) from None
 
     async def __aexit__(self, *problem: Any) -> None:
         await self._place.__aexit__(*problem)
+
+
+CHECKS_AT_ONCE = 12
+"""Checks under way at a time: a domain that answers all it can keeps the reactor busy for a
+twentieth of a second."""
+
+CHECKS_OF_ACCOUNT = 3
+"""Of those one account may have so many; what it asks for beyond waits."""
+
+WAITING_CHECKS = 400
+"""Checks that may wait for a turn."""
+
+CHECK_PATIENCE = 25.0
+"""Seconds that they wait: a check takes ten at most, and programs give up after thirty or more."""
+
+CHECK_RETRY = 10
+"""Seconds: by then any check under way has ended."""
+
+
+class CheckTurns:
+    """Lets accounts check in turn."""
+
+    def __init__(self, clock: IReactorTime) -> None:
+        self._places: Places[AccountId] = Places(
+            clock, at_once=CHECKS_AT_ONCE, of_one=CHECKS_OF_ACCOUNT, waiting=WAITING_CHECKS
+        )
+
+    @asynccontextmanager
+    async def held(self, account_id: AccountId) -> AsyncIterator[None]:
+        """Have a turn while the block runs.
+
+        :raises TooManyChecks: too many of the account's own are before it.
+        :raises Overloaded: too many of others are.
+        """
+        try:
+            async with self._places.held(account_id, CHECK_PATIENCE):
+                yield
+        except NoPlace as failure:
+            if not failure.is_own_share:
+                raise Overloaded("too many checks are under way: try again in a moment") from None
+            raise TooManyChecks(
+                f"{CHECKS_OF_ACCOUNT} checks of this account are under way and more wait for their"
+                " turn; send the next ones when those have been answered",
+                CHECK_RETRY,
+            ) from None

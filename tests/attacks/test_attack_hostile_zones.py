@@ -26,7 +26,7 @@ from mailcheck.dns.wire_format import (
 from mailcheck.operations import ask
 from mailcheck.operations.ask import MAX_QUESTIONS, QuestionBudget, ask_until_known
 from mailcheck.operations.concurrency import REST
-from mailcheck.operations.domains.check_turns import AT_ONCE, OF_ACCOUNT, WAITING
+from mailcheck.operations.places import CHECKS_AT_ONCE, CHECKS_OF_ACCOUNT, WAITING_CHECKS
 from tests.dns.scripted_network import SERVER, Query, ScriptedNetwork, build_reply, collect
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of
@@ -290,13 +290,13 @@ def test_checks_of_accounts_take_turns(stalled: tuple[House, MemoryZone]) -> Non
     house, zone = stalled
     other = house.issue_key(house.add_account("other"))
     hostile = [house.ask("GET", f"/tools/mx-check?domain=h{n}.example.com") for n in range(100)]
-    assert len(domains_under_way(zone)) == OF_ACCOUNT
+    assert len(domains_under_way(zone)) == CHECKS_OF_ACCOUNT
     honest = house.ask("GET", "/tools/mx-check?domain=honest.example.com", other)
     assert "honest.example.com" in domains_under_way(zone)
     assert not honest.is_answered
     for _ in range(4):
         house.pass_time(10)
-        assert len(domains_under_way(zone)) <= OF_ACCOUNT
+        assert len(domains_under_way(zone)) <= CHECKS_OF_ACCOUNT
     assert honest.is_answered
     answers = [one.answer() for one in hostile]
     assert {answer.status for answer in answers} == {429, 500}
@@ -308,11 +308,13 @@ def test_checks_of_accounts_take_turns(stalled: tuple[House, MemoryZone]) -> Non
 def test_checks_beyond_the_queue(stalled: tuple[House, MemoryZone]) -> None:
     """Who has filled the queue makes room in it for others, and is told 429 at once."""
     house, zone = stalled
-    keys = [house.issue_key(house.add_account(f"a{n}")) for n in range(AT_ONCE)]
-    for key in keys[: AT_ONCE // OF_ACCOUNT]:
-        for number in range(OF_ACCOUNT):
+    keys = [house.issue_key(house.add_account(f"a{n}")) for n in range(CHECKS_AT_ONCE)]
+    for key in keys[: CHECKS_AT_ONCE // CHECKS_OF_ACCOUNT]:
+        for number in range(CHECKS_OF_ACCOUNT):
             house.ask("GET", f"/tools/mx-check?domain=b{number}.example.com", key)
-    hostile = [house.ask("GET", f"/tools/mx-check?domain=h{n}.example.com") for n in range(WAITING)]
+    hostile = [
+        house.ask("GET", f"/tools/mx-check?domain=h{n}.example.com") for n in range(WAITING_CHECKS)
+    ]
     assert not any(one.is_answered for one in hostile)
     honest = house.ask("GET", "/tools/mx-check?domain=honest.example.com", keys[-1])
     assert not honest.is_answered

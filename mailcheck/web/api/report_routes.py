@@ -1,7 +1,7 @@
 """The routes of receivers' reports."""
 
 from mailcheck.core.domain_names import parse_domain
-from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
     DEFAULT_REPORT_DAYS,

@@ -13,10 +13,10 @@ from mailcheck.core.domain_names import (
 )
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.zone_health import ListBudgets, ZoneHealthCheck
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.web.api import described_tools as described
 from mailcheck.web.api.calls import Call, Route

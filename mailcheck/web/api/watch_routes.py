@@ -1,7 +1,7 @@
 """The routes of watches."""
 
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_PAGE, LARGEST_PAGE, LAST_PAGE
 from mailcheck.web.api import described_watches as described
 from mailcheck.web.api.calls import Call, Route

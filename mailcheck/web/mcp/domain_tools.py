@@ -7,8 +7,8 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.operations.ask import DEADLINE
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
+from mailcheck.operations.places import CheckTurns
 from mailcheck.web.api.tool_routes import DomainTools
 from mailcheck.web.mcp import tool_texts
 from mailcheck.web.mcp.tools import Annotations, Tool, ToolCall, ToolResult, as_json_text

@@ -1,7 +1,7 @@
 """The tool that tells what receivers report, on the operations that REST uses."""
 
 from mailcheck.core.domain_names import parse_domain
-from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS
 from mailcheck.operations.reports.show_reports import ShowReports
 from mailcheck.web.mcp import tool_texts

@@ -11,7 +11,7 @@ from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckBlocklists
-from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.places import CheckTurns
 from mailcheck.web.dashboard.domains.blocklist_view import (
     EXPLANATIONS,
     LABELS,

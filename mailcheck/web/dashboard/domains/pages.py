@@ -6,13 +6,13 @@ from typing import Any
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.compute_reputation import (
     ComputeReputation,
     Reputation,
     ReputationQuery,
 )
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
+from mailcheck.operations.places import CheckTurns
 from mailcheck.web.dashboard.domains.mail_way import draw_way
 from mailcheck.web.dashboard.domains.view import (
     WORDS,

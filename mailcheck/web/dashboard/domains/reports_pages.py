@@ -7,7 +7,7 @@ from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.domains.check_turns import CheckTurns
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.web.dashboard.rendering import Renderer

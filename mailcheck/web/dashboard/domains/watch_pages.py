@@ -13,8 +13,8 @@ from mailcheck.core.watches import (
     parse_quiet_time,
 )
 from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.domains.check_turns import CheckTurns
 from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import LARGEST_PAGE, LAST_PAGE
 from mailcheck.web.dashboard.domains.watch_plot import LEVELS, draw_history
 from mailcheck.web.dashboard.rendering import Renderer, redirect
