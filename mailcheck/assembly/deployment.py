@@ -25,7 +25,7 @@ from mailcheck.smtp.settings import (
     offer_to_public,
 )
 from mailcheck.storage.sqlite import IN_MEMORY
-from mailcheck.web.site.connection import ConnectionLimits
+from mailcheck.web.site.server import ConnectionLimits
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 

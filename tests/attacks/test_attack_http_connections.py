@@ -15,8 +15,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.assembly.deployment import connection_limits
 from mailcheck.config.options import Config, WebOptions
-from mailcheck.web.site.connection import JUST_NOW
-from mailcheck.web.site.server import AT_ONCE, IDLE_TIMEOUT, PATIENCE
+from mailcheck.web.site.server import AT_ONCE, IDLE_TIMEOUT, JUST_NOW, PATIENCE
 from tests.house import House, config_in_memory
 from tests.web.raw_http import RawHttp, request
 

@@ -44,6 +44,7 @@ class Api:
         self._now = now
         self._fixed = _fixed_paths(routes)
         self._routes = {Path(route.method, route.path): route for route in routes}
+        self._known = {Path(one.method, one.path): one.operation.query_names for one in routes}
 
     def resource(self) -> IResource:
         """Give what is mounted at the base URL."""
@@ -61,7 +62,7 @@ class Api:
         async def handle(caller: Caller) -> Reply | Stream:
             route = self._routes[asked]
             query = parse_query(request.uri.partition(b"?")[2])
-            query.refuse_unknown(route.operation.query_names)
+            query.refuse_unknown(self._known[asked])
             accept = ", ".join(header_values(request, b"Accept"))
             urls = self._urls.of(request)
             body = b"" if request.content is None else request.content.read()

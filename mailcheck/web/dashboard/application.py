@@ -21,7 +21,7 @@ from mailcheck.web.dashboard.rendering import Renderer, redirect, write_span
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
 from mailcheck.web.site.answering import Path, reply_to_crash, reply_to_wrong_path, route_to
 from mailcheck.web.site.compression import compress
-from mailcheck.web.site.errors import SESSION_ENDED, STATUSES, TOO_LARGE, is_error
+from mailcheck.web.site.errors import ERRORS, SESSION_ENDED, STATUSES, TOO_LARGE
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
     Reply,
@@ -88,7 +88,7 @@ class Dashboard:
             reply = reply_to_crash(request)
         if isinstance(reply, Stream):
             return await send_stream(request, reply, {}, partial(reply_to_crash, request))
-        if is_error(reply.status) and prefers_html(request):
+        if reply.status in ERRORS and prefers_html(request):
             reply = self._as_page(visit, reply)
         if not reply.cookies:
             reply = replace(reply, cookies=_visitor_cookie(visit))

@@ -18,11 +18,10 @@ from twisted.web.server import Request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.web.site.connection import PacedRequest
 from mailcheck.web.site.errors import CRASHED, NOWHERE, WRONG_METHOD
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import Reply, error_reply, json_reply, reply_to_failure, write_reply
-from mailcheck.web.site.requests import shown_path
+from mailcheck.web.site.requests import PacedRequest, shown_path
 
 
 class Path(NamedTuple):

@@ -133,6 +133,12 @@ UNDETERMINED = 500
 TRY_AGAIN = 2
 """Seconds after which a request that met a fault of ours is worth repeating."""
 
+ERRORS = range(400, 600)
+"""All statuses that are no success (RFC 9110 15.5, 15.6)."""
+
+FAULTS = range(500, 600)
+"""Those of them that say that the fault is ours (RFC 9110 15.6)."""
+
 
 def status_of(failure: ExpectedFailure) -> int:
     """Give the status of an expected failure; one that is missing in the table is raised."""
@@ -140,13 +146,3 @@ def status_of(failure: ExpectedFailure) -> int:
     if status is None:
         raise failure
     return status
-
-
-def is_error(status: int) -> bool:
-    """Tell whether a status is no success (RFC 9110 15.5, 15.6)."""
-    return status >= 400
-
-
-def is_fault(status: int) -> bool:
-    """Tell whether a status says that the fault is ours (RFC 9110 15.6)."""
-    return status >= 500

@@ -9,15 +9,15 @@ from twisted.web.server import Request
 
 from mailcheck.core.errors import ExpectedFailure, LimitExceeded, WaitInterrupted
 from mailcheck.operations.concurrency import Turns
-from mailcheck.web.site.connection import PacedRequest
 from mailcheck.web.site.errors import (
+    FAULTS,
     NOT_NOW,
     TRY_AGAIN,
     UNAUTHORIZED,
     UNREAD,
-    is_fault,
     status_of,
 )
+from mailcheck.web.site.requests import PacedRequest
 from mailcheck.wire.errors import Error
 from mailcheck.wire.json_values import dump_json, dump_json_in_pieces
 from mailcheck.wire.shapes import Shape
@@ -96,7 +96,7 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     """
     if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
         reply = _unread_reply()
-    if isinstance(request, PacedRequest) and is_fault(reply.status):
+    if isinstance(request, PacedRequest) and reply.status in FAULTS:
         request.problem = reply.problem
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders

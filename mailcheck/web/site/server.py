@@ -1,4 +1,4 @@
-"""The HTTP server: what a client sends over a connection, and which part of the site answers it.
+"""The HTTP server: how many connections there are, what comes over them, and who answers it.
 
 Twisted takes requests apart; here are the bounds, and answers where Twisted has none. The API
 lies below its versioned path, beside it the endpoint for agents and the dashboard.
@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime, ITCPTransport
 from twisted.internet.protocol import Protocol, connectionDone
@@ -24,12 +25,12 @@ from twisted.web.http_headers import Headers
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
+from mailcheck.core.client_limits import ConnectionCounts
 from mailcheck.core.instruments import Tally
 from mailcheck.operations.ports import WebJournal
-from mailcheck.web.site.connection import ConnectionLimits, Connections, PacedRequest
-from mailcheck.web.site.errors import NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN, is_fault
+from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN
 from mailcheck.web.site.replies import error_reply, reply_as_bytes
-from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses
+from mailcheck.web.site.requests import LOCAL_PEER, ClientAddresses, PacedRequest
 from mailcheck.web.site.sending import AnswerRoom
 from mailcheck.wire.urls import API_PATH, MCP_PATH
 
@@ -57,6 +58,78 @@ not idle."""
 
 UNSENT = 131_072
 """Bytes of an answer that the kernel takes ahead of what the client's side has room for."""
+
+
+JUST_NOW = 0.2
+"""Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
+would end each other before anybody has read what they ask."""
+
+
+class ConnectionLimits(Struct, frozen=True):
+    """Connections at a time."""
+
+    in_all: int
+    of_address: int
+
+
+class Connections:
+    """Counts connections. When there are too many, the one that rests longest makes room.
+
+    A connection rests while no whole request of it is being answered: between
+    two requests, and also while one trickles in. So those who only hold
+    connections don't keep out those who use them.
+
+    :param is_exempt: tells of a peer's address whether many clients may be behind it.
+    """
+
+    def __init__(
+        self, limits: ConnectionLimits, is_exempt: Callable[[str], bool], clock: IReactorTime
+    ) -> None:
+        self._limits = limits
+        self._is_exempt = is_exempt
+        self._clock = clock
+        self._counts: ConnectionCounts[WebConnection] = ConnectionCounts()
+        self._resting: dict[WebConnection, float] = {}
+
+    def __len__(self) -> int:
+        """Say how many there are."""
+        return len(self._counts)
+
+    def count_of_address(self, host: str) -> int:
+        """Say how many there are of one client."""
+        return self._counts.of_client(host)
+
+    def admit(self, connection: "WebConnection", host: str) -> bool:
+        """Count a connection from an address, or refuse it."""
+        if self.count_of_address(host) >= self._limits.of_address and not self._is_exempt(host):
+            return False
+        if len(self) >= self._limits.in_all and not self._make_room():
+            return False
+        self._counts.add(connection, host)
+        self._resting[connection] = self._clock.seconds()
+        return True
+
+    def keep(self, connection: "WebConnection") -> None:
+        """Note that a request is being answered."""
+        self._resting.pop(connection, None)
+
+    def let_rest(self, connection: "WebConnection") -> None:
+        """Note that the connection waits for its next request."""
+        if connection in self._counts:
+            self._resting[connection] = self._clock.seconds()
+
+    def forget(self, connection: "WebConnection") -> None:
+        """Uncount a connection that has ended."""
+        self._resting.pop(connection, None)
+        self._counts.remove(connection)
+
+    def _make_room(self) -> bool:
+        longest = next(iter(self._resting), None)
+        if longest is None or 0 <= self._clock.seconds() - self._resting[longest] < JUST_NOW:
+            return False
+        self.forget(longest)
+        longest.hang_up()
+        return True
 
 
 class WebConnection(HTTPChannel):
@@ -402,7 +475,7 @@ class BoundedSite(Site):
     def log(self, request: HttpRequest) -> None:
         """Count the answer; a line is written where the fault is ours."""
         self.answers.add(str(request.code))
-        if is_fault(request.code) and isinstance(request, PacedRequest):
+        if request.code in FAULTS and isinstance(request, PacedRequest):
             self._journal.note_fault(request.fault())
 
     def _turn_away(self) -> Protocol:
