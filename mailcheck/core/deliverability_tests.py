@@ -3,14 +3,13 @@
 The only table of states (SPEC.md section 3, DECISIONS.md section 3).
 """
 
-import re
 from enum import Enum
 from types import MappingProxyType
 
 from msgspec import Struct
 
 from mailcheck.core.content import HeaderSummary
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, is_test_id
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Session
 
@@ -28,8 +27,6 @@ MAX_PENDING = 100
 
 MAX_HELD_BYTES = 1024 * 1024 * 1024
 """Raw mail that the tests of one account may hold when a new one is made: an inbox's default."""
-
-_TEST_ID = re.compile("[a-z2-7]{13}")
 
 
 class State(Enum):
@@ -103,11 +100,6 @@ class DeliverabilityTest(Struct, frozen=True):
     received_at: Instant | None = None
     delivery_id: DeliveryId | None = None
     attempts: int = 0
-
-
-def is_test_id(text: str) -> bool:
-    """Tell whether a text has the form of a test's id."""
-    return _TEST_ID.fullmatch(text) is not None
 
 
 def local_part_of(test_id: DeliverabilityTestId) -> str:

@@ -1,7 +1,16 @@
-"""Names that mailcheck makes up: unguessable, made from randomness given by the caller."""
+"""Names that mailcheck makes up: unguessable, made from randomness given by the caller.
 
+A share token says which message or test it is for, and holds the secret that proves the right
+to see it. The id leads to the row by its key, the secret is compared in constant time;
+revoking changes the secret, deleting takes the row away.
+"""
+
+import base64
+import binascii
 import hashlib
 import hmac
+import re
+import uuid
 from base64 import b64encode
 from collections.abc import Callable
 from itertools import product
@@ -22,12 +31,14 @@ WebhookId = NewType("WebhookId", str)
 API_KEY_PREFIX = "mck_"
 
 KEY_FILE = "api-key"
+"""In the state directory: the key that the first start has made, for commands to find."""
 
 ADDRESS_FILE = "url"
 """Beside it: where the daemon answers."""
-"""In the state directory: the key that the first start has made, for commands to find."""
 
 SHORT_ID_LENGTH = 13  # 13 characters of a-z2-7 are 65 bits
+
+_TEST_ID = re.compile("[a-z2-7]{13}")
 
 MIN_PRESET_KEY = 16
 """Characters of a key that the operator chooses (for CI services)."""
@@ -52,6 +63,11 @@ def _base32(data: bytes) -> str:
 def new_short_id(random_bytes: RandomBytes) -> str:
     """Make 13 characters of ``a-z2-7``: 65 random bits that survive case folding."""
     return _base32(random_bytes(9))[:SHORT_ID_LENGTH]
+
+
+def is_test_id(text: str) -> bool:
+    """Tell whether a text has the form of a test's id."""
+    return _TEST_ID.fullmatch(text) is not None
 
 
 def new_time_ordered_id(now: Instant, random_bytes: RandomBytes) -> str:
@@ -145,3 +161,50 @@ class RandomPool:
             self._bytes, self._used = self._source(max(DRAW, length)), 0
         start, self._used = self._used, self._used + length
         return self._bytes[start : self._used]
+
+
+_ID_BYTES = 16
+
+
+def format_share_token(message_id: MessageId, secret: str) -> str:
+    """Write the token that stands at the end of a share link: ``<message><secret>``, base32."""
+    head = base64.b32encode(uuid.UUID(message_id).bytes).decode("ascii")
+    return head.rstrip("=").lower() + secret
+
+
+def parse_share_token(token: str) -> tuple[MessageId, str]:
+    """Take a token apart into message id and secret.
+
+    :raises ValueError: no share link of this service has this form.
+    """
+    head_length = -(-_ID_BYTES * 8 // 5)
+    head, secret = token[:head_length].upper(), token[head_length:]
+    try:
+        data = base64.b32decode(head + "=" * (-len(head) % 8))
+        return MessageId(str(uuid.UUID(bytes=data))), secret
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("not a share token") from error
+
+
+def format_test_share_token(test_id: DeliverabilityTestId, secret: str) -> str:
+    """Write the token of a deliverability test: ``<test><secret>``.
+
+    That of a message is longer, and each names what it leads to: none leads to both.
+    """
+    return test_id + secret
+
+
+def parse_test_share_token(token: str) -> tuple[DeliverabilityTestId, str]:
+    """Take a token apart into test id and secret.
+
+    :raises ValueError: no share link of a test has this form.
+    """
+    test_id, secret = token[:SHORT_ID_LENGTH], token[SHORT_ID_LENGTH:]
+    if not is_test_id(test_id):
+        raise ValueError("not a share token of a test")
+    return DeliverabilityTestId(test_id), secret
+
+
+def is_secret(given: str, kept: str) -> bool:
+    """Compare two secrets in a time that tells nothing about where they differ."""
+    return hmac.compare_digest(given.encode("utf-8", "replace"), kept.encode("utf-8"))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from mailcheck.core.errors import ShareNotFound
-from mailcheck.core.share_links import is_secret
+from mailcheck.core.identifiers import is_secret
 
 Id = TypeVar("Id")
 Found = TypeVar("Found")

@@ -2,8 +2,12 @@
 
 from msgspec import Struct
 
-from mailcheck.core.identifiers import DeliverabilityTestId, MessageId
-from mailcheck.core.share_links import format_share_token, format_test_share_token
+from mailcheck.core.identifiers import (
+    DeliverabilityTestId,
+    MessageId,
+    format_share_token,
+    format_test_share_token,
+)
 
 API_PATH = "/api/v1"
 MCP_PATH = "/mcp"

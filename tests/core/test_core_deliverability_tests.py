@@ -10,13 +10,16 @@ from mailcheck.core.deliverability_tests import (
     IllegalTransition,
     State,
     Trigger,
-    is_test_id,
     local_part_of,
     next_state,
     parse_local_part,
 )
-from mailcheck.core.identifiers import DeliverabilityTestId
-from mailcheck.core.share_links import format_test_share_token, parse_test_share_token
+from mailcheck.core.identifiers import (
+    DeliverabilityTestId,
+    format_test_share_token,
+    is_test_id,
+    parse_test_share_token,
+)
 
 MOVES = {
     ("pending", Trigger.MAIL_STORED): "processing",

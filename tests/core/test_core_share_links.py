@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.identifiers import MessageId
-from mailcheck.core.share_links import format_share_token, is_secret, parse_share_token
+from mailcheck.core.identifiers import MessageId, format_share_token, is_secret, parse_share_token
 
 
 @given(st.uuids(), st.text(alphabet="abcdefghijklmnopqrstuvwxyz234567", max_size=40))

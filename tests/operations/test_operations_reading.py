@@ -20,10 +20,9 @@ from mailcheck.core.errors import (
     WorkerDied,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.core.identifiers import AccountId, MessageId, format_share_token
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Recipient
-from mailcheck.core.share_links import format_share_token
 from mailcheck.operations.inbox.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
 from mailcheck.operations.inbox.delete_messages import BATCH
 from mailcheck.operations.inbox.mail_bytes import LARGE, OF_ACCOUNT

@@ -26,9 +26,14 @@ from mailcheck.core.errors import (
     WaitInterrupted,
 )
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import AccountId, KeyId, MessageId
+from mailcheck.core.identifiers import (
+    AccountId,
+    KeyId,
+    MessageId,
+    format_share_token,
+    format_test_share_token,
+)
 from mailcheck.core.instants import DAY, HOUR
-from mailcheck.core.share_links import format_share_token, format_test_share_token
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, config_in_memory, mail, result_of, run

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.identifiers import MessageId
-from mailcheck.core.share_links import parse_share_token
+from mailcheck.core.identifiers import MessageId, parse_share_token
 from mailcheck.wire.inbox.messages import join_headers
 from mailcheck.wire.inbox.overview import render_raw_message
 from mailcheck.wire.json_values import JsonValue, dump_json

@@ -1,7 +1,6 @@
 """Deleting a deliverability test for good, before its time."""
 
-from mailcheck.core.deliverability_tests import is_test_id
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, is_test_id
 from mailcheck.operations.deliverability.find_test import not_found
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now, WakeUps

@@ -2,14 +2,9 @@
 
 from collections.abc import Sequence
 
-from mailcheck.core.deliverability_tests import (
-    DeliverabilityResult,
-    ListedTest,
-    ReceivedMail,
-    is_test_id,
-)
+from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest, ReceivedMail
 from mailcheck.core.errors import DeliverabilityTestNotFound, NoMailYet
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, is_test_id
 from mailcheck.operations.deliverability.ports import DeliverabilityStore, ListedTestPage
 from mailcheck.operations.ports import Now
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from mailcheck.core.deliverability_tests import State, is_test_id
+from mailcheck.core.deliverability_tests import State
 from mailcheck.core.errors import NoMailYet
-from mailcheck.core.identifiers import AccountId, DeliverabilityTestId
+from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, is_test_id
 from mailcheck.operations.deliverability.find_test import not_found
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now, WakeUps

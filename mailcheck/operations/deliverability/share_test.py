@@ -1,13 +1,14 @@
 """Share links of deliverability tests: a report for those who have no account."""
 
-from mailcheck.core.deliverability_tests import DeliverabilityResult, is_test_id
+from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
     RandomBytes,
+    is_test_id,
     new_share_token,
+    parse_test_share_token,
 )
-from mailcheck.core.share_links import parse_test_share_token
 from mailcheck.operations.deliverability.find_test import not_found
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now

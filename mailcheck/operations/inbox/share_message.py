@@ -1,9 +1,14 @@
 """Share links: a message for those who have no account."""
 
 from mailcheck.core.errors import MessageNotFound
-from mailcheck.core.identifiers import AccountId, MessageId, RandomBytes, new_share_token
+from mailcheck.core.identifiers import (
+    AccountId,
+    MessageId,
+    RandomBytes,
+    new_share_token,
+    parse_share_token,
+)
 from mailcheck.core.messages import StoredMessage
-from mailcheck.core.share_links import parse_share_token
 from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.ports import MessageStore, Now
 from mailcheck.operations.shared_links import find_shared, share_not_found
