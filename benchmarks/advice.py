@@ -27,7 +27,7 @@ from mailcheck.cluster.local import LocalCluster, LocalWakeUps
 from mailcheck.config.options import Config
 from mailcheck.core.instants import instant_of
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.deliverability import prove_mail
+from mailcheck.operations.deliverability import score_mail
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.domains import compute_reputation, describe_domain
@@ -60,7 +60,7 @@ FAULTY: Mapping[str, Mapping[str, list[str]]] = {
     "_dmarc.sender.example": {"TXT": ["v=DMARC1; p=none; sp=none; pct=20; t=y"]},
     RSA.key_name: {"TXT": [RSA.key_record.replace("v=DKIM1;", "v=DKIM1; t=y;")]},
 }
-MODULES: tuple[Any, ...] = (prove_mail, compute_reputation, describe_domain)
+MODULES: tuple[Any, ...] = (score_mail, compute_reputation, describe_domain)
 
 VISIT: Any = SimpleNamespace(
     request=SimpleNamespace(prepath=[b"domain"], uri=b"/domain", requestHeaders=Headers()),

@@ -17,10 +17,10 @@ from mailcheck.daemon.services import ChecksService, OrderedServices
 from mailcheck.daemon.spamd_folder import SpamdSettings, find_spamd
 from mailcheck.daemon.spamd_service import SpamdService
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults
-from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
 from mailcheck.operations.deliverability.score_mail import (
+    BlocklistsOfMail,
     ScoreMail,
     ScoringSettings,
 )

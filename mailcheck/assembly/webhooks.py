@@ -20,7 +20,7 @@ from mailcheck.operations.ports import MessageStore, Now, WakeUps
 from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
 from mailcheck.storage.engine import Engine
 from mailcheck.wire.inbox.messages import render_listed_message
-from mailcheck.wire.json_values import dump_json
+from mailcheck.wire.shapes import dump_json
 from mailcheck.wire.urls import PublicUrls
 
 

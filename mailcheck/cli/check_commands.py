@@ -42,8 +42,7 @@ from mailcheck.wire.domains.blocklists import render_blocklist_check, render_no_
 from mailcheck.wire.domains.mx import render_mx_check, render_mx_undetermined
 from mailcheck.wire.domains.report import render_domain_report
 from mailcheck.wire.domains.reputation import render_reputation, render_ungradable
-from mailcheck.wire.json_values import JsonObject
-from mailcheck.wire.shapes import as_json
+from mailcheck.wire.shapes import JsonObject, as_json
 
 FAIL_ON = ("error", "warning", "never")
 """What ``--fail-on`` may be; ``never`` still tells what could not be determined."""

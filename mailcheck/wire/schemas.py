@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.shapes import JsonObject
 
 Schema = JsonObject
 

@@ -7,7 +7,7 @@ import pytest
 from mailcheck.operations.concurrency import REST
 from mailcheck.web.site.sending import HELD_BYTES, HELD_BYTES_OF_CLIENT
 from mailcheck.web.site.server import IDLE_TIMEOUT
-from mailcheck.wire.json_values import PIECE
+from mailcheck.wire.shapes import PIECE
 from tests.house import House, mail
 from tests.web.raw_http import RawHttp, request
 from tests.web.slow_reader import FULL, MOST_UNREAD, SlowReader

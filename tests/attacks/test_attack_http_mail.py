@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mailcheck.operations.concurrency import REST
-from mailcheck.wire.json_values import PIECE
+from mailcheck.wire.shapes import PIECE
 from tests.house import Answer, House, mail
 from tests.web.raw_http import RawHttp, request
 

@@ -17,8 +17,8 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session, TlsFacts
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults
-from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail
 from mailcheck.operations.deliverability.score_mail import (
+    BlocklistsOfMail,
     ScoreMail,
     ScoringSettings,
 )

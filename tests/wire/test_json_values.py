@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
-from mailcheck.wire.json_values import dump_json, dump_json_in_pieces
-from mailcheck.wire.shapes import ABSENT, Absent, Shape
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, dump_json, dump_json_in_pieces
 from tests.house import result_of
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from mailcheck.core.identifiers import MessageId, parse_share_token
 from mailcheck.wire.inbox.messages import join_headers
 from mailcheck.wire.inbox.overview import render_raw_message
-from mailcheck.wire.json_values import JsonValue, dump_json
-from mailcheck.wire.shapes import as_json
+from mailcheck.wire.shapes import JsonValue, as_json, dump_json
 from mailcheck.wire.urls import PublicUrls
 from tests.spec.judge import read_json
 

@@ -1,6 +1,9 @@
-"""From a received mail to its report: everything that can be asked is asked at once."""
+"""From a received mail to its report: everything that can be asked is asked at once.
 
-from collections.abc import Awaitable, Callable, Sequence
+Then its advice is proven: the mail is judged once more, with records that are proposed.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,7 +16,9 @@ from mailcheck.checks.arc.reading import ArcOfMail
 from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.deliverability.authentication import Authentication, judge_origin
+from mailcheck.checks.deliverability.charging import total
 from mailcheck.checks.deliverability.content_filter import FilterOutcome
+from mailcheck.checks.deliverability.identities import Identities
 from mailcheck.checks.deliverability.quality import (
     Handover,
     judge_quality,
@@ -22,36 +27,101 @@ from mailcheck.checks.deliverability.quality import (
 )
 from mailcheck.checks.deliverability.score import (
     DeliverabilityReport,
+    DnsCharges,
     MailEvidence,
     MailScore,
+    charge_rest,
     score_mail,
 )
 from mailcheck.checks.deliverability.trace_fields import TraceFacts, with_trace_fields
-from mailcheck.checks.dnsbl.listings import Listing
-from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
+from mailcheck.checks.dkim.verify import with_keys
+from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dnsbl.catalogue import Blocklist, Catalogue, TargetKind
+from mailcheck.checks.dnsbl.listings import (
+    Listing,
+    ListingStatus,
+    UnknownReason,
+    target_address,
+    target_domain,
+    unknown_listing,
+)
+from mailcheck.checks.findings import PERFECT, ChargedFinding, RecordToPublish, in_order
 from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.mail_domains import is_local_name, owner_of, read_mail_domain
+from mailcheck.checks.proofs import Outcome, Proofs, Same
 from mailcheck.checks.proposed_zone import build_zone
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.topics import topic_of
+from mailcheck.checks.scoring.outcome import policies_of
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Session
+from mailcheck.core.network_addresses import IpAddress
 from mailcheck.operations.ask import DEADLINE, MAX_ROUNDS, QuestionBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.deliverability.authenticate_mail import KnownResults, MailInquiry
-from mailcheck.operations.deliverability.blocklists_of_mail import BlocklistsOfMail, names_to_ask
 from mailcheck.operations.deliverability.check_progress import BEGUN, Tell
 from mailcheck.operations.deliverability.filter_ports import ContentFilter
-from mailcheck.operations.deliverability.prove_mail import prove_fixes_of_mail
 from mailcheck.operations.dns_ports import Resolver
+from mailcheck.operations.domains.check_blocklists import AskBlocklists
 from mailcheck.operations.in_children import read_mail_for_score
 from mailcheck.operations.ports import Worker
+from mailcheck.operations.prove_fixes import prove_fixes
+
+MAX_NAMES = 10
+"""Domains of one mail that lists are asked about: each costs twelve questions."""
+
+
+class BlocklistsOfMail:
+    """Asks about a mail: one row for each list of the address profile, and each that knows names.
+
+    The two halves are asked apart, since the address is known before the mail
+    has been read.
+    """
+
+    def __init__(self, catalogue: Catalogue, lists: AskBlocklists) -> None:
+        self._lists = lists
+        self._address_lists = catalogue.address_profile
+        self._name_lists = tuple(
+            one for one in catalogue.domain_profile if one.knows(TargetKind.DOMAIN)
+        )
+
+    async def ask_about_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
+        """Ask about the sending address; nothing is an address that no list can know."""
+        if address is None:
+            return tuple(_unasked(one) for one in self._address_lists)
+        return tuple(await self._lists.ask(self._address_lists, [target_address(address)]))
+
+    async def ask_about_names(self, names: Iterable[str]) -> tuple[Listing, ...]:
+        """Ask about domains, the most important first; those beyond the limit are left out."""
+        targets = [target_domain(name) for name in list(dict.fromkeys(names))[:MAX_NAMES]]
+        return tuple(await self._lists.ask(self._name_lists, targets))
+
+
+def names_to_ask(
+    author_domains: Iterable[str], envelope_domain: str, link_hosts: Iterable[str]
+) -> tuple[str, ...]:
+    """Give the domains of a mail, each with the one that was registered; A-labels all of them.
+
+    Of links only the registered domain: lists hold those, and a link's host
+    is often made for one mail.
+    """
+    own = [*author_domains, envelope_domain]
+    named = [name for domain in own if domain for name in (domain, owner_of(domain))]
+    return tuple(dict.fromkeys((*named, *(owner_of(host) for host in link_hosts))))
+
+
+def _unasked(blocklist: Blocklist) -> Listing:
+    if not blocklist.is_enabled:
+        return Listing(blocklist, ListingStatus.DISABLED)
+    return unknown_listing(blocklist, UnknownReason.NOT_PUBLIC)
+
 
 if TYPE_CHECKING:
     from mailcheck.checks.deliverability.reading import MailReading
@@ -308,4 +378,60 @@ def _trace_facts(inquiry: MailInquiry, names: tuple[str, ...]) -> TraceFacts:
         protocol=f"{protocol}S" if session.tls is not None else protocol,
         mail_id=RECIPIENT,
         received_at=mail.received_at,
+    )
+
+
+async def prove_fixes_of_mail(
+    inquiry: MailInquiry, identities: Identities, evidence: MailEvidence, score: MailScore
+) -> Proofs:
+    """Try every record that the findings propose; what lists and the filter say stays as it is."""
+    rest, dns = charge_rest(evidence), DnsCharges(is_own_host=evidence.is_own_host)
+    exchange_keys = Same(partial(with_keys, evidence.authentication.dkim))
+
+    def judge(answers: Answers) -> Outcome:
+        changed = _judge_again(inquiry, identities, evidence, answers, exchange_keys)
+        return _outcome_of(changed, (*dns.of(changed), *rest))
+
+    return await prove_fixes(_outcome_of(evidence, score.charged), judge, inquiry.dns)
+
+
+def _outcome_of(evidence: MailEvidence, charged: tuple[ChargedFinding, ...]) -> Outcome:
+    """Count below 0 too: what a record brings is seen where much else is wrong."""
+    findings = tuple(one.finding for one in in_order(charged))
+    dmarc = evidence.authentication.dmarc
+    policies = policies_of(evidence.spf_record, dmarc.verdict)
+    is_vouched_for = bool(dmarc.is_spf_aligned or dmarc.is_dkim_aligned)
+    return Outcome(findings, PERFECT - total(charged), policies, is_vouched_for)
+
+
+def _judge_again(
+    inquiry: MailInquiry,
+    identities: Identities,
+    evidence: MailEvidence,
+    answers: Answers,
+    exchange_keys: Same[DkimOfMail, tuple[KeyOfSignature, ...]],
+) -> MailEvidence:
+    """Judge what DNS says of host, author and keys; the mail's bytes are not read again."""
+    found, address, verdicts = (
+        evidence.authentication,
+        inquiry.origin.judged_address,
+        inquiry.verdicts,
+    )
+    spf, dmarc, record = found.spf, found.dmarc, evidence.spf_record
+    reverse_dns, helo = evidence.reverse_dns, evidence.helo
+    if address is not None:
+        spf = verdicts.spf(answers, address)
+        reverse_dns = verdicts.reverse_dns(answers, address)
+        helo = verdicts.helo(answers, address)
+    dkim = exchange_keys(verdicts.keys(answers, identities.signatures))
+    if identities.is_read:
+        dmarc = verdicts.dmarc(answers, identities, None if address is None else spf, dkim)
+    if record is not None:
+        record = verdicts.spf_record(answers, record.domain)
+    return replace(
+        evidence,
+        authentication=replace(found, spf=spf, dkim=dkim, dmarc=dmarc),
+        spf_record=record,
+        reverse_dns=reverse_dns,
+        helo=helo,
     )

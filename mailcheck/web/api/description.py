@@ -14,7 +14,6 @@ from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSA
 from mailcheck.web.site.compression import VARY, accepts_gzip
 from mailcheck.web.site.replies import Reply
 from mailcheck.web.site.requests import header_values
-from mailcheck.wire.json_values import JsonObject, dump_json
 from mailcheck.wire.openapi.document import (
     DocumentWriter,
     Frame,
@@ -23,6 +22,7 @@ from mailcheck.wire.openapi.document import (
 )
 from mailcheck.wire.openapi.operations import Answer, Described, Operation, json_body
 from mailcheck.wire.schemas import Schema, text
+from mailcheck.wire.shapes import JsonObject, dump_json
 from mailcheck.wire.urls import PublicUrls
 
 DOCUMENT_PATH = "/openapi.json"

@@ -30,9 +30,9 @@ from mailcheck.web.mcp.tools import (
     render_tool_failure,
     render_tool_result,
 )
-from mailcheck.wire.json_values import JsonObject, dump_json
 from mailcheck.wire.mcp.arguments import read_arguments
 from mailcheck.wire.mcp.untrusted import new_fence
+from mailcheck.wire.shapes import JsonObject, dump_json
 from mailcheck.wire.urls import PublicUrls
 
 TOOL_CALL = "tools/call"

@@ -25,7 +25,7 @@ from mailcheck.web.mcp.json_rpc import (
     RpcError,
     shorten,
 )
-from mailcheck.wire.json_values import JsonObject, JsonValue
+from mailcheck.wire.shapes import JsonObject, JsonValue
 
 STATELESS_REVISIONS = ("2026-07-28",)
 HANDSHAKE_REVISIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")

@@ -6,10 +6,9 @@ from msgspec import Struct, field
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.instants import Instant
-from mailcheck.wire.json_values import JsonObject, JsonValue, dump_json
 from mailcheck.wire.mcp.untrusted import Fence
 from mailcheck.wire.parameters import Query
-from mailcheck.wire.shapes import Shape, as_json, outline_of
+from mailcheck.wire.shapes import JsonObject, JsonValue, Shape, as_json, dump_json, outline_of
 from mailcheck.wire.urls import PublicUrls
 
 

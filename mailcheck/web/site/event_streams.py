@@ -14,7 +14,7 @@ from zope.interface import implementer
 
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.web.site.replies import COMMON_HEADERS
-from mailcheck.wire.json_values import dump_json
+from mailcheck.wire.shapes import dump_json
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 

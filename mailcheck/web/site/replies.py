@@ -19,8 +19,7 @@ from mailcheck.web.site.errors import (
 )
 from mailcheck.web.site.requests import PacedRequest
 from mailcheck.wire.errors import Error
-from mailcheck.wire.json_values import dump_json, dump_json_in_pieces
-from mailcheck.wire.shapes import Shape
+from mailcheck.wire.shapes import Shape, dump_json, dump_json_in_pieces
 
 COMMON_HEADERS = {
     # Nothing here is for a browser to guess at, to frame or to keep.

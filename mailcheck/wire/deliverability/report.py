@@ -1,24 +1,209 @@
 """The report of a deliverability test as JSON (SPEC.md 2.5, DECISIONS.md section 3)."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from mailcheck.checks.deliverability.score import DeliverabilityReport
-from mailcheck.checks.findings import Area
+from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterUnavailable
+from mailcheck.checks.deliverability.score import CheckSummary, DeliverabilityReport
+from mailcheck.checks.dnsbl.listings import ListingStatus, count
+from mailcheck.checks.findings import Area, CheckStatus
+from mailcheck.checks.proofs import Proofs, proof_of
 from mailcheck.checks.weights import SCORING_VERSION
 from mailcheck.core.deliverability_tests import StoredReport
 from mailcheck.core.messages import NULL_REVERSE_PATH
-from mailcheck.wire.deliverability.checks import Checks, render_checks
+from mailcheck.wire.authentication import (
+    Detail,
+    Determined,
+    DmarcVerdict,
+    Result,
+    Signature,
+    SpfVerdict,
+    dmarc_fields,
+    render_signature,
+    spf_fields,
+)
 from mailcheck.wire.deliverability.details import Report, render_details
 from mailcheck.wire.deliverability.findings import (
     Deduction,
     MailFindings,
     points,
     render_all,
+    render_charged,
     render_deduction,
 )
+from mailcheck.wire.domains.blocklists import Listing, render_listing
 from mailcheck.wire.domains.findings import DnsRecord, render_record
-from mailcheck.wire.json_values import dump_json
-from mailcheck.wire.shapes import Always, Shape, Texts, said
+from mailcheck.wire.shapes import Always, Count, Shape, Texts, dump_json, said
+
+YesOrNo = Annotated[Literal["pass", "fail", "unknown"], said("unknown: could not be found out")]
+
+# What every check says. A struct has one base: the two that also stand in an inbox message
+# inherit their own fields from there, and name these again.
+Taken = Annotated[float, said("points that the findings of this check take off", ge=0)]
+Reason = Annotated[str | None, said("why points are taken off")]
+Fix = Annotated[str | None, said("what to do first")]
+
+
+class Judged(Shape):
+    """What every check says."""
+
+    status: CheckStatus
+    detail: Detail
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    determined: Determined
+    findings: MailFindings
+
+
+class SpfCheck(SpfVerdict):
+    """SPF of the envelope sender, reverse DNS and HELO."""
+
+    status: CheckStatus
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    findings: MailFindings
+
+
+class DkimCheck(Judged):
+    """DKIM, signature by signature."""
+
+    result: Result
+    signatures: tuple[Signature, ...]
+    unchecked: Annotated[int, said("signatures beyond those that are verified", ge=0)]
+
+
+class DmarcCheck(DmarcVerdict):
+    """DMARC (RFC 9989) of the author's domain, with what it costs."""
+
+    status: CheckStatus
+    deduction: Taken
+    reason: Reason
+    fix: Fix
+    publish: DnsRecord | None
+    findings: MailFindings
+
+
+class BlacklistMailCheck(Judged):
+    """The sending address, and the domains of author, envelope and links."""
+
+    result: YesOrNo
+    checked: Annotated[int, said("lists that answered", ge=0)]
+    listed: Count
+    unknown: Annotated[int, said("lists of which nothing is known", ge=0)]
+    listings: tuple[Listing, ...]
+
+
+class FilterRule(Shape):
+    """A rule of the content filter that matched."""
+
+    name: str
+    points: float
+    description: str
+    counted: bool
+    not_counted: Annotated[str | None, said("why not: a check of ours says the same")]
+
+
+class ContentCheck(Judged):
+    """The content filter: SpamAssassin."""
+
+    result: YesOrNo
+    score: Annotated[float | None, said("the filter's points")]
+    threshold: float | None
+    counted_score: Annotated[float | None, said("without rules that repeat a check of ours")]
+    spam: Annotated[bool | None, said("what the filter itself says")]
+    engine: Annotated[str | None, said("program and version")]
+    rules: tuple[FilterRule, ...]
+    problem: Annotated[FilterProblem | None, said("why there is no verdict")]
+
+
+class Checks(Shape):
+    """The five checks."""
+
+    spf: SpfCheck
+    dkim: DkimCheck
+    dmarc: DmarcCheck
+    blacklist: BlacklistMailCheck
+    spamassassin: ContentCheck
+
+
+def render_checks(report: DeliverabilityReport) -> Checks:
+    """Give the five checks, each with its own fields."""
+    found = report.evidence.authentication
+    judged = {check.area: _judged(check, report.proofs) for check in report.score.checks}
+    return Checks(
+        spf=SpfCheck(
+            **{**spf_fields(found.spf, found.origin.client_ip), **judged[Area.SPF]},
+        ),
+        dkim=DkimCheck(
+            **judged[Area.DKIM],
+            signatures=tuple(render_signature(one, found.dmarc) for one in found.dkim.signatures),
+            unchecked=found.dkim.unchecked,
+        ),
+        dmarc=DmarcCheck(**{**dmarc_fields(found.dmarc), **judged[Area.DMARC]}),
+        blacklist=_blacklist(report, judged[Area.BLACKLIST]),
+        spamassassin=_spamassassin(report, judged[Area.SPAMASSASSIN]),
+    )
+
+
+def _judged(check: CheckSummary, proofs: Proofs) -> dict[str, Any]:
+    proven = None if check.first is None else proof_of(check.first, proofs)
+    return {
+        "status": check.status,
+        "result": check.result,
+        "detail": check.detail,
+        "deduction": points(check.tenths),
+        "reason": check.reason or None,
+        "fix": check.fix or None,
+        "publish": None if proven is None else render_record(proven.record),
+        "determined": check.is_determined,
+        "findings": tuple(render_charged(one, proofs) for one in check.findings),
+    }
+
+
+def _blacklist(report: DeliverabilityReport, judged: dict[str, Any]) -> BlacklistMailCheck:
+    listings = report.evidence.listings
+    listed = count(listings, ListingStatus.LISTED)
+    return BlacklistMailCheck(
+        **judged,
+        checked=listed + count(listings, ListingStatus.CLEAN),
+        listed=listed,
+        unknown=count(listings, ListingStatus.UNKNOWN),
+        listings=tuple(map(render_listing, listings)),
+    )
+
+
+def _spamassassin(report: DeliverabilityReport, judged: dict[str, Any]) -> ContentCheck:
+    outcome = report.evidence.content_filter
+    if isinstance(outcome, FilterUnavailable):
+        return ContentCheck(
+            **judged,
+            score=None,
+            threshold=None,
+            counted_score=None,
+            spam=None,
+            engine=None,
+            rules=(),
+            problem=outcome.problem,
+        )
+    return ContentCheck(
+        **judged,
+        score=outcome.points,
+        threshold=outcome.threshold,
+        counted_score=outcome.counted_points,
+        spam=outcome.is_spam,
+        engine=outcome.engine,
+        rules=tuple(
+            FilterRule(
+                rule.name, rule.points, rule.description, rule.counts, rule.not_counted or None
+            )
+            for rule in outcome.rules
+        ),
+        problem=None,
+    )
+
 
 Score = Annotated[float, said("0.0 to 10.0, one decimal", ge=0, le=10)]
 

@@ -22,12 +22,12 @@ from mailcheck.wire.deliverability.report import (
     render_report,
 )
 from mailcheck.wire.inbox.overview import NextPage, encode_raw
-from mailcheck.wire.json_values import JsonObject
 from mailcheck.wire.shapes import (
     ABSENT,
     Absent,
     Always,
     Count,
+    JsonObject,
     Shape,
     Timestamp,
     as_json,

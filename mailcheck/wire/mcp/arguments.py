@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.wire.json_values import JsonObject
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.schemas import Schema
+from mailcheck.wire.shapes import JsonObject
 
 MAX_NAME = 80
 """Characters of an unknown name that an error repeats."""

@@ -33,11 +33,10 @@ from mailcheck.wire.inbox.messages import (
 )
 from mailcheck.wire.inbox.overview import NotSearched, render_list
 from mailcheck.wire.inbox.waits import render_disturbed, render_timed_out
-from mailcheck.wire.json_values import dump_json
 from mailcheck.wire.mcp.checks import ChecksInShort
 from mailcheck.wire.mcp.untrusted import Fence, Untrusted, clean
 from mailcheck.wire.mcp.views import FEW_LINKS, MAX_LINKS, MessageView, bound_links, view_html
-from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, fields_of, said
+from mailcheck.wire.shapes import ABSENT, Absent, Shape, Texts, dump_json, fields_of, said
 from mailcheck.wire.urls import PublicUrls
 
 MAX_HEADERS = 60

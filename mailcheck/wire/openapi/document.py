@@ -8,10 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from mailcheck.wire.json_values import JsonObject, JsonValue
 from mailcheck.wire.openapi.operations import Answer, Body, Described, Link, Operation, Parameter
 from mailcheck.wire.schemas import Schema
-from mailcheck.wire.shapes import Shape, component_schemas, reference_to
+from mailcheck.wire.shapes import JsonObject, JsonValue, Shape, component_schemas, reference_to
 
 OPENAPI_VERSION = "3.1.1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

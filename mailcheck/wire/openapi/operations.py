@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from mailcheck.wire.json_values import JsonValue
 from mailcheck.wire.schemas import Schema
-from mailcheck.wire.shapes import Shape
+from mailcheck.wire.shapes import JsonValue, Shape
 
 JSON = "application/json"
 

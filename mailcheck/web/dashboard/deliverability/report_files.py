@@ -10,7 +10,7 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.downloads import download_reply
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.deliverability.tests import render_tested
-from mailcheck.wire.json_values import dump_json
+from mailcheck.wire.shapes import dump_json
 
 BASE = "/tests/<test_id>/report"
 

@@ -26,8 +26,7 @@ from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.event_streams import Stream
 from mailcheck.web.site.replies import Reply
 from mailcheck.wire.domains.blocklists import render_listing
-from mailcheck.wire.json_values import JsonObject, dump_json
-from mailcheck.wire.shapes import as_json
+from mailcheck.wire.shapes import JsonObject, as_json, dump_json
 
 
 class BlocklistPages:

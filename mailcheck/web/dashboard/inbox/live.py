@@ -28,7 +28,7 @@ from mailcheck.web.site.event_streams import (
 )
 from mailcheck.web.site.requests import header_values
 from mailcheck.wire.inbox.messages import render_refusal
-from mailcheck.wire.json_values import JsonObject
+from mailcheck.wire.shapes import JsonObject
 
 KEEP_ALIVE = 20.0
 """Seconds after which something is sent, so that proxies and browsers keep the connection."""
