@@ -16,10 +16,18 @@ from mailcheck.operations.ports import Now
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
-from mailcheck.web.site.answering import MoreHeaders, Path, answer, reply_to_wrong_path, route_to
 from mailcheck.web.site.errors import TOO_LARGE
 from mailcheck.web.site.event_streams import Stream
-from mailcheck.web.site.replies import Reply, error_reply, reply_to_failure
+from mailcheck.web.site.replies import (
+    MoreHeaders,
+    Path,
+    Reply,
+    answer,
+    error_reply,
+    reply_to_failure,
+    reply_to_wrong_path,
+    route_to,
+)
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, RequestUrls, header_values
 from mailcheck.wire.parameters import parse_query
 from mailcheck.wire.urls import API_PATH

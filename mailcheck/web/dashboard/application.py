@@ -19,14 +19,18 @@ from mailcheck.web.dashboard.admission import Admission, read_parameters
 from mailcheck.web.dashboard.cookies import VISITOR, write_cookie
 from mailcheck.web.dashboard.rendering import Renderer, redirect, write_span
 from mailcheck.web.dashboard.visits import Page, Visit, own_path
-from mailcheck.web.site.answering import Path, reply_to_crash, reply_to_wrong_path, route_to
 from mailcheck.web.site.compression import compress
 from mailcheck.web.site.errors import ERRORS, SESSION_ENDED, STATUSES, TOO_LARGE
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
+    COMMON_HEADERS,
+    Path,
     Reply,
     error_reply,
+    reply_to_crash,
     reply_to_failure,
+    reply_to_wrong_path,
+    route_to,
     write_reply,
 )
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
@@ -87,7 +91,9 @@ class Dashboard:
         except Exception:
             reply = reply_to_crash(request)
         if isinstance(reply, Stream):
-            return await send_stream(request, reply, {}, partial(reply_to_crash, request))
+            return await send_stream(
+                request, reply, COMMON_HEADERS, partial(reply_to_crash, request)
+            )
         if reply.status in ERRORS and prefers_html(request):
             reply = self._as_page(visit, reply)
         if not reply.cookies:

@@ -13,7 +13,6 @@ from twisted.web.server import Request
 from zope.interface import implementer
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.web.site.replies import COMMON_HEADERS
 from mailcheck.wire.shapes import dump_json
 
 EVENT_STREAM = "text/event-stream; charset=utf-8"
@@ -120,12 +119,13 @@ async def send_stream(
 ) -> bytes:
     """Send the head of a stream, and the stream; gives what is left to be sent, which is nothing.
 
-    ``when_crashed`` is called in place of an answer: that has begun.
+    ``headers`` are all that it has beside its own. ``when_crashed`` is called in place of an
+    answer: that has begun.
     """
     request.setResponseCode(200)
     # nginx would keep events back.
     more = {"Content-Type": stream.content_type, "X-Accel-Buffering": "no"}
-    for name, value in {**COMMON_HEADERS, **headers, **more}.items():
+    for name, value in {**headers, **more}.items():
         request.responseHeaders.setRawHeaders(name, [value])
     try:
         await stream.run(request)

@@ -12,10 +12,17 @@ from twisted.web.server import Request
 
 from mailcheck.operations.reports.addresses import TLS_PATH
 from mailcheck.operations.reports.post_report import PostReport
-from mailcheck.web.site.answering import Path, answer, reply_to_wrong_path, route_to
 from mailcheck.web.site.documentation import Documentation, lead_to_first_page
 from mailcheck.web.site.errors import NOT_READY, NOWHERE, TOO_LARGE
-from mailcheck.web.site.replies import Reply, error_reply, json_reply
+from mailcheck.web.site.replies import (
+    Path,
+    Reply,
+    answer,
+    error_reply,
+    json_reply,
+    reply_to_wrong_path,
+    route_to,
+)
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest
 
 State = tuple[bool, Mapping[str, str], Mapping[str, int]]
