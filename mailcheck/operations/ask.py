@@ -16,8 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.overlay import Overlay
-from mailcheck.checks.proposed_zone import ProposedZone
+from mailcheck.checks.overlay import Overlay, ProposedZone
 from mailcheck.operations.dns_ports import Resolver
 
 MAX_QUESTIONS = 250

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, Severity
-from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.overlay import Change, Overlay, write_rdata
 from mailcheck.checks.proofs import NotProven, Outcome, Proofs, ProvenFix, is_mended
-from mailcheck.checks.proposed_zone import write_rdata
 from mailcheck.operations.ask import Inquiry
 
 MAX_TRIALS = 16

@@ -28,7 +28,7 @@ from dns.rdata import Rdata
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
-from mailcheck.checks.proposed_zone import write_rdata
+from mailcheck.checks.overlay import write_rdata
 
 Records = Mapping[str, Mapping[str, Sequence[str]]]
 """Owner name -> record type -> records as in a zone file (for TXT plain text will do)."""

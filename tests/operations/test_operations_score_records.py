@@ -17,7 +17,7 @@ from mailcheck.checks.dns_answers import (
     txt_values,
 )
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.proposed_zone import BadRecord, build_zone
+from mailcheck.checks.overlay import BadRecord, build_zone
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.operations.ask import MAX_QUESTIONS, Inquiry
 from mailcheck.operations.deliverability.proposed_records import (

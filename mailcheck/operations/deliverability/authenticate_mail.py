@@ -30,8 +30,8 @@ from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.hosts.helo import HeloVerdict, evaluate_helo
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.mail_domains import is_local_name, read_mail_domain
+from mailcheck.checks.overlay import ProposedZone
 from mailcheck.checks.proofs import Kept
-from mailcheck.checks.proposed_zone import ProposedZone
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.mail import SpfOfMail, evaluate_spf_of_mail
 from mailcheck.checks.spf.tree import SpfVerdict

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import idna
 
 from mailcheck.checks.findings import RecordToPublish
-from mailcheck.checks.proposed_zone import BadRecord, build_zone, parse_rdata
+from mailcheck.checks.overlay import BadRecord, build_zone, parse_rdata
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 

@@ -51,8 +51,8 @@ from mailcheck.checks.hosts.helo import HeloVerdict
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.mail_domains import is_local_name, owner_of, read_mail_domain
+from mailcheck.checks.overlay import build_zone
 from mailcheck.checks.proofs import Outcome, Proofs, Same
-from mailcheck.checks.proposed_zone import build_zone
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.topics import topic_of
 from mailcheck.checks.scoring.outcome import policies_of
