@@ -21,8 +21,9 @@ from typing import Any
 
 import mailcheck
 from mailcheck.ops.journal import MailJournal, Pace
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import SmtpSettings
+from mailcheck.smtp.verbs import VERBS
 from mailcheck.workers import direct
 from tests.house import House, config_in_memory, mail
 from tests.operations.scored_mails import PERFECT, received
@@ -89,7 +90,7 @@ def mail_to_waiter() -> Footprints:
     house = House(config_in_memory())
     receiver = house.assembly.receiver
     factory = MailFactory(
-        receiver, SmtpSettings(HOST_NAME), house.clock, MailJournal("mail", Pace())
+        VERBS, receiver, SmtpSettings(HOST_NAME), house.clock, MailJournal("mail", Pace())
     )
     talk = Talk(factory, PUBLIC_IP)
     talk.say(b"EHLO client.example\r\n")

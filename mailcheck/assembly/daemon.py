@@ -106,8 +106,9 @@ from mailcheck.ops.log import LogWriter
 from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
 from mailcheck.ops.watch import DISK
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import TlsPolicy, offer_to_all
+from mailcheck.smtp.verbs import VERBS
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.mail_store import SqlMailStore
@@ -457,7 +458,7 @@ class Assembly:
         """Build the factory for SMTP connections of one port."""
         settings = smtp_settings(self.config, tls_for, is_submission=is_submission)
         journal = self.journals["submission" if is_submission else "mail"]
-        return MailFactory(self.receiver, settings, self._reactor, journal)
+        return MailFactory(VERBS, self.receiver, settings, self._reactor, journal)
 
     def services(self, surroundings: Surroundings) -> MultiService:
         """Put the services of the daemon into the order in which they start."""

@@ -1,12 +1,12 @@
-"""One SMTP connection: who the client is, what it has begun, and the command it sends next."""
+"""The connections of one port, how many there may be, and what each client has begun."""
 
-import typing
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import (
+    IAddress,
     IDelayedCall,
     IHandshakeListener,
     IOpenSSLContextFactory,
@@ -14,10 +14,13 @@ from twisted.internet.interfaces import (
 )
 from twisted.internet.protocol import connectionDone
 from twisted.logger import Logger
+from twisted.mail.smtp import SMTPFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
+from mailcheck.core.client_limits import ConnectionCounts
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.network_addresses import is_local_client
 from mailcheck.smtp import replies
 from mailcheck.smtp.client import Client, ProxyHeaderReader
 from mailcheck.smtp.commands import CommandError
@@ -26,24 +29,6 @@ from mailcheck.smtp.receive_path import ReceivePath
 from mailcheck.smtp.replies import FailureTable, reply_to_failure
 from mailcheck.smtp.settings import SmtpSettings, client_ip_of, is_in_networks
 from mailcheck.smtp.transaction import MemoryBudget, Transaction
-
-
-class Admission(typing.Protocol):
-    """Keeps count of the connections, of their memory, and of what becomes of their mail."""
-
-    memory: MemoryBudget
-    slow_replies: Counter[AccountId]
-    journal: MailJournal
-
-    def admit(self, connection: "MailProtocol") -> bytes | None:
-        """Count a client, whose address is known now; or give the reply that turns it away."""
-
-    def note_activity(self, connection: "MailProtocol") -> None:
-        """Note that a client has sent a command."""
-
-    def forget(self, connection: "MailProtocol") -> None:
-        """Note that a connection has ended."""
-
 
 CONNECTING = b"(connecting)"
 UNKNOWN = b"(unknown)"
@@ -65,23 +50,23 @@ class MailProtocol(ReceivePath):
         settings: SmtpSettings,
         clock: IReactorTime,
         verbs: Mapping[bytes, Verb],
-        admission: Admission,
+        connections: "MailFactory",
     ) -> None:
         super().__init__(settings.limits, clock)
         self.receiver = receiver
         self.settings = settings
         self.client = Client("")
         self.transaction: Transaction | None = None
-        self.memory = admission.memory
-        self.slow_replies = admission.slow_replies
+        self.memory = connections.memory
+        self.slow_replies = connections.slow_replies
         self.commands = 0
         self.auth_failures = 0
         self.unknown_recipients = 0
         self._errors = 0
         self._verbs = verbs
-        self._admission = admission
+        self._connections = connections
         self._command = CONNECTING
-        self.journal = admission.journal
+        self.journal = connections.journal
         self._delayed: IDelayedCall | None = None
         self._when_sent: Deferred[None] | None = None
 
@@ -114,7 +99,7 @@ class MailProtocol(ReceivePath):
             self._delayed.cancel()
             self._end_delay()
         self.end_transaction()
-        self._admission.forget(self)
+        self._connections.forget(self)
 
     def _believe(self, header: ProxyHeaderReader) -> None:
         """Take the client's address from the proxy; no word to one who sends nonsense."""
@@ -135,7 +120,7 @@ class MailProtocol(ReceivePath):
 
     def greet(self) -> None:
         """Say hello, or turn the client away; again after XCLIENT."""
-        refusal = self._admission.admit(self)
+        refusal = self._connections.admit(self)
         if refusal is not None:
             self.part(refusal)  # at once: those who are too many must not linger
             return
@@ -220,7 +205,7 @@ class MailProtocol(ReceivePath):
         if not self.commands:
             self.await_commands()
         self.commands += 1
-        self._admission.note_activity(self)
+        self._connections.note_activity(self)
         if self.commands > self.limits.commands:
             self.close(replies.TOO_MANY_COMMANDS)
             return
@@ -244,3 +229,120 @@ def want_no_argument(argument: bytes) -> None:
     """
     if argument:
         raise CommandError(replies.NO_ARGUMENT)
+
+
+class MailFactory(SMTPFactory):
+    """twisted.mail's factory with our own receive path.
+
+    Listen with it on any endpoint. To stop: close the port, then `drain`.
+    """
+
+    noisy = False
+
+    def __init__(
+        self,
+        verbs: Mapping[bytes, Verb],
+        receiver: MailReceiver,
+        settings: SmtpSettings,
+        clock: IReactorTime,
+        journal: MailJournal,
+    ) -> None:
+        self._verbs = verbs
+        self.domain = settings.host_name.encode("ascii")
+        self._receiver = receiver
+        self._settings = settings
+        self._clock = clock
+        self.journal = journal
+        self.memory = MemoryBudget(settings.limits.held_bytes)
+        self.slow_replies: Counter[AccountId] = Counter()
+        self._connections: set[MailProtocol] = set()
+        self._admitted: ConnectionCounts[MailProtocol] = ConnectionCounts()
+        self._by_activity: dict[MailProtocol, None] = {}
+        self._drained: Deferred[None] | None = None
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    def buildProtocol(self, addr: IAddress | None) -> MailProtocol:
+        """Make the protocol of a new connection."""
+        connection = MailProtocol(self._receiver, self._settings, self._clock, self._verbs, self)
+        connection.factory = self
+        self._connections.add(connection)
+        return connection
+
+    def admit(self, connection: MailProtocol) -> bytes | None:
+        """Count a connection under its client's address, or give the reply that turns it away."""
+        self._admitted.remove(connection)
+        self._by_activity.pop(connection, None)
+        limits = self._settings.limits
+        if self._drained is not None:
+            return replies.SHUTTING_DOWN
+        client_ip = connection.client.claimed_ip
+        if len(self._admitted) >= limits.connections and not self._make_room(client_ip):
+            return replies.TOO_MANY_CONNECTIONS
+        has_its_share = self._admitted.of_client(client_ip) >= limits.connections_per_address
+        if has_its_share and not is_local_client(client_ip):
+            return replies.TOO_MANY_CONNECTIONS
+        self._admitted.add(connection, client_ip)
+        self._by_activity[connection] = None
+        return None
+
+    def note_activity(self, connection: MailProtocol) -> None:
+        """Put a connection behind all that have been idle for longer."""
+        if connection in self._by_activity:
+            del self._by_activity[connection]
+            self._by_activity[connection] = None
+
+    def _make_room(self, client_ip: str) -> bool:
+        """Hang up on who has been idle longest without a mail, for a client who has nothing yet.
+
+        Who waits for a reply that is to come late gets it now.
+        """
+        if self._admitted.of_client(client_ip):
+            return False
+        for idlest in self._by_activity:
+            if idlest.is_dawdling or (idlest.is_at_rest and idlest.transaction is None):
+                self._admitted.remove(idlest)
+                del self._by_activity[idlest]
+                if idlest.is_dawdling:
+                    idlest.drain(replies.ROOM_FOR_OTHERS)
+                else:
+                    idlest.part(replies.ROOM_FOR_OTHERS)
+                return True
+        return False
+
+    def forget(self, connection: MailProtocol) -> None:
+        """Uncount a connection that has ended."""
+        self._admitted.remove(connection)
+        self._by_activity.pop(connection, None)
+        self._connections.discard(connection)
+        self._look_whether_drained()
+
+    def drain(self, grace: float) -> Deferred[None]:
+        """Hang up on everyone, idle clients at once, those with a mail on its way after it.
+
+        Fires when all are gone; after ``grace`` seconds the rest are cut off.
+        """
+        cut_off = self._clock.callLater(grace, self._cut_off)
+
+        def when_gone(_: None) -> None:
+            if cut_off.active():
+                cut_off.cancel()
+
+        drained: Deferred[None] = Deferred()
+        drained.addCallback(when_gone)
+        self._drained = drained
+        for connection in tuple(self._connections):
+            connection.drain()
+        self._look_whether_drained()
+        return drained
+
+    def _look_whether_drained(self) -> None:
+        if self._drained is not None and not self._connections and not self._drained.called:
+            self._drained.callback(None)
+
+    def _cut_off(self) -> None:
+        for connection in tuple(self._connections):
+            connection.cut_off()

@@ -5,8 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import Limits, SmtpSettings
+from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
 from tests.smtp.talk import House, Talk
@@ -224,7 +225,7 @@ async def test_a_client_that_is_sent_away_hears_why() -> None:
     """On a real socket the last reply arrives though the client has sent far more than was read."""
     from twisted.internet import reactor
 
-    factory = MailFactory(FakeMailReceiver(), SmtpSettings("mx.example"), reactor, JOURNAL)
+    factory = MailFactory(VERBS, FakeMailReceiver(), SmtpSettings("mx.example"), reactor, JOURNAL)
     async with served(factory, reactor) as port:
         client = await port.connect()
         client.say(b"FOO\r\n" * 1_000_000)
@@ -239,7 +240,9 @@ async def test_a_client_that_does_not_read_is_given_up() -> None:
     from twisted.internet import reactor
 
     limits = Limits(closing=0.2)
-    factory = MailFactory(FakeMailReceiver(), SmtpSettings("mx.example", limits), reactor, JOURNAL)
+    factory = MailFactory(
+        VERBS, FakeMailReceiver(), SmtpSettings("mx.example", limits), reactor, JOURNAL
+    )
     async with served(factory, reactor) as port:
         client = await port.connect()
         client.pause()

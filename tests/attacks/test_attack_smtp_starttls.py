@@ -7,8 +7,9 @@ import pytest
 
 from mailcheck.core.instants import Instant
 from mailcheck.smtp.certificates import ensure_self_signed
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import SmtpSettings, offer_to_all
+from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
 from tests.smtp.talk import House
@@ -40,7 +41,7 @@ async def test_nothing_said_in_clear_is_heard_after_the_handshake(settings: Smtp
     from twisted.internet import reactor
 
     receiver = FakeMailReceiver()
-    async with served(MailFactory(receiver, settings, reactor, JOURNAL), reactor) as port:
+    async with served(MailFactory(VERBS, receiver, settings, reactor, JOURNAL), reactor) as port:
         client = await port.connect()
         client.say(b"EHLO x\r\n" + INJECTED)
         await client.until(b"250 2.1.0")
@@ -57,7 +58,7 @@ async def test_a_command_in_clear_breaks_the_handshake(settings: SmtpSettings) -
     from twisted.internet import reactor
 
     receiver = FakeMailReceiver()
-    async with served(MailFactory(receiver, settings, reactor, JOURNAL), reactor) as port:
+    async with served(MailFactory(VERBS, receiver, settings, reactor, JOURNAL), reactor) as port:
         client = await port.connect()
         client.say(b"EHLO x\r\nSTARTTLS\r\n")
         await client.until(b"220 2.0.0")

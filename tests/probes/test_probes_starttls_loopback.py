@@ -16,8 +16,9 @@ from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
 from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.trust import find_trust_roots
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import SmtpSettings, TlsPolicy, offer_no_tls, offer_to_all
+from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import Authority, OldServer, self_signed, server_options
@@ -87,6 +88,7 @@ async def probe_receiver(probes: Probes, reactor: Any, tls_for: TlsPolicy) -> St
     """Probe our own mail receiver; it must see nothing but a polite visitor."""
     receiver = FakeMailReceiver()
     factory = MailFactory(
+        VERBS,
         receiver,
         SmtpSettings("mx.d.example", tls_for=tls_for),
         reactor,

@@ -9,7 +9,7 @@ from twisted.internet.protocol import ClientFactory, Protocol, connectionDone
 from twisted.internet.ssl import CertificateOptions
 from twisted.python.failure import Failure
 
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 
 PATIENCE = 60  # seconds for an answer, on a busy machine
 

@@ -10,9 +10,9 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 
 from mailcheck.ops.journal import MailJournal, Pace
-from mailcheck.smtp.factory import MailFactory
-from mailcheck.smtp.protocol import MailProtocol
+from mailcheck.smtp.protocol import MailFactory, MailProtocol
 from mailcheck.smtp.settings import Limits, SmtpSettings
+from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import FakeMailReceiver
 
 HOST_NAME = "mx.inbox.example"
@@ -65,7 +65,7 @@ class House:
         self.receiver = receiver or FakeMailReceiver()
         limits = Limits(**settings.pop("limits", {}))
         self.settings = replace(SmtpSettings(HOST_NAME), limits=limits, **settings)
-        self.factory = MailFactory(self.receiver, self.settings, self.clock, self.journal)
+        self.factory = MailFactory(VERBS, self.receiver, self.settings, self.clock, self.journal)
 
     def connect(self, client_ip: str = PUBLIC_IP) -> Talk:
         """Open a connection; the greeting is there to be heard."""

@@ -9,8 +9,9 @@ from twisted.internet.ssl import CertificateOptions
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.smtp.certificates import ensure_self_signed
-from mailcheck.smtp.factory import MailFactory
+from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import AuthWithoutTls, Limits, SmtpSettings, offer_to_all
+from mailcheck.smtp.verbs import VERBS
 from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import LoopbackClient, served
 
@@ -46,7 +47,7 @@ async def test_a_mail_comes_in_encrypted(certificate: CertificateOptions, reacto
     """After the handshake a new EHLO is due, TLS is not offered again, the session knows it."""
     receiver = FakeMailReceiver()
     settings = SmtpSettings("mx.example", tls_for=offer_to_all(certificate))
-    async with served(MailFactory(receiver, settings, reactor, JOURNAL), reactor) as port:
+    async with served(MailFactory(VERBS, receiver, settings, reactor, JOURNAL), reactor) as port:
         client = await port.connect()
         client.say(b"EHLO before.example\r\n" + MAIL)
         await client.until(b"250 2.1.0")
@@ -78,7 +79,7 @@ async def test_a_key_may_travel_encrypted(certificate: CertificateOptions, react
         tls_for=offer_to_all(certificate),
         auth_without_tls=AuthWithoutTls.NEVER,
     )
-    async with served(MailFactory(receiver, settings, reactor, JOURNAL), reactor) as port:
+    async with served(MailFactory(VERBS, receiver, settings, reactor, JOURNAL), reactor) as port:
         client = await port.connect()
         await encrypted(client)
         client.say(b"EHLO after.example\r\n")
@@ -94,7 +95,7 @@ async def test_a_handshake_that_never_comes_ends_it(
     """Whoever says STARTTLS and then nothing is cut off; whoever says nonsense too."""
     limits = Limits(idle=0.2, closing=0.2)
     settings = SmtpSettings("mx.example", limits, tls_for=offer_to_all(certificate))
-    factory = MailFactory(FakeMailReceiver(), settings, reactor, JOURNAL)
+    factory = MailFactory(VERBS, FakeMailReceiver(), settings, reactor, JOURNAL)
     async with served(factory, reactor) as port:
         for nonsense in (b"", MAIL):
             client = await port.connect()
