@@ -82,7 +82,7 @@ from mailcheck.operations.accounts.revoked_keys import INTERVAL as REVOKED_KEYS_
 from mailcheck.operations.accounts.revoked_keys import RevokedKeys
 from mailcheck.operations.concurrency import MailTraffic, Turns
 from mailcheck.operations.deliverability.check_progress import CheckProgress
-from mailcheck.operations.deliverability.mail_of_test import MailOfTest
+from mailcheck.operations.deliverability.find_test import MailOfTest
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.check_links import CheckLinks
 from mailcheck.operations.inbox.check_mail import CheckMail

@@ -15,7 +15,6 @@ from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.delete_test import DeleteTest
-from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.deliverability.generate_test import GenerateTest
 from mailcheck.operations.deliverability.offered import DeliverabilityOperations
@@ -25,7 +24,7 @@ from mailcheck.operations.deliverability.recheck_test import RecheckTest
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL, RunTestChecks
 from mailcheck.operations.deliverability.score_message import ScoreMessage
 from mailcheck.operations.deliverability.share_test import ShareTest
-from mailcheck.operations.deliverability.wait_for_test import WaitForTest
+from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import Now
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore

@@ -10,8 +10,8 @@ from mailcheck.cluster.figures import RedisFigures
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally
-from mailcheck.operations.deliverability.feeds import DeliverabilityFeeds
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
+from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
 from mailcheck.operations.domains.watches.run import RunWatches
 from mailcheck.operations.domains.watches.tell import TellAlerts
 from mailcheck.operations.inbox.deliver_webhooks import DeliverWebhooks

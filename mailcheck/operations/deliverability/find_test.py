@@ -1,12 +1,13 @@
-"""Reading deliverability tests of an account."""
+"""Reading deliverability tests of an account, and their mails."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult, ListedTest, ReceivedMail
-from mailcheck.core.errors import DeliverabilityTestNotFound, NoMailYet
+from mailcheck.core.errors import DeliverabilityTestNotFound, MessageNotFound, NoMailYet
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, is_test_id
+from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.deliverability.ports import DeliverabilityStore, ListedTestPage
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import MessageRow, Now
 
 
 def not_found() -> DeliverabilityTestNotFound:
@@ -54,3 +55,25 @@ class FindTest:
         if received is None:
             raise NoMailYet("no mail has come in for this test")
         return received
+
+
+Complete = Callable[[MessageRow], Awaitable[StoredMessage]]
+"""Adds what is derived from a mail's bytes."""
+
+
+class MailOfTest:
+    """Gives the mails of tests with what is derived from them, for whoever was given the test."""
+
+    def __init__(self, store: DeliverabilityStore, complete: Complete) -> None:
+        self._store = store
+        self._complete = complete
+
+    async def of(self, found: DeliverabilityResult) -> StoredMessage:
+        """Give the mail of a test as a message.
+
+        :raises MessageNotFound: it has none, or has been deleted meanwhile.
+        """
+        row = await self._store.find_message(found.test.id)
+        if row is None:
+            raise MessageNotFound("no mail has come in for this test")
+        return await self._complete(row)

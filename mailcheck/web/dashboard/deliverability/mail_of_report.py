@@ -5,7 +5,7 @@ from typing import Any
 from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.messages import StoredMessage
-from mailcheck.operations.deliverability.mail_of_test import MailOfTest
+from mailcheck.operations.deliverability.find_test import MailOfTest
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.web.dashboard.inbox.message_frame import frame_reply
 from mailcheck.web.dashboard.inbox.message_view import asks_for_remote, view_message
