@@ -81,7 +81,7 @@ class WatchAssembly:
             LeasedWorkService(self.runner),
             # Stopped before it: a round under way would begin new runs.
             PeriodicService(
-                "looking for due watches", LOOK_INTERVAL, self.runner.look_for_due, self._reactor
+                "looking for due watches", LOOK_INTERVAL, self.runner.look_again, self._reactor
             ),
             PeriodicService("telling alerts", TELL_INTERVAL, self.tell.tell, self._reactor),
             PeriodicService(

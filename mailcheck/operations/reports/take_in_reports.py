@@ -1,8 +1,4 @@
-"""Taking reports in: read in a child process, believed or not, counted; each by one daemon.
-
-What waits stands in the store alone: whoever says that a report waits gives a hint. One report
-is read at a time, so that a crowd of them holds nobody else up.
-"""
+"""Taking reports in: read in a child process, believed or not, counted."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +7,9 @@ from functools import partial
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.internet.defer import succeed
 from twisted.internet.interfaces import IReactorTime
-from twisted.logger import Logger
 
 from mailcheck.checks.deliverability.authentication import judge_origin
 from mailcheck.checks.deliverability.identities import header_of, read_identities
@@ -30,10 +25,9 @@ from mailcheck.checks.receiver_reports.belief import (
 from mailcheck.checks.receiver_reports.reading import Refused, Report
 from mailcheck.checks.receiver_reports.senders import day_of
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
-from mailcheck.core.errors import ExpectedFailure, ReportRefused, WorkerDied
+from mailcheck.core.errors import ReportRefused, WorkerDied
 from mailcheck.core.identifiers import RandomBytes, new_time_ordered_id
 from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.core.instruments import Tally
 from mailcheck.core.receiver_reports import (
     ReceiverReport,
     ReportId,
@@ -47,6 +41,7 @@ from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.in_children import read_report_file, read_report_mail
 from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.ports import CountedRow, ReportStore, WaitingReport
 
@@ -88,14 +83,15 @@ class _Judged(Struct, frozen=True):
     rows: tuple[CountedRow, ...] = ()
 
 
-class TakeInReports:
-    """Reads the reports that wait, while it runs.
+class TakeInReports(QueueWorker[ReportId, WaitingReport]):
+    """Reads the reports that wait: one at a time, so that a crowd of them holds nobody else up.
 
     :param resolver: gives the resolver; asked for each report.
     :param worker: the child process that reads them.
     """
 
-    _log = Logger()
+    jobs = "reports"
+    at_once = 1
 
     def __init__(
         self,
@@ -110,6 +106,7 @@ class TakeInReports:
         now: Now,
         random_bytes: RandomBytes,
     ) -> None:
+        super().__init__(clock)
         self._store = store
         self._addresses = addresses
         self._resolver = resolver
@@ -117,84 +114,41 @@ class TakeInReports:
         self._analysis = analysis
         self._settings = settings
         self._holder = holder
-        self._clock = clock
         self._now = now
         self._random_bytes = random_bytes
-        self._is_running = False
-        self._must_look = False
-        self._is_looking = False
-        self._looking: Deferred[None] = succeed(None)
-        self.outcomes = Tally()
 
-    async def start(self) -> None:
-        """Take up what was left, also by this daemon's own earlier life."""
-        try:
-            await self._store.release(self._holder)
-        except ExpectedFailure as failure:
-            self._log.warn("reports of an earlier run wait: {reason}", reason=failure)
-        self._is_running = True
-        self.look()
+    async def claim(self, limit: int) -> Sequence[WaitingReport]:
+        """Take the report that waits for longest; ``limit`` is one."""
+        now = self._now()
+        waiting = await self._store.claim(Lease(self._holder, Instant(now + LEASE)), now)
+        return [] if waiting is None else [waiting]
 
-    async def stop(self) -> None:
-        """Drop what is under way, to be taken up at the next start."""
-        self._is_running = False
-        self._looking.cancel()
-        await self._looking
-        try:
-            await self._store.release(self._holder)
-        except ExpectedFailure as failure:
-            self._log.warn("reports could not be let go of: {reason}", reason=failure)
+    async def release(self, *, is_attempt: bool) -> None:
+        """Let go of what this daemon reads: it counts as not begun."""
+        await self._store.release(self._holder)
 
-    def look(self) -> None:
-        """Take the hint that a report may wait."""
-        self._must_look = True
-        if self._is_running and not self._is_looking:
-            self._is_looking = True
-            self._looking = Deferred.fromCoroutine(self._take_all())
-
-    async def look_again(self) -> None:
-        """Look without a hint: one may have been lost, or a report was put off."""
-        self.look()
-
-    async def _take_all(self) -> None:
-        try:
-            while self._must_look and self._is_running:
-                self._must_look = False
-                now = self._now()
-                waiting = await self._store.claim(Lease(self._holder, Instant(now + LEASE)), now)
-                if waiting is not None:
-                    self._must_look = True
-                    await self._take(waiting)
-        except CancelledError:
-            pass
-        except ExpectedFailure as failure:
-            self._log.warn("reports wait to be read: {reason}", reason=failure)
-        except Exception:
-            self._log.failure("reports could not be read")
-        finally:
-            self._is_looking = False
-
-    async def _take(self, waiting: WaitingReport) -> None:
+    async def do(self, job: WaitingReport) -> None:
+        """Read a report, count what is believed, and say what came of it."""
         why = ""
         try:
-            judged = await self._judge(waiting)
+            judged = await self._judge(job)
         except ReportRefused as refusal:
-            judged = [_Judged(self._kept(waiting, ReportState.REFUSED, str(refusal)))]
+            judged = [_Judged(self._kept(job, ReportState.REFUSED, str(refusal)))]
         except NotKnownYet as doubt:
             judged, why = [], str(doubt)
         except (WorkerDied, DeferredTimeout):
             judged, why = [], "it could not be read: the process that reads reports ended"
         if not judged:
-            if waiting.attempts < MAX_ATTEMPTS:
+            if job.attempts < MAX_ATTEMPTS:
                 retry_at = Instant(self._now() + RETRY_AFTER)
-                await self._store.put_off(waiting.id, self._holder, retry_at)
+                await self._store.put_off(job.id, self._holder, retry_at)
                 self.outcomes.add("put off")
                 return
-            judged = [_Judged(self._kept(waiting, ReportState.APART, why))]
+            judged = [_Judged(self._kept(job, ReportState.APART, why))]
         for one in judged:
             for start in range(0, len(one.rows), PIECE):
                 await self._store.count(one.rows[start : start + PIECE])
-        await self._store.finish(waiting.id, self._holder, [one.kept for one in judged])
+        await self._store.finish(job.id, self._holder, [one.kept for one in judged])
         for one in judged:
             self.outcomes.add(one.kept.state.value)
 
