@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 
 # Tests of whole daemons come last: beside the others' load they would take long. What fails is run
 # once more, since real servers share a busy machine; what passes only then is listed as RERUN.
+# tests/conftest.py has the files in order, those first that take longest.
 JOBS ?= auto
-PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --reruns=1
+PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder --reruns=1
 
 HOST ?= 127.0.0.1
 SMTP_PORT ?= 2525

@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any
@@ -40,6 +41,9 @@ UNTRACED = frozenset(("attack", "hypothesis", "untraced"))
 """Markers of tests that go through lines that others cover, megabytes or hundreds of times: traced
 they take three times as long. So do those that look at pages with a browser."""
 
+WEIGHTS = {"end_to_end": 50, "browser": 50, "untraced": 50, "hypothesis": 10}
+"""How many ordinary tests take as long as one with such a marker, or of such a folder: roughly."""
+
 
 @implementer(ILogObserver)
 class FailureObserver:
@@ -64,6 +68,16 @@ def pytest_configure() -> None:
     """Let Ctrl-C reach what tests start, also where the caller (nohup, a job) ignores it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)  # the plugin of Hypothesis marks its tests in the same hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest: no process is to have one of them for itself last."""
+    weights: Counter[str] = Counter()
+    for item in items:
+        names = {marker.name for marker in item.iter_markers()} | {item.path.parent.name}
+        weights[str(item.path)] += max(WEIGHTS.get(name, 1) for name in names)
+    items.sort(key=lambda item: (-weights[str(item.path)], str(item.path)))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
