@@ -1,9 +1,9 @@
 """JSON as it is written, and what every shape of it is made of.
 
 A shape is one class that renders it, describes it and gives its schema: a struct whose fields
-are spelled in camelCase on the wire; its
-docstring and what is `said` of its fields are its description. A field that may
-be left out has `Absent` among its types and is `ABSENT` unless it is given.
+are spelled in camelCase on the wire. Its docstring and what is `said` of its fields are its
+description. A field that may be left out has `Absent` among its types and is `ABSENT` unless it
+is given.
 Schemas are JSON Schema 2020-12: they name what is required and are open to more
 fields, since what is added later breaks nobody.
 """

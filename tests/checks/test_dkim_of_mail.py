@@ -9,9 +9,9 @@ import dkim  # type: ignore[import-untyped]
 import pytest
 
 from mailcheck.checks.auth_results import AuthResult
-from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureFault, evaluate_keys
 from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatures
-from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
+from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.dns_answers import Answers, DnsStatus
 from mailcheck.core.instants import Instant, instant_of
 from tests.fakes import signing_keys

@@ -5,9 +5,9 @@ from functools import partial
 
 from mailcheck.checks.arc.reading import ArcOfMail, read_chain
 from mailcheck.checks.arc.verify import evaluate_arc_keys, verify_chain
-from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail
+from mailcheck.checks.dkim.mail import DkimOfMail, SignatureOfMail, evaluate_keys
 from mailcheck.checks.dkim.signature_headers import read_signatures
-from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
+from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.core.instants import Instant, instant_of
 from tests.fakes.mail_signer import ED25519, RSA, RSA_768, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone

@@ -14,11 +14,10 @@ from mailcheck.checks.arc.reading import (
 )
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.dkimpy_signature import BodyHashes
-from mailcheck.checks.dkim.mail import KeyOfSignature, SignatureFault
+from mailcheck.checks.dkim.mail import KeyOfSignature, SignatureFault, find_key
 from mailcheck.checks.dkim.mail_source import MailSource, split_mail
 from mailcheck.checks.dkim.verify import (
     find_change_of_header,
-    find_key,
     find_refusal,
     verify_signature,
 )

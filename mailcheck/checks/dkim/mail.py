@@ -1,6 +1,6 @@
 """DKIM of one received mail: its signatures with their results, and what to do about them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 
 from msgspec import Struct
@@ -8,8 +8,14 @@ from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
-from mailcheck.checks.dkim.key_record import GOOD_RSA_BITS, KeyRecord
+from mailcheck.checks.dkim.key_record import (
+    GOOD_RSA_BITS,
+    KeyRecord,
+    is_key_record,
+    parse_key_record,
+)
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
+from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.checks.findings import Finding, Severity
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.instants import describe_duration
@@ -37,6 +43,31 @@ class KeyOfSignature(Struct, frozen=True):
     state: KeyState
     record: KeyRecord | None = None
     record_name: str = ""
+
+
+def evaluate_keys(
+    headers: Iterable[SignatureHeader], answers: Answers
+) -> tuple[KeyOfSignature, ...]:
+    """Give the key of each signature, in order; all names are asked for at once."""
+    return tuple(
+        KeyOfSignature(KeyState.NOT_ASKED) if header.problem else find_key(header.key_name, answers)
+        for header in headers
+    )
+
+
+def find_key(name: str, answers: Answers) -> KeyOfSignature:
+    """Give the key that stands at a name."""
+    answer = look_up(answers, name, "TXT")
+    place = answer.canonical_name or name
+    if not answer.status.is_determined:
+        return KeyOfSignature(KeyState.UNDETERMINED, record_name=place)
+    texts = txt_values(answer)
+    keys = [text for text in texts if is_key_record(text)]
+    if len(keys) == 1:
+        return KeyOfSignature(KeyState.FOUND, parse_key_record(keys[0]), place)
+    if keys:
+        return KeyOfSignature(KeyState.SEVERAL, record_name=place)
+    return KeyOfSignature(KeyState.OTHER if texts else KeyState.ABSENT, record_name=place)
 
 
 class SignatureFault(Enum):

@@ -4,7 +4,7 @@ Everything here is a pure function of values that can be pickled, so that a
 large mail can be verified in a process of its own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from mailcheck.checks.dkim.dkimpy_signature import (
     UnusableKey,
     is_header_intact,
 )
-from mailcheck.checks.dkim.key_record import KeyRecord, is_key_record, parse_key_record
+from mailcheck.checks.dkim.key_record import KeyRecord
 from mailcheck.checks.dkim.mail import (
     DkimOfMail,
     KeyOfSignature,
@@ -27,34 +27,7 @@ from mailcheck.checks.dkim.mail import (
 )
 from mailcheck.checks.dkim.mail_source import MailSource, split_mail
 from mailcheck.checks.dkim.signature_headers import SHA1, SignatureHeader
-from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.core.instants import SECOND, Instant, describe_duration
-
-
-def evaluate_keys(
-    headers: Iterable[SignatureHeader], answers: Answers
-) -> tuple[KeyOfSignature, ...]:
-    """Give the key of each signature, in order; all names are asked for at once."""
-    return tuple(
-        KeyOfSignature(KeyState.NOT_ASKED) if header.problem else find_key(header.key_name, answers)
-        for header in headers
-    )
-
-
-def find_key(name: str, answers: Answers) -> KeyOfSignature:
-    """Give the key that stands at a name."""
-    answer = look_up(answers, name, "TXT")
-    place = answer.canonical_name or name
-    if not answer.status.is_determined:
-        return KeyOfSignature(KeyState.UNDETERMINED, record_name=place)
-    texts = txt_values(answer)
-    keys = [text for text in texts if is_key_record(text)]
-    if len(keys) == 1:
-        return KeyOfSignature(KeyState.FOUND, parse_key_record(keys[0]), place)
-    if keys:
-        return KeyOfSignature(KeyState.SEVERAL, record_name=place)
-    return KeyOfSignature(KeyState.OTHER if texts else KeyState.ABSENT, record_name=place)
-
 
 CLOCK_SKEW = 300
 """Seconds that clocks may differ (OpenDKIM's ClockDrift)."""

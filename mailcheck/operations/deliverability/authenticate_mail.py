@@ -21,9 +21,9 @@ from mailcheck.checks.deliverability.authentication import (
     spf_without_verdict,
 )
 from mailcheck.checks.deliverability.identities import Identities
-from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature
+from mailcheck.checks.dkim.mail import DkimOfMail, KeyOfSignature, evaluate_keys
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
-from mailcheck.checks.dkim.verify import evaluate_keys, verify_signatures
+from mailcheck.checks.dkim.verify import verify_signatures
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.mail import DmarcOfMail, evaluate_dmarc_of_mail, foresee_walks
 from mailcheck.checks.dns_answers import Answers

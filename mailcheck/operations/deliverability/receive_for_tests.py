@@ -1,6 +1,6 @@
 """Mail to the addresses of deliverability tests: which test is meant, and who hears of its mail."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred
@@ -9,7 +9,7 @@ from mailcheck.core.addresses import Mailbox
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State, parse_local_part
 from mailcheck.core.errors import AddressUsed, RecipientUnknown
 from mailcheck.core.identifiers import DeliverabilityTestId
-from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.messages import Recipient
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.ports import Now, WakeUps
 
@@ -53,13 +53,11 @@ class ReceiveForTests(Struct, frozen=True):
             )
         return Recipient(address, found.test.account_id, "", found.test.id)
 
-    def announce(self, delivery: Delivery) -> None:
-        """Tell those concerned that tests of this delivery may have got their mail."""
-        test_ids = [one.test_id for one in delivery.envelope.recipients if one.test_id is not None]
+    def announce(self, test_ids: Iterable[DeliverabilityTestId]) -> None:
+        """Tell those concerned that these tests may have got their mail."""
         for test_id in test_ids:
             self.wake_ups.publish(test_id)
-        if test_ids:
-            self.when_waiting()
+        self.when_waiting()
 
     def explain(self, failure: AddressUsed) -> AddressUsed:
         """Add to a refusal where a new test is made."""

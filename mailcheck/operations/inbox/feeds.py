@@ -396,12 +396,11 @@ class HandOver:
         Who does not get it here finds it by the hint that follows.
         """
         self._when_stored(delivery.id)
-        # A repeated mail has no position where it was before: which one is left to the store.
+        # A repeated mail has no position where it was before, and tests and reports have none:
+        # which one is whose is left to the store.
         if len(positions) != len(delivery.envelope.recipients):
             return
         for number, one in enumerate(delivery.envelope.recipients):
-            if one.test_id is not None:
-                continue
             if self._feeds.expects(one.account_id, one.tag):
                 self._feeds.take(_message_of(delivery, number, positions[number]))
             else:

@@ -264,8 +264,11 @@ class ReceiveMail:
             self._hand_over.stored(delivery, positions)
         for account_id in accounts:
             self._wake_ups.publish(account_id)
-        self._tests.announce(delivery)
-        self._reports.announce(delivery)
+        test_ids = [one.test_id for one in recipients if one.test_id is not None]
+        if test_ids:
+            self._tests.announce(test_ids)
+        if any(one.report_kind is not None for one in recipients):
+            self._reports.when_waiting()
         return delivery.id
 
     def _look_again(self, failure: Failure) -> Failure:

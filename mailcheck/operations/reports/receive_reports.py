@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 from mailcheck.core.accounts import InboxState
 from mailcheck.core.addresses import Mailbox
 from mailcheck.core.errors import RecipientUnknown
-from mailcheck.core.messages import Delivery, Recipient
+from mailcheck.core.messages import Recipient
 from mailcheck.core.receiver_reports import ReportKind, parse_report_address
 from mailcheck.operations.ports import DeliveryStore
 
@@ -39,8 +39,3 @@ class ReceiveReports(Struct, frozen=True):
         if inbox is None:
             raise RecipientUnknown(f"no account has the address {address} for reports")
         return Recipient(address, inbox.account_id, "", report_kind=kind)
-
-    def announce(self, delivery: Delivery) -> None:
-        """Say that reports may wait."""
-        if any(one.report_kind is not None for one in delivery.envelope.recipients):
-            self.when_waiting()
