@@ -21,9 +21,10 @@ from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from mailcheck.checks.content.limits import KIB
-from mailcheck.checks.deliverability.content_filter import FilterProblem, FilterVerdict
-from mailcheck.checks.deliverability.filter_report import (
+from mailcheck.checks.deliverability.content_filter import (
     OUT_OF_TIME,
+    FilterProblem,
+    FilterVerdict,
     ReportUnreadable,
     read_verdict,
 )

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mailcheck.checks.deliverability.content_filter import (
+    MAX_DESCRIPTION,
+    MAX_RULES,
     FilterProblem,
     FilterUnavailable,
     FilterVerdict,
 )
-from mailcheck.checks.deliverability.filter_report import MAX_DESCRIPTION, MAX_RULES
 from mailcheck.checks.deliverability.filtered_mail import MAX_FILTERED
 from mailcheck.probes.spamd_client import MAX_ANSWER
 from mailcheck.probes.spamd_filter import FilterLimits

@@ -14,16 +14,14 @@ from hypothesis import strategies as st
 from msgspec.structs import fields, replace
 
 from mailcheck.checks.deliverability.content_filter import (
+    MAX_DESCRIPTION,
+    MAX_RULES,
     FilterProblem,
     FilterRule,
     FilterVerdict,
-    unavailable,
-)
-from mailcheck.checks.deliverability.filter_report import (
-    MAX_DESCRIPTION,
-    MAX_RULES,
     ReportUnreadable,
     read_verdict,
+    unavailable,
     why_not_counted,
 )
 from mailcheck.checks.deliverability.filtered_mail import fit_for_filter

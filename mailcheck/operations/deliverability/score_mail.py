@@ -55,7 +55,7 @@ from mailcheck.checks.overlay import build_zone
 from mailcheck.checks.proofs import Outcome, Proofs, Same
 from mailcheck.checks.quality.facts import MailFacts
 from mailcheck.checks.quality.topics import topic_of
-from mailcheck.checks.scoring.outcome import policies_of
+from mailcheck.checks.scoring.advice import policies_of
 from mailcheck.checks.spf.mail import SpfOfMail
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.deliverability_tests import ReceivedMail

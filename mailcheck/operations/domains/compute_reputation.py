@@ -17,8 +17,8 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict, evaluate_reverse_dns
 from mailcheck.checks.hosts.starttls import StarttlsVerdict
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
+from mailcheck.checks.scoring.advice import outcome_of_evidence
 from mailcheck.checks.scoring.evidence import Evidence
-from mailcheck.checks.scoring.outcome import outcome_of_evidence
 from mailcheck.checks.scoring.score import Score, compute_score, judge_rest
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict

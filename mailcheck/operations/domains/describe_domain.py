@@ -22,8 +22,8 @@ from mailcheck.checks.hosts.mta_sts import (
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict, evaluate_tls_rpt
 from mailcheck.checks.proofs import Kept, Outcome, Proofs, Same
+from mailcheck.checks.scoring.advice import outcome_of_records
 from mailcheck.checks.scoring.evidence import is_parked
-from mailcheck.checks.scoring.outcome import outcome_of_records
 from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
