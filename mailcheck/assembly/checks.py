@@ -19,6 +19,7 @@ from mailcheck.config.options import BlocklistOptions, Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
+from mailcheck.core.receiver_reports import Offer
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.reactor import DnsReactor
@@ -267,27 +268,36 @@ class ChecksAssembly:
         self.outside.stop()
         return self.resolvers.close()
 
-    def routes(self) -> list[Route]:
-        """List the routes of the REST API."""
+    def routes(self, offer: Offer) -> list[Route]:
+        """List the routes of the REST API.
+
+        :param offer: gives where advice has reports sent.
+        """
         return ToolRoutes(
-            self._operations(),
+            self._operations(offer),
             self.turns,
             allow_special_use=self._config.dns.allow_special_use,
             allow_private=self._allow_private,
         ).routes()
 
-    def agent_tools(self) -> list[Tool]:
-        """List the tools of the MCP server."""
+    def agent_tools(self, offer: Offer) -> list[Tool]:
+        """List the tools of the MCP server; as `routes`."""
         return AgentDomainTools(
-            self._operations(),
+            self._operations(offer),
             self.turns,
             allow_special_use=self._config.dns.allow_special_use,
             allow_private=self._allow_private,
         ).tools()
 
-    def _operations(self) -> DomainTools:
+    def _operations(self, offer: Offer) -> DomainTools:
         return DomainTools(
-            self.mx, self.blocklists, self.reputation, self.domain, self.health, self.budgets
+            self.mx,
+            self.blocklists,
+            self.reputation,
+            self.domain,
+            self.health,
+            self.budgets,
+            offer,
         )
 
 

@@ -10,7 +10,7 @@ from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.assembly.scoring import scoring_settings
 from mailcheck.assembly.workers import Workers
-from mailcheck.config.options import Config
+from mailcheck.config.options import Config, InboxOptions
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention
@@ -96,4 +96,6 @@ class ReportsAssembly:
 
 def _addresses(config: Config) -> ReportAddresses:
     domains = (one.lower() for one in (config.inbox.domain, *config.inbox.aliases))
-    return ReportAddresses(tuple(dict.fromkeys(domains)), public_url(config))
+    # At the example domain only programs near by can reach this daemon.
+    is_offered = config.inbox.domain != InboxOptions().domain
+    return ReportAddresses(tuple(dict.fromkeys(domains)), public_url(config), is_offered)

@@ -119,7 +119,7 @@ class RestAndMcp:
             *events.routes(),
             *faults.routes(),
             *WebhookRoutes(built.inbox.webhooks).routes(),
-            *built.checks.routes(),
+            *built.checks.routes(built.reports.show.to_offer),
             *built.watches.routes(),
             *ReportRoutes(built.reports.show, built.checks.turns).routes(),
             *tests.routes(),
@@ -134,7 +134,7 @@ class RestAndMcp:
         reports = ReportTools(built.reports.show, built.checks.turns)
         return [
             *inbox.tools(),
-            *built.checks.agent_tools(),
+            *built.checks.agent_tools(built.reports.show.to_offer),
             *reports.tools(),
             *tests.tools(),
             *built.watches.agent_tools(),

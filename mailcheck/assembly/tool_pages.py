@@ -75,7 +75,13 @@ def _pages_of_domains(
     checks = built.checks
     return [
         *DomainPages(
-            checks.reputation, checks.domain, budget, checks.turns, renderer, rules
+            checks.reputation,
+            checks.domain,
+            built.reports.show.to_offer,
+            budget,
+            checks.turns,
+            renderer,
+            rules,
         ).pages(),
         *BlocklistPages(checks.blocklists, budget, checks.turns, renderer, rules).pages(),
         *WatchPages(built.watches.keep, budget, checks.turns, renderer).pages(),

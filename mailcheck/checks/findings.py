@@ -53,6 +53,7 @@ class Finding(Struct, frozen=True):
     shown. ``proposed`` is a record that may mend it, not proven yet; what stands at
     its name for the same purpose goes, and so does ``replaced``, the values of its type
     that it takes the place of. ``alternatives`` are tried where ``proposed`` fails.
+    ``beside`` are records of somebody else's zone without which none of them does anything.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Finding(Struct, frozen=True):
     proposed: RecordToPublish | None = None
     replaced: tuple[str, ...] = ()
     alternatives: tuple[RecordToPublish, ...] = ()
+    beside: tuple[RecordToPublish, ...] = ()
 
     @property
     def records_to_try(self) -> tuple[RecordToPublish, ...]:

@@ -145,7 +145,7 @@ class ProvenFix:
     """A change that was judged: making one is the proof.
 
     ``score_before`` and ``score_after`` are those of the evaluation, in its own unit.
-    ``beside`` are records that have to be published as well for it to work.
+    ``beside`` are records that have to be published as well for it to work, some of them by others.
 
     :raises NotProven: it does not mend the finding, or makes something worse.
     """

@@ -1,6 +1,7 @@
 """Reports that receivers send to an account: the addresses they go to, and how they are kept."""
 
 import re
+from collections.abc import Awaitable, Callable
 from enum import Enum
 from typing import NewType
 
@@ -67,6 +68,21 @@ def report_local_part(kind: ReportKind, mailbox_name: str) -> str:
 def report_token(mailbox_name: str) -> str:
     """Give what stands for the account in the addresses of its reports."""
     return mailbox_name.removeprefix(INBOX_PREFIX)
+
+
+class ReportPlaces(Struct, frozen=True):
+    """Where the reports of an account go: two mail addresses and a URL; empty where nowhere."""
+
+    dmarc: str
+    tls: str
+    tls_url: str
+
+
+NOWHERE = ReportPlaces("", "", "")
+
+
+Offer = Callable[[AccountId], Awaitable[ReportPlaces]]
+"""Gives where advice for an account has reports sent."""
 
 
 class ReceiverReport(Struct, frozen=True):

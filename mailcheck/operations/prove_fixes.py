@@ -6,7 +6,8 @@ faults that belong together are mended together. A name has one record in the en
 that whoever publishes all of them from top to bottom undoes nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.findings import Finding, Severity
@@ -22,6 +23,9 @@ TURNS = 2
 
 Judge = Callable[[Answers], Outcome]
 """Judges by the answers that are known, and names what is missing."""
+
+Attempt = tuple[Change, ...]
+"""A record to publish, and behind it those of others' zones without which it does nothing."""
 
 PATIENCE = 2.0
 """Seconds for what has to be asked for proofs, within the budget of the request."""
@@ -58,39 +62,41 @@ class _Proving:
         self._judge = judge
         self._inquiry = inquiry
         self._outcomes: dict[tuple[Change, ...], Outcome] = {(): before}
-        self._accepted: dict[tuple[str, str], Change] = {}
+        self._accepted: dict[tuple[str, str], Attempt] = {}
 
     async def find_fix(self, finding: Finding) -> ProvenFix | None:
         """Give the record that mends a finding: one that is shown already, else its own."""
-        for change in self._accepted.values():
-            alone = self._outcomes.get((change,))
+        for attempt in self._accepted.values():
+            alone = self._outcomes.get(attempt)
             if alone is not None and is_mended(finding, self._before, alone):
-                return self._make(finding, change, self._before, alone)
+                return self._make(finding, attempt, self._before, alone)
+        beside = tuple(map(Change, finding.beside))
         for record in finding.records_to_try:
-            fix = await self._prove(finding, Change(record, finding.replaced))
+            attempt = (Change(record, finding.replaced), *beside)
+            fix = await self._prove(finding, attempt)
             if fix is not None:
-                self._accepted[fix.change.place] = fix.change
+                self._accepted[fix.change.place] = attempt
                 return fix
         return None
 
-    async def _prove(self, finding: Finding, change: Change) -> ProvenFix | None:
-        alone = await self._try((change,))
-        fix = None if alone is None else self._make(finding, change, self._before, alone)
-        rival = self._accepted.get(change.place)
+    async def _prove(self, finding: Finding, attempt: Attempt) -> ProvenFix | None:
+        alone = await self._try(attempt)
+        fix = None if alone is None else self._make(finding, attempt, self._before, alone)
+        rival = self._accepted.get(attempt[0].place)
         if alone is not None and fix is not None:
             # Where it takes the place of a record that is shown, nothing may be undone.
-            state = None if rival is None else await self._try((rival,))
+            state = None if rival is None else await self._try(rival)
             return None if state is not None and _undoes(state, alone) else fix
-        shown = tuple(self._accepted.values())
-        others = tuple(one for one in shown if one is not rival)
+        shown = _together(self._accepted.values())
+        others = _together(one for one in self._accepted.values() if one is not rival)
         if not others:
             return None
-        state, both = await self._try(shown), await self._try((*others, change))
+        state, both = await self._try(shown), await self._try(_together((others, attempt)))
         if state is None or both is None or (rival is not None and _undoes(state, both)):
             return None
-        return self._make(finding, change, state, both, others)
+        return self._make(finding, attempt, state, both, others)
 
-    async def _try(self, changes: tuple[Change, ...]) -> Outcome | None:
+    async def _try(self, changes: Attempt) -> Outcome | None:
         """Judge with some changes; nothing once there were too many trials."""
         if changes not in self._outcomes:
             if len(self._outcomes) > MAX_TRIALS:
@@ -103,12 +109,13 @@ class _Proving:
     def _make(
         self,
         finding: Finding,
-        change: Change,
+        attempt: Attempt,
         before: Outcome,
         after: Outcome,
-        others: Sequence[Change] = (),
+        others: Attempt = (),
     ) -> ProvenFix | None:
-        beside = tuple(one.record for one in others)
+        change = attempt[0]
+        beside = tuple(one.record for one in _together((attempt[1:], others)))
         try:
             return ProvenFix(finding, change, self._removed(change), before, after, beside)
         except NotProven:
@@ -118,6 +125,11 @@ class _Proving:
         """Give the published values that go, as they are typed into a zone editor."""
         records = self._inquiry.records_at(*change.place)
         return tuple(write_rdata(one) for one in records if change.drops(one))
+
+
+def _together(attempts: Iterable[Attempt]) -> Attempt:
+    """Put attempts into one; two may need the same record of others."""
+    return tuple(dict.fromkeys(chain.from_iterable(attempts)))
 
 
 def _undoes(before: Outcome, after: Outcome) -> bool:

@@ -38,7 +38,7 @@ RECORDS = {
         "TXT": ["v=spf1 include:more.poor.test include:gone.poor.test ?all"],
     },
     "more.poor.test": {"TXT": ["v=spf1 ip4:192.0.2.0/24 a:mail.good.test -all"]},
-    "_dmarc.poor.test": {"TXT": ["v=DMARC1; p=none"]},
+    "_dmarc.poor.test": {"TXT": ["v=DMARC1; p=none; pct=100"]},
     "listed.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."]},
     "known.test": {"A": ["127.0.0.1"], "MX": ["10 mail.good.test."]},
     "known.test.dbl.spamhaus.org": {"A": ["127.0.1.2"], "TXT": ["https://lists.test/why"]},

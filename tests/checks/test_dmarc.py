@@ -5,7 +5,7 @@ import pytest
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.record import Policy, names_to_walk, walk_tree
 from mailcheck.checks.dns_answers import DnsStatus, Presence
-from mailcheck.checks.findings import Severity
+from mailcheck.checks.findings import Finding, Severity
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
@@ -256,7 +256,7 @@ def test_pct_is_a_note_and_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("records", "finding", "value"),
     [
-        ({}, "dmarc.absent", "v=DMARC1; p=none; rua=mailto:dmarc@x.example"),
+        ({}, "dmarc.absent", "v=DMARC1; p=none"),
         ({"_dmarc.x.example": [GOOD, GOOD + "; t=y"]}, "dmarc.several", None),
         ({"_dmarc.x.example": "v=DMARC1; adkim=s"}, "dmarc.no-policy", "v=DMARC1; p=none; adkim=s"),
         (
@@ -311,6 +311,65 @@ def test_foreign_report_hosts_must_agree(texts: list[str], presence: Presence) -
     if refused:
         assert refused[0].proposed is not None
         assert (refused[0].proposed.name, refused[0].proposed.value) == (name, "v=DMARC1;")
+
+
+OFFERED = "dmarc-abc@in.other.example"
+CONSENT = "x.example._report._dmarc.in.other.example"
+
+
+def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> list[Finding]:
+    """Give what is said where an address for reports is offered, as far as it proposes records."""
+    zone = MemoryZone(
+        {
+            name: {"TXT": [texts] if isinstance(texts, str) else texts}
+            for name, texts in records.items()
+        }
+    )
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers, address))
+    return [one for one in verdict.findings if one.proposed is not None]
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("", {"dmarc.absent": f"v=DMARC1; p=none; rua=mailto:{OFFERED}"}),
+        ("v=DMARC1; p=reject", {"dmarc.no-reports": f"v=DMARC1; p=reject; rua=mailto:{OFFERED}"}),
+        (
+            "v=DMARC1; p=none; rua=nonsense",
+            {
+                "dmarc.no-reports": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
+                "dmarc.policy-none": f"v=DMARC1; p=quarantine; rua=mailto:{OFFERED}",
+            },
+        ),
+    ],
+)
+def test_an_offered_address_needs_the_consent_of_its_host(
+    text: str, values: dict[str, str]
+) -> None:
+    """Each record that names it stands beside that consent, and it is said whose it is."""
+    records: dict[str, str | list[str]] = {"_dmarc.x.example": text} if text else {}
+    found = offering(records)
+    assert {one.id: one.proposed and one.proposed.value for one in found} == values
+    for one in found:
+        (consent,) = one.beside
+        assert (consent.name, consent.value) == (CONSENT, "v=DMARC1;")
+        assert "once whoever runs in.other.example has published" in one.fix
+    agreed = offering({**records, CONSENT: "v=DMARC1;"})
+    at_home = offering(records, "dmarc-abc@in.x.example")
+    assert [one.beside for one in (*agreed, *at_home)] == [()] * 2 * len(found)
+
+
+def test_no_address_is_made_up_and_none_added_to_others() -> None:
+    """Nobody offers one, nobody knows whether its host agrees, or reports go somewhere already."""
+    away = "v=DMARC1; p=reject; rua=mailto:r@x.example"
+    assert offering({"_dmarc.x.example": "v=DMARC1; p=reject"}, "") == []
+    assert offering({"_dmarc.x.example": away}) == []
+    zone = MemoryZone(
+        {"_dmarc.x.example": {"TXT": ["v=DMARC1; p=reject"]}},
+        failing={CONSENT: DnsStatus.TIMEOUT},
+    )
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers, OFFERED))
+    assert [(one.id, one.proposed) for one in verdict.findings] == [("dmarc.no-reports", None)]
 
 
 def test_a_wildcard_consent_is_a_consent() -> None:

@@ -162,15 +162,19 @@ def test_without_a_record_no_policy_is_judged() -> None:
     ],
 )
 def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> None:
-    """One record with report addresses (RFC 8460 3); what is missing is proposed."""
+    """One record with report addresses (RFC 8460 3); an offered address is proposed, no other."""
     zone = MemoryZone({})
     zone.publish("_smtp._tls.d.example", "TXT", *texts)
     verdict = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
     assert (len(verdict.rua), [finding.id for finding in verdict.findings]) == (rua, expected)
-    if expected:
-        record = verdict.findings[0].proposed
+    offered = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers, "t@r.example"))
+    for one, other in zip(verdict.findings, offered.findings, strict=True):
+        record = other.proposed
         assert record is not None
         assert record.name == "_smtp._tls.d.example"
+        is_kept = one.id == "tls-rpt.several"
+        assert (one.proposed is not None) is is_kept
+        assert is_kept or record.value == "v=TLSRPTv1; rua=mailto:t@r.example"
 
 
 GOOD_TLSA = "3 1 1 " + "ab" * 32

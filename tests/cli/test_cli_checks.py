@@ -102,7 +102,7 @@ def test_fixes_are_shown_with_their_record() -> None:
     """A factor below its best says what to publish, and what that adds."""
     text = "\n".join(describe_reputation(reputation(zone_with({"_dmarc.good.example": {}})), PLAIN))
     assert "80/100 A" in text
-    assert "fix (80 -> 92)" in text
+    assert "fix (80 -> 89)" in text
     assert "_dmarc.good.example  TXT  v=DMARC1" in text
 
 

@@ -9,8 +9,9 @@ import pytest
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.starttls import ProbeOutcome
+from mailcheck.config.options import InboxOptions
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import Answer, House
+from tests.house import Answer, House, config_in_memory
 from tests.web.checking import GOOD, KEY_RECORD, KnownHosts, checking_house, zone_with
 
 SCORE = "/tools/reputation?domain=good.example"
@@ -24,9 +25,9 @@ def house_of(zone: MemoryZone, hosts: KnownHosts | None = None) -> Iterator[Hous
     house.close()
 
 
-def reputation(house: House, path: str = SCORE) -> Any:
+def reputation(house: House, path: str = SCORE, **options: Any) -> Any:
     """Give a reputation that can be graded."""
-    answer = house.get(path)
+    answer = house.get(path, **options)
     assert answer.status == 200, answer
     return answer.json
 
@@ -315,3 +316,40 @@ def test_everything_ends_at_the_deadline() -> None:
         found = pending.answer().json
     assert "STARTTLS" in found["undetermined"]
     assert factors(found)["STARTTLS"]["status"] == "warn"
+
+
+def test_advice_offers_the_addresses_of_who_asks() -> None:
+    """Reports are to go there, with the consent that is the operator's to publish; a score that
+    is remembered for all offers nobody else's.
+    """
+    config = config_in_memory(inbox=InboxOptions(domain="in.other.example"))
+    zone = zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}})
+    house = checking_house(zone, config)
+    own = house.get("/reports").json["addresses"]
+    report = house.get("/tools/domain?domain=good.example").json
+    found = reputation(house)
+    (of_report,) = report["dmarc"]["findings"]
+    of_score = factors(found)["DMARC"]["fix"]
+    for fix in (of_report, of_score):
+        assert fix["id"] == "dmarc.no-reports"
+        assert fix["record"]["value"] == f"v=DMARC1; p=reject; rua=mailto:{own['dmarc']}"
+        (consent,) = fix["beside"]
+        assert consent["name"] == "good.example._report._dmarc.in.other.example"
+        assert "whoever runs in.other.example" in fix["fix"]
+    assert of_score["gain"] > 0
+    (tls,) = report["tlsRpt"]["findings"]
+    assert tls["record"]["value"] == f"v=TLSRPTv1; rua=mailto:{own['tls']}"
+    second = reputation(house, key=house.issue_key(house.add_account("second")))
+    assert second["cached"]
+    offered = factors(second)["DMARC"]["fix"]["record"]["value"]
+    assert "rua=mailto:dmarc-" in offered
+    assert own["dmarc"] not in offered
+    house.close()
+
+
+def test_programs_near_by_are_offered_no_address() -> None:
+    """At the example domain no mail comes from outside: it is told in words what to do."""
+    with house_of(zone_with({"_dmarc.good.example": {"TXT": ["v=DMARC1; p=reject"]}})) as house:
+        fix = factors(reputation(house))["DMARC"]["fix"]
+    assert "record" not in fix
+    assert "Add an address for reports" in fix["fix"]

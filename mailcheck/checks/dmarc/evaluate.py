@@ -1,7 +1,6 @@
 """Judging the DMARC record of a domain, and what is said about it (RFC 9989)."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -83,15 +82,62 @@ class DmarcVerdict(Struct, frozen=True):
         return self.policy in (Policy.QUARANTINE, Policy.REJECT)
 
 
-def _say_absent(domain: str) -> Finding:
+class ReportOffer(Struct, frozen=True):
+    """A mail address that takes reports, as advice offers it.
+
+    ``agreement`` is the record that makes it count, where it is elsewhere and not there yet
+    (RFC 9990 4); it belongs into the zone of ``host``.
+    """
+
+    uri: str
+    host: str
+    agreement: RecordToPublish | None
+
+
+def offer_reports(place: str, address: str, walk: TreeWalk, answers: Answers) -> ReportOffer | None:
+    """Say how an address can take reports by the record of ``place``.
+
+    Nothing where there is no address, or where nobody knows whether its host agrees.
+    """
+    if not address:
+        return None
+    uri = ReportUri(f"mailto:{address}", "mailto", address.rpartition("@")[2])
+    (asked,) = _ask_report_hosts([uri], place, walk, answers) or (None,)
+    if asked is not None and asked.presence is Presence.UNDETERMINED:
+        return None
+    is_missing = asked is not None and asked.presence is Presence.ABSENT
+    agreement = _agreement(asked.record_name) if asked is not None and is_missing else None
+    return ReportOffer(uri.text, uri.host, agreement)
+
+
+def _agreement(record_name: str) -> RecordToPublish:
+    return RecordToPublish(record_name, "TXT", f"v={VERSION};")
+
+
+def _with_agreement(finding: Finding, place: str, offer: ReportOffer | None) -> Finding:
+    """Say of a record that names an offered address what else is needed, and of whom."""
+    record = finding.proposed
+    if offer is None or offer.agreement is None or record is None or offer.uri not in record.value:
+        return finding
+    words = (
+        f" Reports come once whoever runs {offer.host} has published the record beside it in that"
+        f" zone, which says that it takes reports about {place}."
+    )
+    return replace(finding, fix=finding.fix + words, beside=(offer.agreement,))
+
+
+def _say_absent(domain: str, offer: ReportOffer | None = None) -> Finding:
     """Say that no record applies."""
+    where = "" if offer is not None else ", with an address that you read for reports (rua)"
+    rua = "" if offer is None else f"; rua={offer.uri}"
     return Finding(
         "dmarc.absent",
         Severity.ERROR,
         f"{domain} has no DMARC record, so nobody is told what to do with mail forged in its"
         " name; Google, Yahoo and Microsoft ask bulk senders for one.",
-        "Publish a DMARC record; begin with p=none, read the reports, then ask for quarantine.",
-        _publish(domain, f"v={VERSION}; p=none; rua=mailto:dmarc@{domain}"),
+        f"Publish a DMARC record{where}; begin with p=none, read the reports, then ask for"
+        " quarantine.",
+        _publish(domain, f"v={VERSION}; p=none{rua}"),
     )
 
 
@@ -167,35 +213,38 @@ def _say_misplaced(domain: str, elsewhere: str, text: str) -> Finding:
     )
 
 
-def _describe(verdict: DmarcVerdict) -> Iterator[Finding]:
+def _describe(verdict: DmarcVerdict, offer: ReportOffer | None) -> Iterator[Finding]:
     """Give everything there is to say about a record that applies."""
-    changes = _sure_improvements(verdict)
+    changes = _sure_improvements(verdict, offer)
     # What holds already comes before what hangs on the reports: a later record keeps the earlier.
     yield from _reports(verdict, changes)
     yield from _syntax(verdict, changes)
-    yield from _policy(verdict, changes)
+    yield from _policy(verdict, changes, offer)
 
 
 def _sure_improvements(
-    verdict: DmarcVerdict, policy: Policy | None = None
+    verdict: DmarcVerdict, offer: ReportOffer | None, policy: Policy | None = None
 ) -> dict[str, str | None]:
     """Give the changes that can be made without knowing whether all own mail passes.
 
+    :param offer: what takes reports, where somebody does.
     :param policy: the one that is to come, if it is another one.
     """
     record = verdict.record
     assert record is not None
     policy = policy or record.policy
     changes: dict[str, str | None] = {}
-    if not record.asks_for_reports:
-        changes["rua"] = f"mailto:dmarc@{verdict.found_at}"
+    if not record.asks_for_reports and offer is not None:
+        changes["rua"] = offer.uri
     for tag, other in (("sp", record.subdomain_policy), ("np", record.nonexistent_policy)):
         if _is_weaker(other, policy):
             changes[tag] = None
     return changes
 
 
-def _policy(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[Finding]:
+def _policy(
+    verdict: DmarcVerdict, changes: dict[str, str | None], offer: ReportOffer | None
+) -> Iterator[Finding]:
     record, place = verdict.record, verdict.found_at
     assert record is not None
     assert place is not None
@@ -203,7 +252,7 @@ def _policy(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
         step: dict[str, str | None] = {verdict.policy_tag: None}
         to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p holds, as soon as"
         if verdict.policy_tag == "p":
-            step = _sure_improvements(verdict, Policy.QUARANTINE) | {"p": "quarantine"}
+            step = _sure_improvements(verdict, offer, Policy.QUARANTINE) | {"p": "quarantine"}
             to_do = "Set p=quarantine in the DMARC record, and later p=reject, as soon as"
         yield Finding(
             "dmarc.policy-none",
@@ -272,8 +321,8 @@ def _reports(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[
             Severity.WARNING,
             "The DMARC record names no address for reports, so you never learn which of your mail"
             " fails and who forges your name.",
-            "Add an address for reports (rua) to the DMARC record.",
-            _publish(place, change_tags(record.text, **changes)),
+            "Add an address for reports (rua=mailto: and an address) to the DMARC record.",
+            _publish(place, change_tags(record.text, **changes)) if changes.get("rua") else None,
         )
     for authorization in verdict.authorizations:
         if authorization.presence is Presence.ABSENT:
@@ -291,7 +340,7 @@ def _refused(authorization: ReportAuthorization, place: str) -> Finding:
         f"Reports to {authorization.uri.text} are not sent: {host} does not say that it accepts"
         f" reports about {place}.",
         f"Ask the owner of {host} to publish this record, or use an address of your own.",
-        RecordToPublish(authorization.record_name, "TXT", f"v={VERSION};"),
+        _agreement(authorization.record_name),
     )
 
 
@@ -348,8 +397,11 @@ def _publish(domain: str, value: str) -> RecordToPublish:
 MAX_REPORT_HOSTS = 10  # foreign hosts that are asked whether they agree
 
 
-def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
-    """Judge which DMARC policy holds for mail from ``domain`` (RFC 9989 4.10)."""
+def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcVerdict:
+    """Judge which DMARC policy holds for mail from ``domain`` (RFC 9989 4.10).
+
+    :param report_to: the mail address that advice offers for reports; it makes none up.
+    """
     walk = walk_tree(domain, answers)
     step = _find_policy_step(walk)
     place, broken = _find_broken_texts(domain, walk, answers)
@@ -369,14 +421,11 @@ def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
     if step is None and walk.silent_names and walk.steps[0].record is None:
         silence = undetermined("dmarc.undetermined", walk.silent_names)
         return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
-    if step is None and complaint is not None:
-        return replace(verdict, findings=(complaint,))
     if step is None:
-        absence = _explain_absence(domain, answers)
-        return replace(verdict, findings=(absence, *_older_receivers(domain, None, answers)))
-    assert step.record is not None
+        said = [complaint] if complaint else _describe_none(domain, report_to, walk, answers)
+        return replace(verdict, findings=tuple(said))
     policy, tag = _choose_policy(domain, step, answers)
-    verdict = replace(
+    found = replace(
         verdict,
         presence=Presence.FOUND,
         found_at=step.domain,
@@ -385,9 +434,28 @@ def evaluate_dmarc(domain: str, answers: Answers) -> DmarcVerdict:
         policy_tag=tag,
         authorizations=_check_report_hosts(step, walk, answers),
     )
-    said = (_policy_in_doubt(domain, step, answers), _older_receivers(domain, step, answers))
-    findings = filter(None, (complaint, *_describe(verdict), *chain(*said)))
-    return replace(verdict, findings=tuple(findings))
+    described = _describe_all(found, step, report_to, answers)
+    return replace(found, findings=tuple(filter(None, (complaint, *described))))
+
+
+def _describe_none(
+    domain: str, report_to: str, walk: TreeWalk, answers: Answers
+) -> Iterator[Finding]:
+    """Say that no record applies."""
+    yield _explain_absence(domain, report_to, walk, answers)
+    yield from _older_receivers(domain, None, answers)
+
+
+def _describe_all(
+    found: DmarcVerdict, step: WalkStep, report_to: str, answers: Answers
+) -> Iterator[Finding]:
+    """Describe the record that applies, with an address for reports where it asks nobody."""
+    assert step.record is not None
+    is_silent = not step.record.asks_for_reports
+    offer = offer_reports(step.domain, report_to, found.walk, answers) if is_silent else None
+    yield from (_with_agreement(one, step.domain, offer) for one in _describe(found, offer))
+    yield from _policy_in_doubt(found.domain, step, answers)
+    yield from _older_receivers(found.domain, step, answers)
 
 
 def _older_receivers(domain: str, step: WalkStep | None, answers: Answers) -> Iterator[Finding]:
@@ -473,15 +541,17 @@ def _check_report_hosts(
 ) -> tuple[ReportAuthorization, ...]:
     """Ask the report hosts outside the organization whether they agree (RFC 9990 4)."""
     assert step.record is not None
-    home = walk.organizational_domain or step.domain
-    foreign = [
-        uri
-        for uri in (*step.record.rua, *step.record.ruf)
-        if uri.is_usable and not is_within(uri.host, home)
-    ]
+    return _ask_report_hosts((*step.record.rua, *step.record.ruf), step.domain, walk, answers)
+
+
+def _ask_report_hosts(
+    uris: Sequence[ReportUri], place: str, walk: TreeWalk, answers: Answers
+) -> tuple[ReportAuthorization, ...]:
+    home = walk.organizational_domain or place
+    foreign = [uri for uri in uris if uri.is_usable and not is_within(uri.host, home)]
     authorizations = []
     for uri in list(dict.fromkeys(foreign))[:MAX_REPORT_HOSTS]:
-        name = f"{step.domain}._report._dmarc.{uri.host}"
+        name = f"{place}._report._dmarc.{uri.host}"
         answer = look_up(answers, name, "TXT")
         presence = presence_of(answer)
         if presence is Presence.FOUND and not any(map(is_policy_record, txt_values(answer))):
@@ -520,7 +590,7 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
     )
 
 
-def _explain_absence(domain: str, answers: Answers) -> Finding:
+def _explain_absence(domain: str, report_to: str, walk: TreeWalk, answers: Answers) -> Finding:
     """Say that there is no record, and where one was seen that was meant to be it."""
     # At the domain itself, or where a zone editor appended the zone's name.
     for elsewhere in (domain, f"{PREFIX}{domain}.{domain}"):
@@ -528,4 +598,5 @@ def _explain_absence(domain: str, answers: Answers) -> Finding:
         found = [text for text in texts if is_policy_record(text)]
         if found:
             return _say_misplaced(domain, elsewhere, found[0])
-    return _say_absent(domain)
+    offer = offer_reports(domain, report_to, walk, answers)
+    return _with_agreement(_say_absent(domain, offer), domain, offer)

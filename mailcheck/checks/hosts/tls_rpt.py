@@ -1,6 +1,7 @@
 """TLS-RPT of a domain: where senders report failed encryption (RFC 8460)."""
 
 import re
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -31,36 +32,50 @@ class TlsRptVerdict(Struct, frozen=True):
     findings: tuple[Finding, ...]
 
 
-def evaluate_tls_rpt(domain: str, answers: Answers) -> TlsRptVerdict:
-    """Judge the record at ``_smtp._tls.<domain>``."""
+def evaluate_tls_rpt(domain: str, answers: Answers, report_to: str = "") -> TlsRptVerdict:
+    """Judge the record at ``_smtp._tls.<domain>`` (RFC 8460 3).
+
+    :param report_to: the mail address that advice offers for reports; it makes none up.
+    """
     answer = look_up(answers, PREFIX + domain, "TXT")
     if not answer.status.is_determined:
         silence = undetermined("tls-rpt.undetermined", [PREFIX + domain])
         return TlsRptVerdict(domain, Presence.UNDETERMINED, "", (), (silence,))
     texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
     if len(texts) != 1:
-        finding = _several(domain, texts[0]) if texts else _absent(domain)
+        finding = _several(domain, texts[0]) if texts else _absent(domain, report_to)
         return TlsRptVerdict(domain, Presence.ABSENT, "", (), (finding,))
     parts = (parse_tag_list(texts[0]).get("rua") or "").split(",", MAX_URIS)[:MAX_URIS]
     uris = [part.strip() for part in parts]
     good = tuple(uri for uri in uris if _URI.fullmatch(uri))
-    findings = () if len(good) == len(uris) else (_syntax(domain),)
+    findings = () if len(good) == len(uris) else (_syntax(domain, good, report_to),)
     presence = Presence.FOUND if good else Presence.ABSENT
     return TlsRptVerdict(domain, presence, texts[0], good, findings)
 
 
-def _propose(domain: str) -> RecordToPublish:
-    return RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; rua=mailto:tls-reports@{domain}")
+def propose_tls_rpt(domain: str, rua: Iterable[str]) -> RecordToPublish | None:
+    """Give the record with which reports are asked for; nothing where they go nowhere.
+
+    :param rua: the URIs; unlike with DMARC, hosts elsewhere need not agree.
+    """
+    places = ",".join(rua)
+    value = f"v={VERSION}; rua={places}"
+    return RecordToPublish(PREFIX + domain, "TXT", value) if places else None
 
 
-def _absent(domain: str) -> Finding:
+def _offered(report_to: str) -> tuple[str, ...]:
+    return (f"mailto:{report_to}",) if report_to else ()
+
+
+def _absent(domain: str, report_to: str) -> Finding:
     return Finding(
         "tls-rpt.absent",
         Severity.NOTE,
         f"{domain} does not ask for reports about encryption (no TLS-RPT), so failures stay"
         " unseen.",
-        "Publish a TLS-RPT record that says where senders shall report.",
-        _propose(domain),
+        "Publish a TLS-RPT record that says where senders shall report (rua=mailto: and an address"
+        " that you read).",
+        propose_tls_rpt(domain, _offered(report_to)),
     )
 
 
@@ -69,12 +84,12 @@ def _several(domain: str, text: str) -> Finding:
     return several_records("tls-rpt.several", Severity.WARNING, "TLS-RPT", domain, record)
 
 
-def _syntax(domain: str) -> Finding:
+def _syntax(domain: str, good: tuple[str, ...], report_to: str) -> Finding:
     return Finding(
         "tls-rpt.syntax",
         Severity.WARNING,
         f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
         " https:, so senders do not use it.",
         f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",
-        _propose(domain),
+        propose_tls_rpt(domain, good or _offered(report_to)),
     )

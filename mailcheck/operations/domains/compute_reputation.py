@@ -10,7 +10,7 @@ from twisted.internet.interfaces import IReactorTime
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
 from mailcheck.checks.dmarc.stricter import without_stricter
-from mailcheck.checks.dns_answers import Answers
+from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.dnsbl.mail_addresses import MailHosts, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.hosts.registration import RegistrationVerdict
@@ -25,6 +25,7 @@ from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.instruments import Tally, outcome_of
 from mailcheck.core.network_addresses import IpAddress
+from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
 from mailcheck.operations.concurrency import SharedCalls, run_all
 from mailcheck.operations.dns_ports import Resolver
@@ -75,6 +76,10 @@ class ReputationSources(Struct, frozen=True):
     known_selectors: KnownSelectors
 
 
+Authenticate = Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]]
+"""Judges what DNS says of who may send, by the answers that are known."""
+
+
 class ComputeReputation:
     """Computes reputations, remembers them for a while, and runs the same check once at a time."""
 
@@ -98,8 +103,39 @@ class ComputeReputation:
         self._running = SharedCalls(self._compute)
         self.outcomes = Tally()
 
-    async def compute(self, query: ReputationQuery, *, is_refresh: bool = False) -> Reputation:
-        """Give the reputation; one that is remembered unless the caller wants a new one."""
+    async def compute(
+        self, query: ReputationQuery, offered: ReportPlaces = NOWHERE, *, is_refresh: bool = False
+    ) -> Reputation:
+        """Give the reputation; one that is remembered unless the caller wants a new one.
+
+        :param offered: where advice has reports sent. What is remembered is for everybody, and
+            offers nothing.
+        """
+        found = await self._find(query, is_refresh=is_refresh)
+        dmarc = found.evidence.dmarc
+        is_silent = dmarc.presence is not Presence.UNDETERMINED and (
+            dmarc.record is None or not dmarc.record.asks_for_reports
+        )
+        if not (offered.dmarc and is_silent and found.score.is_gradable and self._is_proving):
+            return found
+        return await self._offer(query, found, offered)
+
+    async def _offer(
+        self, query: ReputationQuery, found: Reputation, offered: ReportPlaces
+    ) -> Reputation:
+        """Make the advice anew with an address for reports, where DNS is as it was."""
+        known = (*query.selectors, *await self._sources.known_selectors(query.domain))
+        inquiry = Inquiry.starting_now(self._sources.resolver, self._clock)
+        evaluate = self._authentication(query.domain, known, offered)
+        _, _, dmarc, _ = await inquiry.ask(evaluate)
+        evidence = found.evidence
+        if replace(dmarc, findings=evidence.dmarc.findings) != evidence.dmarc:
+            return found
+        evidence = replace(evidence, dmarc=dmarc)
+        found = replace(found, evidence=evidence, score=compute_score(evidence))
+        return replace(found, proofs=await self._prove(evaluate, query, found, inquiry))
+
+    async def _find(self, query: ReputationQuery, *, is_refresh: bool) -> Reputation:
         remembered = None if is_refresh else await self._kept.recall(str(query))
         if remembered is not None:
             return replace(remembered, is_cached=True)
@@ -109,8 +145,9 @@ class ComputeReputation:
         sources = self._sources
         known = (*query.selectors, *await sources.known_selectors(query.domain))
         inquiry = Inquiry.starting_now(sources.resolver, self._clock)
+        authenticate = self._authentication(query.domain, known, NOWHERE)
         authentication, by_hosts, registration = await run_all(
-            inquiry.ask(self._authentication(query.domain, known)),
+            inquiry.ask(authenticate),
             self._by_hosts(query, inquiry.answers),
             _find_registration(sources.registrations, query.domain),
         )
@@ -130,18 +167,21 @@ class ComputeReputation:
         found = Reputation(query.domain, hosts, evidence, blocklists, score, self._now())
         self.outcomes.add(outcome_of(is_determined=not score.undetermined))
         if score.is_gradable and self._is_proving:
-            found = replace(found, proofs=await self._prove(known, query, found, inquiry))
+            found = replace(found, proofs=await self._prove(authenticate, query, found, inquiry))
         if score.is_gradable:
             lifetime = REMEMBERED_UNDETERMINED if score.undetermined else REMEMBERED
             await self._kept.keep(str(query), found, lifetime)
         return found
 
     async def _prove(
-        self, known: Sequence[str], query: ReputationQuery, found: Reputation, inquiry: Inquiry
+        self,
+        authentication: Authenticate,
+        query: ReputationQuery,
+        found: Reputation,
+        inquiry: Inquiry,
     ) -> Proofs:
         """Prove the advice; what lists, hosts and registry say stays as it is."""
         evidence = found.evidence
-        authentication = self._authentication(query.domain, known)
         host = choose_sending_host(query.addresses, evidence.mx, found.hosts.own)
         rest = judge_rest(evidence)
         judge_name = (
@@ -161,11 +201,11 @@ class ComputeReputation:
         return await prove_fixes(before, judge, inquiry)
 
     def _authentication(
-        self, domain: str, known: Sequence[str]
-    ) -> Callable[[Answers], tuple[SpfVerdict, DkimVerdict, DmarcVerdict, MxVerdict]]:
+        self, domain: str, known: Sequence[str], offered: ReportPlaces
+    ) -> Authenticate:
         judge_mx = Kept(partial(evaluate_mx, domain, allow_private=self._allow_private))
         judge_spf = Kept(partial(evaluate_spf, domain))
-        judge_dmarc = Kept(partial(evaluate_dmarc, domain))
+        judge_dmarc = Kept(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
         judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
         choose = Same(partial(selectors_to_try, tuple(known)))
         advise = Same(without_stricter)

@@ -28,6 +28,7 @@ from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import Instant
 from mailcheck.core.instruments import Tally, outcome_of
+from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.dns_ports import Resolver
@@ -121,17 +122,20 @@ class DescribeDomain:
         self._running = SharedCalls(self._describe)
         self.outcomes = Tally()
 
-    async def describe(self, domain: str, selectors: tuple[str, ...] = ()) -> DomainReport:
+    async def describe(
+        self, domain: str, selectors: tuple[str, ...] = (), offered: ReportPlaces = NOWHERE
+    ) -> DomainReport:
         """Describe a domain, given in A-labels.
 
         :param selectors: DKIM selectors that the caller knows of.
+        :param offered: where advice has reports sent.
         """
-        return await self._running.call((domain, selectors))
+        return await self._running.call((domain, selectors, offered))
 
-    async def _describe(self, asked: tuple[str, tuple[str, ...]]) -> DomainReport:
-        domain, selectors = asked
+    async def _describe(self, asked: tuple[str, tuple[str, ...], ReportPlaces]) -> DomainReport:
+        domain, selectors, offered = asked
         known = (*selectors, *await self._known_selectors(domain))
-        evaluate = self._evaluate(domain, known)
+        evaluate = self._evaluate(domain, known, offered)
         inquiry = Inquiry.starting_now(self._resolver, self._clock)
         records = await inquiry.ask(evaluate)
         fetch = None
@@ -156,13 +160,15 @@ class DescribeDomain:
         proofs = await prove_fixes(report.outcome, judge, inquiry)
         return replace(report, proofs=proofs)
 
-    def _evaluate(self, domain: str, known: tuple[str, ...]) -> Callable[[Answers], DomainRecords]:
+    def _evaluate(
+        self, domain: str, known: tuple[str, ...], offered: ReportPlaces
+    ) -> Callable[[Answers], DomainRecords]:
         judge_mx = Kept(partial(evaluate_mx, domain, allow_private=self._allow_private))
         judge_spf = Kept(partial(evaluate_spf, domain))
-        judge_dmarc = Kept(partial(evaluate_dmarc, domain))
+        judge_dmarc = Kept(partial(evaluate_dmarc, domain, report_to=offered.dmarc))
         judge_keys = Kept(lambda answers, selectors: evaluate_dkim(domain, selectors, answers))
         judge_mta_sts = Kept(partial(evaluate_mta_sts_record, domain))
-        judge_tls_rpt = Kept(partial(evaluate_tls_rpt, domain))
+        judge_tls_rpt = Kept(partial(evaluate_tls_rpt, domain, report_to=offered.tls))
         is_validating = self._is_validating
         judge_dane = Kept(
             lambda answers, mx: evaluate_dane(mx, answers, is_validating=is_validating)

@@ -2,17 +2,31 @@
 
 from msgspec import Struct
 
-from mailcheck.core.receiver_reports import ReportKind, report_local_part, report_token
+from mailcheck.core.receiver_reports import (
+    ReportKind,
+    ReportPlaces,
+    report_local_part,
+    report_token,
+)
 
 TLS_PATH = "/tls-reports/"
 """Where TLS reports are posted; what follows stands for the account."""
 
 
 class ReportAddresses(Struct, frozen=True):
-    """``domains`` are ours, the first of them is shown; ``url`` is where the daemon answers."""
+    """``domains`` are ours, the first of them is shown; ``url`` is where the daemon answers.
+
+    ``is_offered``: mail from outside comes here, so that advice may name the addresses.
+    """
 
     domains: tuple[str, ...]
     url: str
+    is_offered: bool = True
+
+    def places(self, mailbox_name: str) -> ReportPlaces:
+        """Give where the reports of an account go."""
+        dmarc, tls = (self.mail_address(kind, mailbox_name)[0] for kind in ReportKind)
+        return ReportPlaces(dmarc, tls, self.post_url(mailbox_name))
 
     def mail_address(self, kind: ReportKind, mailbox_name: str) -> tuple[str, ...]:
         """Give the addresses of an account, the one that is shown first."""

@@ -1,4 +1,4 @@
-"""Records with which a domain asks for its DMARC reports here, proven before they are shown."""
+"""Records with which a domain asks for its reports here, proven before they are shown."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,29 +6,49 @@ from functools import partial
 from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 
-from mailcheck.checks.dmarc.evaluate import DmarcVerdict, change_tags, evaluate_dmarc
-from mailcheck.checks.dmarc.record import PREFIX, VERSION
+from mailcheck.checks.dmarc.evaluate import (
+    DmarcVerdict,
+    ReportOffer,
+    change_tags,
+    evaluate_dmarc,
+    offer_reports,
+)
+from mailcheck.checks.dmarc.record import PREFIX, VERSION, parse_policy_record
 from mailcheck.checks.dns_answers import Answers, Presence
 from mailcheck.checks.findings import RecordToPublish
+from mailcheck.checks.hosts.tls_rpt import evaluate_tls_rpt, propose_tls_rpt
 from mailcheck.checks.overlay import Change, Overlay
+from mailcheck.checks.receiver_reports.belief import doubt_tls
+from mailcheck.core.receiver_reports import ReportPlaces
 from mailcheck.operations.ask import Inquiry
+from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_ports import Resolver
 
 DEADLINE = 5.0
 """Seconds for all questions: somebody waits for the page."""
 
 
-class OfferedRecords(Struct, frozen=True):
+class Offered(Struct, frozen=True):
     """``is_asking``: reports come already. The records are to be published; none if unproven.
 
     ``own`` is the domain's, ``None`` where it names the address already; with ``agreement`` the
     operator agrees to take reports about the domain (RFC 9990 4).
     """
 
-    domain: str
-    is_asking: bool
+    is_asking: bool = False
     own: RecordToPublish | None = None
     agreement: RecordToPublish | None = None
+
+
+NOT_PROVEN = Offered()
+ASKING = Offered(is_asking=True)
+
+
+class OfferedRecords(Struct, frozen=True):
+    """What to publish for the reports of each kind."""
+
+    dmarc: Offered
+    tls: Offered
 
 
 class OfferRecords:
@@ -38,36 +58,48 @@ class OfferRecords:
         self._resolver = resolver
         self._clock = clock
 
-    async def offer(self, domain: str, address: str) -> OfferedRecords:
-        """Say what to publish so that reports about a domain are sent to an address."""
-        inquiry = Inquiry.starting_now(self._resolver(), self._clock, DEADLINE)
-        before = await inquiry.ask(partial(evaluate_dmarc, domain))
-        uri = f"mailto:{address}"
-        if _is_sent(before, uri):
-            return OfferedRecords(domain, is_asking=True)
-        if before.presence is Presence.UNDETERMINED:
-            return OfferedRecords(domain, is_asking=False)
-        own = _with_address(before, uri)
-        asked = await inquiry.ask(partial(_judge, domain, (own,)))
-        agreement = next(
-            (
-                RecordToPublish(one.record_name, "TXT", f"v={VERSION};")
-                for one in asked.authorizations
-                if one.uri.text.lower() == uri and one.presence is not Presence.FOUND
-            ),
-            None,
+    async def offer(self, domain: str, places: ReportPlaces) -> OfferedRecords:
+        """Say what to publish so that reports about a domain are sent to an account."""
+        dmarc, tls = await run_all(
+            self._offer_dmarc(domain, places.dmarc), self._offer_tls(domain, places)
         )
-        if not _is_sent(await inquiry.ask(partial(_judge, domain, (own, agreement))), uri):
-            return OfferedRecords(domain, is_asking=False)
-        return OfferedRecords(domain, is_asking=False, own=own, agreement=agreement)
+        return OfferedRecords(dmarc, tls)
 
+    async def _offer_dmarc(self, domain: str, address: str) -> Offered:
+        inquiry = Inquiry.starting_now(self._resolver(), self._clock, DEADLINE)
 
-def _judge(
-    domain: str, records: Sequence[RecordToPublish | None], answers: Answers
-) -> DmarcVerdict:
-    """Judge a domain as it is once records are published."""
-    changes = tuple(Change(one) for one in records if one is not None)
-    return evaluate_dmarc(domain, Overlay(answers, changes))
+        def look(answers: Answers) -> tuple[DmarcVerdict, ReportOffer | None]:
+            verdict = evaluate_dmarc(domain, answers, address)
+            place = verdict.found_at or domain
+            return verdict, offer_reports(place, address, verdict.walk, answers)
+
+        before, offer = await inquiry.ask(look)
+        if before.presence is Presence.UNDETERMINED or offer is None:
+            return NOT_PROVEN
+        if _is_sent(before, offer.uri):
+            return ASKING
+        own = _with_address(before, offer.uri)
+        changes = tuple(Change(one) for one in (own, offer.agreement) if one is not None)
+
+        def judge(answers: Answers) -> DmarcVerdict:
+            return evaluate_dmarc(domain, Overlay(answers, changes))
+
+        is_proven = _is_sent(await inquiry.ask(judge), offer.uri)
+        return Offered(own=own, agreement=offer.agreement) if is_proven else NOT_PROVEN
+
+    async def _offer_tls(self, domain: str, places: ReportPlaces) -> Offered:
+        inquiry = Inquiry.starting_now(self._resolver(), self._clock, DEADLINE)
+        uri = f"mailto:{places.tls}"
+        before = await inquiry.ask(partial(evaluate_tls_rpt, domain))
+        doubt = doubt_tls(before, (uri, places.tls_url))
+        if not doubt:
+            return NOT_PROVEN if doubt is None else ASKING
+        own = propose_tls_rpt(domain, (*before.rua, uri))
+        if own is None:
+            return NOT_PROVEN
+        overlay = partial(Overlay, changes=(Change(own),))
+        after = await inquiry.ask(lambda answers: evaluate_tls_rpt(domain, overlay(answers)))
+        return Offered(own=own) if uri in after.rua else NOT_PROVEN
 
 
 def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
@@ -79,12 +111,18 @@ def _is_sent(verdict: DmarcVerdict, uri: str) -> bool:
 
 
 def _with_address(verdict: DmarcVerdict, uri: str) -> RecordToPublish | None:
-    """Give the domain's record with an address for reports; ``None`` if it has that already."""
-    record = verdict.record
-    if record is None or verdict.found_at is None:
-        return RecordToPublish(PREFIX + verdict.domain, "TXT", f"v={VERSION}; p=none; rua={uri}")
-    places = [one.text for one in record.rua if one.is_usable]
-    if uri in map(str.lower, places):
+    """Give the domain's record with an address for reports; ``None`` if it has that already.
+
+    Of one that receivers ignore it is what it was meant to be.
+    """
+    place, text = verdict.found_at or verdict.domain, f"v={VERSION}; p=none"
+    meant = [one.proposed for one in verdict.findings if one.proposed is not None]
+    if verdict.record is not None:
+        text = verdict.record.text
+    elif meant:
+        text = meant[0].value
+    rua: Sequence[str] = [one.text for one in parse_policy_record(text).rua if one.is_usable]
+    if verdict.record is not None and uri in map(str.lower, rua):
         return None
-    value = change_tags(record.text, rua=",".join([*places, uri]))
-    return RecordToPublish(PREFIX + verdict.found_at, "TXT", value)
+    value = change_tags(text, rua=",".join(dict.fromkeys([*rua, uri])))
+    return RecordToPublish(PREFIX + place, "TXT", value)

@@ -12,7 +12,7 @@ from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
-from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.receiver_reports import NOWHERE, ReportKind, ReportPlaces
 from mailcheck.operations.ports import DeliveryStore, Now
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.look_at_senders import LookAtSenders, ShownOverview
@@ -25,14 +25,6 @@ from mailcheck.operations.reports.ports import (
 
 MOST_ROWS = 20_000
 """Different rows that one overview is made of, the largest first."""
-
-
-class OwnAddresses(Struct, frozen=True):
-    """Where the reports of an account go."""
-
-    dmarc: str
-    tls: str
-    tls_url: str
 
 
 class TlsSum(Struct, frozen=True):
@@ -72,7 +64,7 @@ class ShowReports:
         self._addresses = addresses
         self._now = now
 
-    async def addresses(self, account_id: AccountId) -> OwnAddresses:
+    async def addresses(self, account_id: AccountId) -> ReportPlaces:
         """Give the addresses of an account.
 
         :raises MessageNotFound: it has no inbox.
@@ -80,12 +72,14 @@ class ShowReports:
         inbox = await self._inboxes.find_account_inbox(account_id)
         if inbox is None:
             raise MessageNotFound("the account has no inbox")
-        name, known = inbox.mailbox_name, self._addresses
-        return OwnAddresses(
-            known.mail_address(ReportKind.DMARC, name)[0],
-            known.mail_address(ReportKind.TLS, name)[0],
-            known.post_url(name),
-        )
+        return self._addresses.places(inbox.mailbox_name)
+
+    async def to_offer(self, account_id: AccountId) -> ReportPlaces:
+        """Give the addresses of an account for advice; none where no mail from outside comes."""
+        if not self._addresses.is_offered:
+            return NOWHERE
+        inbox = await self._inboxes.find_account_inbox(account_id)
+        return NOWHERE if inbox is None else self._addresses.places(inbox.mailbox_name)
 
     async def domains(self, account_id: AccountId) -> Sequence[ReportedDomain]:
         """List the domains that reports were counted about."""

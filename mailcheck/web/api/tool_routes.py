@@ -11,6 +11,7 @@ from mailcheck.core.domain_names import (
     parse_host_address,
     parse_selector,
 )
+from mailcheck.core.receiver_reports import Offer
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.domains.check_mx import CheckMx
 from mailcheck.operations.domains.compute_reputation import ComputeReputation, ReputationQuery
@@ -41,6 +42,7 @@ class DomainTools(Struct, frozen=True):
     domain: DescribeDomain
     health: ZoneHealthCheck
     budgets: ListBudgets
+    offer: Offer
 
 
 Handle = Callable[[Call], Awaitable[Reply]]
@@ -127,14 +129,17 @@ class ToolRoutes:
             self._domain(call), _selectors(call), tuple(dict.fromkeys(addresses))
         )
         is_refresh = call.query.flag("refresh")
-        found = await self._tools.reputation.compute(query, is_refresh=is_refresh)
+        offered = await self._tools.offer(call.caller.account_id)
+        found = await self._tools.reputation.compute(query, offered, is_refresh=is_refresh)
         if not found.score.is_gradable:
             return json_reply(render_ungradable(found), UNDETERMINED)
         return json_reply(render_reputation(found))
 
     async def domain(self, call: Call) -> Reply:
         """GET /tools/domain."""
-        report = await self._tools.domain.describe(self._domain(call), _selectors(call))
+        domain, selectors = self._domain(call), _selectors(call)
+        offered = await self._tools.offer(call.caller.account_id)
+        report = await self._tools.domain.describe(domain, selectors, offered)
         return json_reply(render_domain_report(report))
 
     def _domain(self, call: Call) -> str:

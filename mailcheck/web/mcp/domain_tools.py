@@ -102,7 +102,8 @@ class AgentDomainTools:
         )
         call.expect(DEADLINE, "asking name servers, mail hosts and blocklists")
         async with self._turns.held(call.caller.account_id):
-            found = await self._operations.reputation.compute(query)
+            offered = await self._operations.offer(call.caller.account_id)
+            found = await self._operations.reputation.compute(query, offered)
         return as_json_text(render_domain_check(found))
 
     async def check_mx(self, call: ToolCall) -> ToolResult:

@@ -29,7 +29,10 @@ Replaces = Annotated[
 
 Beside = Annotated[
     tuple[DnsRecord, ...] | Absent,
-    said("records of other findings without which this one is not enough"),
+    said(
+        "records without which this one is not enough: of other findings, or of others' zones, as"
+        " fix says"
+    ),
 ]
 
 

@@ -8,10 +8,9 @@ from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.senders import Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.receiver_reports import ReceiverReport, ReportKind, ReportState
+from mailcheck.core.receiver_reports import ReceiverReport, ReportKind, ReportPlaces, ReportState
 from mailcheck.operations.reports import ports, show_reports
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
-from mailcheck.operations.reports.show_reports import OwnAddresses
 from mailcheck.wire.domains.findings import DnsRecord, render_record
 from mailcheck.wire.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said
 
@@ -338,7 +337,7 @@ class TlsOverview(Shape):
 
 
 def render_kept_reports(
-    own: OwnAddresses,
+    own: ReportPlaces,
     domains: Iterable[ports.ReportedDomain],
     found: ports.ReportPage,
     page: int,

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.receiver_reports import ReportKind, ReportPlaces
 from mailcheck.operations.reports.look_at_senders import ShownOverview
 from mailcheck.operations.reports.ports import ReportedDomain
-from mailcheck.operations.reports.show_reports import OwnAddresses
 from mailcheck.wire.domains.receiver_reports import ReportSender, render_overview
 from mailcheck.wire.mcp.domains import Hint, WrittenByOthers
 from mailcheck.wire.mcp.untrusted import inert
@@ -39,7 +38,7 @@ class ReportsResult(Shape):
 
 
 def render_reports(
-    own: OwnAddresses, domains: Sequence[ReportedDomain], shown: ShownOverview | None
+    own: ReportPlaces, domains: Sequence[ReportedDomain], shown: ShownOverview | None
 ) -> ReportsResult:
     """Give what reports say about a domain; nothing was asked about one where there is none."""
     known = tuple(one.domain for one in domains if one.kind is ReportKind.DMARC)

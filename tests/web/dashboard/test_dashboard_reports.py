@@ -49,9 +49,13 @@ def test_a_domain_is_told_how_to_ask(owner: Browser, zone: MemoryZone) -> None:
     assert f"{DOMAIN}._report._dmarc.{host}" in page
     ask_for_reports(zone, local)
     zone.publish(f"{DOMAIN}._report._dmarc.{host}", "TXT", "v=DMARC1;")
-    assert "asks for DMARC reports at this address already" in words(
-        owner, f"/reports?domain={DOMAIN}"
-    )
+    tls = local.replace("dmarc-", "tls-")
+    assert f"_smtp._tls.{DOMAIN}" in page
+    assert f"v=TLSRPTv1; rua=mailto:{tls}" in page
+    zone.publish(f"_smtp._tls.{DOMAIN}", "TXT", f"v=TLSRPTv1; rua=mailto:{tls}")
+    page = words(owner, f"/reports?domain={DOMAIN}")
+    for kind in ("DMARC", "TLS"):
+        assert f"asks for {kind} reports here already" in page
 
 
 def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.receiver_reports import Offer, ReportPlaces
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.compute_reputation import (
@@ -39,6 +40,7 @@ class DomainPages:
         self,
         reputation: ComputeReputation,
         describe: DescribeDomain,
+        offer: Offer,
         budget: CheckBudget,
         turns: CheckTurns,
         renderer: Renderer,
@@ -46,6 +48,7 @@ class DomainPages:
     ) -> None:
         self._reputation = reputation
         self._describe = describe
+        self._offer = offer
         self._budget = budget
         self._turns = turns
         self._renderer = renderer
@@ -74,17 +77,20 @@ class DomainPages:
             return self._page(visit, form, name=query.domain, whole=whole)
         await self._budget.take(visit.account.id)
         async with self._turns.held(visit.account.id):
-            found = await self._check(query, is_refresh=is_refresh)
+            offered = await self._offer(visit.account.id)
+            found = await self._check(query, offered, is_refresh=is_refresh)
         return self._page(visit, form, name=query.domain, **found)
 
-    async def _check(self, query: ReputationQuery, *, is_refresh: bool) -> dict[str, Any]:
+    async def _check(
+        self, query: ReputationQuery, offered: ReportPlaces, *, is_refresh: bool
+    ) -> dict[str, Any]:
         reputation, report = await run_all(
-            self._reputation.compute(query, is_refresh=is_refresh),
-            self._describe.describe(query.domain, query.selectors),
+            self._reputation.compute(query, offered, is_refresh=is_refresh),
+            self._describe.describe(query.domain, query.selectors, offered),
         )
         if reputation.is_cached and not _agree(reputation, report):
             # What was remembered is not how things are: the sections would contradict the score.
-            reputation = await self._reputation.compute(query, is_refresh=True)
+            reputation = await self._reputation.compute(query, offered, is_refresh=True)
         return view_check(reputation, report)
 
     def _page(self, visit: Visit, form: DomainForm, *, status: int = 200, **values: Any) -> Reply:

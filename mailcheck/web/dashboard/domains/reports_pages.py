@@ -1,14 +1,15 @@
 """Reports of receivers: who sends as a domain, what fails and why, and where reports go."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from mailcheck.checks.findings import RecordToPublish
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
+from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page, Visit
@@ -76,17 +77,17 @@ class ReportsPages:
         await self._budget.take(account_id)
         async with self._turns.held(account_id):
             overview = await show.dmarc(account_id, domain, days)
-            offered = await self._reports.offer.offer(domain, own.dmarc)
+            offered = await self._reports.offer.offer(domain, own)
         values |= {
             "domain": domain,
             "overview": as_json(render_overview(overview)),
             "tls": as_json(render_tls_overview(await show.tls(account_id, domain, days))),
-            "is_asking": offered.is_asking,
-            "own_record": _shown(offered.own),
-            "agreement": _shown(offered.agreement),
+            "offered": {"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
         }
         return self._renderer.page(visit, "reports.html", **values)
 
 
-def _shown(record: RecordToPublish | None) -> Any:
-    return record and as_json(render_record(record))
+def _shown(offered: Offered) -> Mapping[str, Any]:
+    records = {"own": offered.own, "agreement": offered.agreement}
+    shown = {name: one and as_json(render_record(one)) for name, one in records.items()}
+    return {"is_asking": offered.is_asking, **shown}
