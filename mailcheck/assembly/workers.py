@@ -38,7 +38,7 @@ LONGEST_COMMIT = 6.0
 """Seconds for a commit: more than another process may hold the database up, and little enough for
 a sender to hear within ten seconds that he should try again."""
 
-NICENESS = 5
+NICENESS = 10
 """Of all that may take long, against what takes in mail and answers: those who guess passwords, or
 have large mails read, use the processor that nobody else wants."""
 

@@ -8,9 +8,10 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 SETTLED_AFTER = 3.0
 """Seconds after the start: pages and routes are compiled by then, and children are warm."""
 
-THRESHOLDS = (20_000, 20, 100)
+THRESHOLDS = (5_000, 40, 200)
 """Of the three generations. With Python's own (700, 10, 10) a busy daemon looks through all that
-it holds several times a minute: 94 ms each time, 570 with 5,000 waits parked."""
+it holds several times a minute: 94 ms each time, 570 with 5,000 waits parked. A first one of
+20,000 lets so much garbage come together under attack that freeing it takes up to 40 ms."""
 
 
 class Collector(Protocol):
