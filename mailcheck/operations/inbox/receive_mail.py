@@ -105,11 +105,13 @@ class ReceiveMail:
     ) -> Deferred[Recipient]:
         """Find the inbox, test or reports of a recipient; see the port for what it may raise."""
         try:
-            other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
-            if other is not None:
-                return other.addCallback(self._require_space_for)
-            tag = split_subaddress(mailbox.local_part)[1]
-            found = self._find_inbox(session, mailbox)
+            mailbox_name, tag = split_subaddress(mailbox.local_part)
+            # The name of an inbox begins as no address of a test or of reports does.
+            if not mailbox_name.startswith(INBOX_PREFIX):
+                other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
+                if other is not None:
+                    return other.addCallback(self._require_space_for)
+            found = self._find_inbox(session, mailbox, mailbox_name)
             if isinstance(found, InboxState):
                 room = self._require_room(found, session, envelope_sender, mailbox, tag)
                 accepted = succeed(room)
@@ -186,13 +188,12 @@ class ReceiveMail:
         """Find the holder of an API key given as an SMTP AUTH password."""
         return Deferred.fromCoroutine(self._authenticator.identify(secret))
 
-    def _find_inbox(self, session: Session, mailbox: Mailbox) -> _Found:
+    def _find_inbox(self, session: Session, mailbox: Mailbox, mailbox_name: str) -> _Found:
         if session.account_id is not None:
             account_id = session.account_id
             return self._look_up(
                 f"account {account_id}", lambda: self._store.find_account_inbox(account_id)
             )
-        mailbox_name = split_subaddress(mailbox.local_part)[0]
         is_ours = mailbox.domain.lower().rstrip(".") in self._settings.domains
         if mailbox_name in OPERATOR_MAILBOXES and (is_ours or not mailbox.domain):
             found = self._look_up("operator", self._store.find_operator_inbox)
