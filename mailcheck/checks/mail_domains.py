@@ -5,11 +5,7 @@ from functools import cache
 import idna
 from publicsuffixlist import PublicSuffixList
 
-from mailcheck.core.domain_names import is_special_use
-
-MAX_NAME = 253  # characters without the last dot, RFC 1035 2.3.4
-MAX_LABEL = 63  # RFC 1035 2.3.4
-MAX_INPUT = 1024  # IDNA mapping is not run on more; no name is that long in any script
+from mailcheck.core.domain_names import MAX_INPUT, MAX_LABEL, MAX_NAME, is_special_use
 
 NEVER_DELEGATED = frozenset(("corp", "home", "intranet", "lan", "localdomain"))
 """Ends of names that private networks use and that the public DNS does not have."""

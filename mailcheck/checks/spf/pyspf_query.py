@@ -26,7 +26,6 @@ from msgspec import Struct
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers, DnsAnswer, mx_records, ptr_names, txt_values
-from mailcheck.checks.mail_domains import MAX_LABEL
 from mailcheck.checks.spf.record import (
     VERSION,
     Mechanism,
@@ -36,9 +35,8 @@ from mailcheck.checks.spf.record import (
     parse_spf_record,
 )
 from mailcheck.checks.spf.tree import MAX_LOOKUPS, MAX_MX_HOSTS, MAX_VOIDS, REDIRECT
+from mailcheck.core.domain_names import MAX_LABEL, MAX_NAME
 from mailcheck.core.network_addresses import IpAddress
-
-MAX_NAME = 253  # characters of a name, RFC 7208 7.3
 
 _MACRO = re.compile(
     r"%(?:(?P<plain>[%_-])|\{(?P<letter>[A-Za-z])(?P<count>[0-9]*)(?P<reverse>[rR]?)"
