@@ -232,9 +232,10 @@ def want_no_argument(argument: bytes) -> None:
 
 
 class MailFactory(SMTPFactory):
-    """twisted.mail's factory with our own receive path.
+    """Makes the connections of one port, and counts them: too many clients are turned away.
 
-    Listen with it on any endpoint. To stop: close the port, then `drain`.
+    ``verbs`` are the commands that they obey. Listen with it on any endpoint. To stop: close the
+    port, then `drain`.
     """
 
     noisy = False

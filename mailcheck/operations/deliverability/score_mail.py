@@ -93,7 +93,7 @@ class BlocklistsOfMail:
         )
 
     async def ask_about_address(self, address: IpAddress | None) -> tuple[Listing, ...]:
-        """Ask about the sending address; nothing is an address that no list can know."""
+        """Ask about the sending address; without one, which no list can know, nobody is asked."""
         if address is None:
             return tuple(_unasked(one) for one in self._address_lists)
         return tuple(await self._lists.ask(self._address_lists, [target_address(address)]))

@@ -36,11 +36,11 @@ Hear = Callable[[Listing], None]
 
 
 def hear_nothing(_: Listing) -> None:
-    """Wait for the end."""
+    """Hear of no row before all of them are there."""
 
 
 class AskBlocklists:
-    """What it takes to ask lists.
+    """Asks lists: within their budgets, only those that are well, each with the time it took.
 
     :param deadline: seconds after which a list that has not answered is unknown.
     """
