@@ -11,6 +11,7 @@ from mailcheck.config.access import daemon_url
 from mailcheck.config.options import GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.addresses import is_domain_name
+from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
 from mailcheck.daemon.listening import half_of_files, real_address
@@ -25,7 +26,6 @@ from mailcheck.smtp.settings import (
     offer_to_public,
 )
 from mailcheck.storage.sqlite import IN_MEMORY
-from mailcheck.web.site.server import ConnectionLimits
 
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 

@@ -67,6 +67,13 @@ def judge_usage(minute_count: int, day_count: int, limits: RequestLimits) -> Usa
     )
 
 
+class ConnectionLimits(Struct, frozen=True):
+    """Connections at a time, of all clients together and of one."""
+
+    in_all: int
+    of_address: int
+
+
 Connection = TypeVar("Connection")
 
 

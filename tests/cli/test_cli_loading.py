@@ -48,6 +48,13 @@ def test_who_talks_to_a_daemon_loads_none(command: str) -> None:
     assert not {name for name in loaded if name.startswith(tuple(f"mailcheck.{r}" for r in rooms))}
 
 
+def test_who_checks_by_itself_serves_nothing() -> None:
+    """A command that asks name servers itself imports nothing that finds the way to an endpoint."""
+    loaded = loaded_by("score", "--help")
+    assert "mailcheck.assembly.checks" in loaded
+    assert not loaded & {"klein", "mailcheck.web.site.server"}
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_can_be_asked(command: str) -> None:
     """What the table names is there: ``--help`` of each command is answered."""

@@ -18,17 +18,9 @@ from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.api.description import DOCUMENT_PATH, ApiDescription
 from mailcheck.web.site.errors import TOO_LARGE
 from mailcheck.web.site.event_streams import Stream
-from mailcheck.web.site.replies import (
-    MoreHeaders,
-    Path,
-    Reply,
-    answer,
-    error_reply,
-    reply_to_failure,
-    reply_to_wrong_path,
-    route_to,
-)
+from mailcheck.web.site.replies import MoreHeaders, Reply, answer, error_reply, reply_to_failure
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, RequestUrls, header_values
+from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 from mailcheck.wire.parameters import parse_query
 from mailcheck.wire.urls import API_PATH
 

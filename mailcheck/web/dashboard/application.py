@@ -24,16 +24,14 @@ from mailcheck.web.site.errors import ERRORS, SESSION_ENDED, STATUSES, TOO_LARGE
 from mailcheck.web.site.event_streams import Stream, send_stream
 from mailcheck.web.site.replies import (
     COMMON_HEADERS,
-    Path,
     Reply,
     error_reply,
     reply_to_crash,
     reply_to_failure,
-    reply_to_wrong_path,
-    route_to,
     write_reply,
 )
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
+from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 TITLES: Mapping[int, str] = {
     400: "That can't be read",

@@ -14,16 +14,9 @@ from mailcheck.operations.reports.addresses import TLS_PATH
 from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.web.site.documentation import Documentation, lead_to_first_page
 from mailcheck.web.site.errors import NOT_READY, NOWHERE, TOO_LARGE
-from mailcheck.web.site.replies import (
-    Path,
-    Reply,
-    answer,
-    error_reply,
-    json_reply,
-    reply_to_wrong_path,
-    route_to,
-)
+from mailcheck.web.site.replies import Reply, answer, error_reply, json_reply
 from mailcheck.web.site.requests import MAX_BODY, BoundedRequest
+from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 State = tuple[bool, Mapping[str, str], Mapping[str, int]]
 """Whether the daemon can work, what is not well, and what would free how many bytes of the disk."""

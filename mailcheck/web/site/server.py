@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
 from twisted.internet.abstract import FileDescriptor
 from twisted.internet.interfaces import IAddress, IDelayedCall, IReactorTime, ITCPTransport
 from twisted.internet.protocol import Protocol, connectionDone
@@ -25,7 +24,7 @@ from twisted.web.http_headers import Headers
 from twisted.web.resource import IResource, Resource
 from twisted.web.server import Request, Site
 
-from mailcheck.core.client_limits import ConnectionCounts
+from mailcheck.core.client_limits import ConnectionCounts, ConnectionLimits
 from mailcheck.core.instruments import Tally
 from mailcheck.operations.ports import WebJournal
 from mailcheck.web.site.errors import FAULTS, NO_REQUEST, TOO_MANY_CONNECTIONS, TRY_AGAIN
@@ -63,13 +62,6 @@ UNSENT = 131_072
 JUST_NOW = 0.2
 """Seconds for which one that rests makes no room: those who come in a crowd, and find few places,
 would end each other before anybody has read what they ask."""
-
-
-class ConnectionLimits(Struct, frozen=True):
-    """Connections at a time."""
-
-    in_all: int
-    of_address: int
 
 
 class Connections:
