@@ -70,7 +70,14 @@ def _make_known(case: Any) -> None:
         if name in case.path_parameters:
             case.path_parameters[name] = RANDOM.choice(values)
     if isinstance(case.body, dict):
-        case.body = {name: _known(name, value) for name, value in case.body.items()}
+        case.body = _known_fields(case.body)
+
+
+def _known_fields(body: dict[str, Any]) -> dict[str, Any]:
+    known = {name: _known(name, value) for name, value in body.items()}
+    if known.get("target") in KNOWN["query"]["ip"]:  # an address has none of its own
+        known |= {name: [] for name in ("selectors", "addresses") if name in known}
+    return known
 
 
 def _known(name: str, value: Any) -> Any:
@@ -78,7 +85,7 @@ def _known(name: str, value: Any) -> Any:
     if name == "records":
         return [RECORD for _ in value]
     if name == "watches":
-        return [{one: _known(one, item[one]) for one in item} for item in value]
+        return [_known_fields(item) for item in value]
     if name in KNOWN["body"]:
         return RANDOM.choice(KNOWN["body"][name])
     return value
