@@ -41,7 +41,7 @@ UNTRACED = frozenset(("attack", "hypothesis", "untraced"))
 """Markers of tests that go through lines that others cover, megabytes or hundreds of times: traced
 they take three times as long. So do those that look at pages with a browser."""
 
-WEIGHTS = {"end_to_end": 50, "browser": 50, "untraced": 50, "hypothesis": 10}
+WEIGHTS = {"long": 2_000, "end_to_end": 50, "browser": 50, "untraced": 50, "hypothesis": 10}
 """How many ordinary tests take as long as one with such a marker, or of such a folder: roughly."""
 
 

@@ -188,6 +188,7 @@ def test_a_wait_for_none_hears_of_what_comes_to_another_daemon(daemons: list[Dae
     assert (quiet.status, quiet.json["none"]) == (200, True)
 
 
+@pytest.mark.long
 def test_a_daemon_that_is_cut_off_from_redis(daemons: list[Daemon], wire: Wire) -> None:
     """It can neither tell nor be told; all the same each wait ends: it looks."""
     here, there = daemons

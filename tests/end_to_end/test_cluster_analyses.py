@@ -106,6 +106,7 @@ def test_each_test_is_analysed_once(two: Two) -> None:
         assert two.attempts() == [1] * len(tests)
 
 
+@pytest.mark.long
 def test_a_daemon_dies_with_tests(two: Two) -> None:
     """They move to another one within 40 s, who waits there gets their reports, and none of
     either daemon's tests is analysed twice.

@@ -23,7 +23,7 @@ from tests.docs.blocks import ROOT, read_blocks
 from tests.end_to_end.test_installation import FILES, FOLDERS
 from tests.servers.postgresql import program
 
-pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(900)]
 
 RUNNER = "tests/end_to_end/test_debian.py"
 PYTHON = "/usr/bin/python3"

@@ -31,7 +31,7 @@ from tests.servers.name_server import has_address
 from tests.servers.web_proxies import FILES as PROXIES
 from tests.servers.web_proxies import NAME, running_proxy
 
-pytestmark = pytest.mark.end_to_end
+pytestmark = [pytest.mark.end_to_end, pytest.mark.long]
 
 CHECKOUT = Path(__file__).parents[2]
 FOLDERS = ("docs", "etc", "systemd", "mailcheck", "twisted")

@@ -107,6 +107,7 @@ SUITES: Mapping[str, Suite] = {"pytest": run_pytest, "playwright": run_playwrigh
 ALL_PASSED = re.compile(r"\b30 passed\b")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SUITES)
 def test_thirty_tests_side_by_side_pass_on_the_first_key(name: str, tmp_path: Path) -> None:
     """The sample application's 30 tests pass, in four workers, within the limits of the key."""

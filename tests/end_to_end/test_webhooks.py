@@ -249,6 +249,7 @@ def test_a_foreign_certificate_and_a_name_that_is_bound_anew(tmp_path: Path) -> 
         assert receiver.subjects("/mail") == ["one"]
 
 
+@pytest.mark.long
 def test_another_daemon_takes_over(
     tmp_path: Path,
     postgresql_server: PostgresqlServer,
