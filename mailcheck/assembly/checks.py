@@ -19,7 +19,6 @@ from mailcheck.config.options import BlocklistOptions, Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.config.rules import parse_pairs
 from mailcheck.core.identifiers import RandomBytes
-from mailcheck.core.receiver_reports import Offer
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.dns.caching_resolver import AnswerCache, CacheLimits, CachingResolver
 from mailcheck.dns.reactor import DnsReactor
@@ -56,10 +55,6 @@ from mailcheck.operations.inbox.check_links import LinkProber
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ports import Now
-from mailcheck.web.api.calls import Route
-from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
-from mailcheck.web.mcp.domain_tools import AgentDomainTools
-from mailcheck.web.mcp.tools import Tool
 
 
 class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, LinkProber, Protocol):
@@ -267,38 +262,6 @@ class ChecksAssembly:
         """End what is under way; fires when all sockets are closed."""
         self.outside.stop()
         return self.resolvers.close()
-
-    def routes(self, offer: Offer) -> list[Route]:
-        """List the routes of the REST API.
-
-        :param offer: gives where advice has reports sent.
-        """
-        return ToolRoutes(
-            self._operations(offer),
-            self.turns,
-            allow_special_use=self._config.dns.allow_special_use,
-            allow_private=self._allow_private,
-        ).routes()
-
-    def agent_tools(self, offer: Offer) -> list[Tool]:
-        """List the tools of the MCP server; as `routes`."""
-        return AgentDomainTools(
-            self._operations(offer),
-            self.turns,
-            allow_special_use=self._config.dns.allow_special_use,
-            allow_private=self._allow_private,
-        ).tools()
-
-    def _operations(self, offer: Offer) -> DomainTools:
-        return DomainTools(
-            self.mx,
-            self.blocklists,
-            self.reputation,
-            self.domain,
-            self.health,
-            self.budgets,
-            offer,
-        )
 
 
 def _as_numbers(pairs: Mapping[str, str]) -> dict[str, int]:

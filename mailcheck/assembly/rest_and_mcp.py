@@ -29,12 +29,14 @@ from mailcheck.web.api.event_routes import EventRoutes
 from mailcheck.web.api.fault_routes import FaultRoutes
 from mailcheck.web.api.inbox_routes import InboxRoutes
 from mailcheck.web.api.report_routes import ReportRoutes
+from mailcheck.web.api.tool_routes import DomainTools, ToolRoutes
 from mailcheck.web.api.webhook_routes import WebhookRoutes
 from mailcheck.web.dashboard.api_reference.answers import AnswerPages
 from mailcheck.web.dashboard.api_reference.pages import ApiPages
 from mailcheck.web.dashboard.rendering import Renderer
 from mailcheck.web.dashboard.visits import Page
 from mailcheck.web.mcp.deliverability_tools import DeliverabilityTools
+from mailcheck.web.mcp.domain_tools import AgentDomainTools
 from mailcheck.web.mcp.inbox_tools import InboxTools
 from mailcheck.web.mcp.message_views import MessageViews
 from mailcheck.web.mcp.report_tools import ReportTools
@@ -81,6 +83,8 @@ class RestAndMcp:
         self._built = built
         self._retention = retention
         self._has_faults = config.inbox.faults
+        self._takes_special_use = config.dns.allow_special_use
+        self._takes_private = config.network.allow_private
         self._mail_server = mail_server(config)
         self._random_bytes = random_bytes
         self.routes = self._routes()
@@ -112,6 +116,12 @@ class RestAndMcp:
         tests = DeliverabilityRoutes(
             built.tests.operations, built.preflight, self._domain, built.turns
         )
+        checks = ToolRoutes(
+            self._domain_tools(),
+            built.checks.turns,
+            allow_special_use=self._takes_special_use,
+            allow_private=self._takes_private,
+        )
         faults = FaultRoutes(built.accounts, is_on=self._has_faults)
         events = EventRoutes(built.inbox.follow, built.clock)
         return [
@@ -119,7 +129,7 @@ class RestAndMcp:
             *events.routes(),
             *faults.routes(),
             *WebhookRoutes(built.inbox.webhooks).routes(),
-            *built.checks.routes(built.reports.show.to_offer),
+            *checks.routes(),
             *built.watches.routes(),
             *ReportRoutes(built.reports.show, built.checks.turns).routes(),
             *tests.routes(),
@@ -131,11 +141,29 @@ class RestAndMcp:
         views = MessageViews(built.workers.content)
         inbox = InboxTools(built.inbox, views, self._domain, self._now, self._random_bytes)
         tests = DeliverabilityTools(built.tests.operations, self._domain, self._now)
+        checks = AgentDomainTools(
+            self._domain_tools(),
+            built.checks.turns,
+            allow_special_use=self._takes_special_use,
+            allow_private=self._takes_private,
+        )
         reports = ReportTools(built.reports.show, built.checks.turns)
         return [
             *inbox.tools(),
-            *built.checks.agent_tools(built.reports.show.to_offer),
+            *checks.tools(),
             *reports.tools(),
             *tests.tools(),
             *built.watches.agent_tools(),
         ]
+
+    def _domain_tools(self) -> DomainTools:
+        checks = self._built.checks
+        return DomainTools(
+            checks.mx,
+            checks.blocklists,
+            checks.reputation,
+            checks.domain,
+            checks.health,
+            checks.budgets,
+            self._built.reports.show.to_offer,
+        )
