@@ -54,9 +54,12 @@ class Source:
     path: PurePosixPath
     text: str
     tree: ast.Module = field(init=False)
+    nodes: tuple[ast.AST, ...] = field(init=False)
+    """All that stands in it: looked through by each rule, and walked through once."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tree", ast.parse(self.text))
+        object.__setattr__(self, "nodes", tuple(ast.walk(self.tree)))
 
     @property
     def room(self) -> str:
@@ -65,7 +68,7 @@ class Source:
 
     def imports(self) -> Iterator[tuple[int, str]]:
         """List line and full name of everything that is imported, wherever it is."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
@@ -74,7 +77,7 @@ class Source:
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """List all functions and methods."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
 
@@ -145,7 +148,7 @@ def sql_stands_in_storage(source: Source) -> Iterator[str]:
     """SQL stands in ``storage`` and nowhere else."""
     if source.room == "storage":
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and SQL.search(text):
             yield f"{text[:30]!r} is SQL"
@@ -185,7 +188,7 @@ def only_proven_records_are_shown(source: Source) -> Iterator[str]:
     """Who renders findings reads no record of theirs: those to show are in their proofs."""
     if source.room not in ("web", "wire", "cli"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and node.attr in UNPROVEN:
             yield f"line {node.lineno}: reads {node.attr}, which may not be proven"
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -203,6 +204,7 @@ def _read_rows(function: ast.AST, scope: Scope) -> Iterator[tuple[str, KnownFind
                     yield one, KnownFinding(severities, words)
 
 
+@cache
 def read_findings() -> Mapping[str, KnownFinding]:
     """Give every finding by its id, in the order of the ids."""
     known: dict[str, KnownFinding] = defaultdict(KnownFinding)
