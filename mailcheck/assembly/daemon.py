@@ -344,6 +344,7 @@ class Assembly:
             self.engine,
             self._mail_store,
             self.cluster,
+            self._meter,
             self._workers,
             lambda: self.checks,
             lease_holder(self.config, self._random_bytes),
@@ -427,7 +428,7 @@ class Assembly:
         return build_site(
             api.resource(),
             mcp,
-            OpenPages(lambda: self.heartbeat.state, built.reports.post).resource(),
+            OpenPages(lambda: self.heartbeat.state, built.reports.post, addresses).resource(),
             dashboard,
             connection_limits(self.config),
             addresses,

@@ -15,6 +15,7 @@ from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention
 from mailcheck.daemon.services import LeasedWorkService
+from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import DeliveryStore, Now
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.look_at_senders import LookAtSenders
@@ -46,6 +47,7 @@ class ReportsAssembly:
         engine: Engine,
         inboxes: DeliveryStore,
         cluster: Cluster,
+        meter: RequestMeter,
         workers: Workers,
         checks: Callable[[], ChecksAssembly],
         holder: str,
@@ -76,7 +78,7 @@ class ReportsAssembly:
         )
         self.operations = ReportOperations(
             ShowReports(self.store, inboxes, senders, self.addresses, now),
-            PostReport(inboxes, self.store, look, now, random_bytes),
+            PostReport(inboxes, self.store, meter, look, now, random_bytes),
             OfferRecords(lambda: checks().resolvers.plain, reactor),
         )
 

@@ -42,7 +42,7 @@ TOOLS = [
     "check_domain",
     "check_mx",
     "check_blocklists",
-    "get_dmarc_reports",
+    "get_reports",
     "generate_test",
     "wait_for_test",
     "list_watches",

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.core.errors import RecipientUnknown
+from mailcheck.core.errors import LimitExceeded, RecipientUnknown
 from mailcheck.core.instants import SECOND
+from mailcheck.operations.reports.post_report import PER_ACCOUNT, PER_CLIENT
 from mailcheck.operations.reports.take_in_reports import MAX_ATTEMPTS, RETRY_AFTER
 from tests.corpus.report_files import document, gzipped, report_mail
 from tests.fakes.memory_zone import MemoryZone
@@ -17,7 +18,7 @@ from tests.fakes.report_senders import (
     reports_zone,
     signed_report,
 )
-from tests.house import House, run
+from tests.house import Answer, House, run
 from tests.web.checking import checking_house
 from tests.web.mcp.agent import Agent
 
@@ -222,6 +223,13 @@ def test_tls_reports_by_mail_and_by_post() -> None:
     (failure, *_) = found["results"]
     assert (failure["result"], failure["host"]) == ("certificate-expired", "mx.example.org")
     assert "Renew the certificate" in failure["fix"]
+    agent = Agent(house)
+    assert agent.use("get_reports")["hint"] == f"call again with one of these domains: {DOMAIN}"
+    told = agent.use("get_reports", domain=DOMAIN)
+    assert told["hint"] is None
+    (host,) = told["reported"]
+    assert (host["kind"], host["name"], host["failing"]) == ("tls", "mx.example.org", 2)
+    assert host["meaning"].startswith("certificate-expired: ")
 
 
 def test_what_is_posted_wrongly(house: House) -> None:
@@ -234,6 +242,49 @@ def test_what_is_posted_wrongly(house: House) -> None:
     assert only_report(house)["state"] == "refused"
 
 
+@pytest.mark.attack
+def test_a_flood_of_posts_ends_at_its_limit() -> None:
+    """Who posts too many is asked to wait, whatever the address; others, and mail, go on."""
+    house = reporting_house(reports_zone())
+    path = "/" + house.get("/reports").json["addresses"]["tlsUrl"].split("/", 3)[3]
+
+    def post(address: str = path) -> Answer:
+        return house.open(address, "POST", data=b"nothing").answer()
+
+    assert {post().status for _ in range(PER_CLIENT.per_minute)} == {202}
+    refused = post()
+    assert refused.status == 429
+    assert "60 requests per minute" in refused.json["error"]
+    assert 0 < int(refused.headers["retry-after"]) <= 60
+    # It is not looked up whose address it is, so nobody learns which there are.
+    assert post("/tls-reports/nobody").status == 429
+    kept = house.get("/reports").json["total"]
+    assert kept == PER_CLIENT.per_minute
+    send(house, signed_report("yahoo.xml", address(house)))
+    assert house.get("/reports").json["total"] == kept + 1
+    house.pass_time(60)
+    assert post().status == 202
+    house.close()
+
+
+@pytest.mark.attack
+def test_a_flood_from_many_networks_ends_at_the_limit_of_the_account() -> None:
+    """An address that is published can be posted to by all: its account has a limit of its own."""
+    house = reporting_house(reports_zone())
+    token = house.get("/reports").json["addresses"]["tlsUrl"].rpartition("/")[2]
+    reports = house.assembly.reports.operations.post
+
+    def post(number: int) -> None:
+        # An IPv6 client has a /64; these are as many networks as there are numbers.
+        run(reports.post(token, f"2001:db8:0:{number:x}::1", b"nothing"))
+
+    for number in range(PER_ACCOUNT.per_minute):
+        post(number)
+    with pytest.raises(LimitExceeded):
+        post(PER_ACCOUNT.per_minute)
+    house.close()
+
+
 def test_another_account_sees_nothing(house: House) -> None:
     """Reports are their account's alone."""
     send(house, signed_report("yahoo.xml", address(house)))
@@ -244,14 +295,15 @@ def test_another_account_sees_nothing(house: House) -> None:
 
 
 def test_agents_are_told_the_same(house: House) -> None:
-    """get_dmarc_reports names the domains, then who sends as one and the record that mends it."""
+    """get_reports names the domains, then who sends as one and the record that mends it."""
     agent = Agent(house)
-    empty = agent.use("get_dmarc_reports")
+    empty = agent.use("get_reports")
     assert f"rua=mailto:{address(house)}" in empty["hint"]
+    assert f"rua=mailto:{address(house, 'tls')}" in empty["hint"]
     send(house, signed_report("yahoo.xml", address(house)))
-    listed = agent.use("get_dmarc_reports")
-    assert (listed["domains"], listed["senders"]) == ([DOMAIN], [])
-    (sender,) = agent.use("get_dmarc_reports", domain=DOMAIN)["senders"]
+    listed = agent.use("get_reports")
+    assert (listed["domains"], listed["reported"]) == ([DOMAIN], [])
+    (sender,) = agent.use("get_reports", domain=DOMAIN)["reported"]
     assert sender["failing"] == 41
     assert "include:newsmill.example" in sender["fix"]
     assert "198.51.100.7" in sender["meaning"]

@@ -185,7 +185,7 @@ _DOCUMENTATION: Mapping[int, Bodies] = {
 }
 
 _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
-    # DECISIONS.md sections 4 and 7: no key, not metered
+    # DECISIONS.md sections 4 and 7: no key, not metered by one
     ("GET", "/healthz"): {200: shape(record({"status": {"const": "ok"}}))},
     ("GET", "/readyz"): {200: READY, 503: (NOT_READY, ERROR)},
     # RFC 8460 3
@@ -195,6 +195,7 @@ _OPEN_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
         404: ERROR,
         409: ERROR,
         413: ERROR,
+        429: ERROR,
         503: ERROR,
     },
     ("GET", "/share/{token}"): {200: (MESSAGE, TEST), 404: ERROR, 500: CRASH, 503: ERROR},

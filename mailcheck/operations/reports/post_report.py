@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import MessageNotFound, ReportRefused
 from mailcheck.core.identifiers import RandomBytes, new_time_ordered_id
+from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.receiver_reports import (
     ReceiverReport,
     ReportId,
@@ -11,8 +13,15 @@ from mailcheck.core.receiver_reports import (
     ReportState,
     parse_report_address,
 )
+from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import DeliveryStore, Now
 from mailcheck.operations.reports.ports import ReportStore
+
+PER_CLIENT = RequestLimits(per_minute=60, per_day=1_000)
+"""Posts of one client (IPv6: its /64). A sender posts one report a day about each domain."""
+
+PER_ACCOUNT = RequestLimits(per_minute=200, per_day=5_000)
+"""Posts for one account, of all clients: an address that is published can be posted to by all."""
 
 
 class PostReport:
@@ -22,29 +31,34 @@ class PostReport:
         self,
         inboxes: DeliveryStore,
         store: ReportStore,
+        meter: RequestMeter,
         when_waiting: Callable[[], None],
         now: Now,
         random_bytes: RandomBytes,
     ) -> None:
         self._inboxes = inboxes
         self._store = store
+        self._meter = meter
         self._when_waiting = when_waiting
         self._now = now
         self._random_bytes = random_bytes
 
-    async def post(self, token: str, body: bytes) -> None:
+    async def post(self, token: str, client_ip: str, body: bytes) -> None:
         """Keep a report.
 
+        :raises LimitExceeded: too many were posted by this client, or to this address.
         :raises MessageNotFound: no account has this address.
         :raises ReportRefused: there is nothing in the body.
         :raises InboxFull: the account holds as many as it may.
         """
+        await self._count(f"report posts of {counting_key(client_ip)}", PER_CLIENT)
         found = parse_report_address(f"{ReportKind.TLS.value}-{token}")
         inbox = None if found is None else await self._inboxes.find_inbox(found[1])
         if inbox is None:
             raise MessageNotFound("nobody takes reports at this address")
         if not body:
             raise ReportRefused("the body is empty: post the report, as JSON or packed with gzip")
+        await self._count(f"report posts to {inbox.account_id}", PER_ACCOUNT)
         now = self._now()
         report = ReceiverReport(
             ReportId(new_time_ordered_id(now, self._random_bytes)),
@@ -55,3 +69,8 @@ class PostReport:
         )
         await self._store.post(report, body)
         self._when_waiting()
+
+    async def _count(self, subject: str, limits: RequestLimits) -> None:
+        usage = await self._meter.count(subject, limits)
+        if usage.exhausted is not None:
+            raise self._meter.refusal(usage, limits)

@@ -31,25 +31,26 @@ class ReportTools:
         """List the tool."""
         return [
             Tool(
-                "get_dmarc_reports",
-                "DMARC reports",
-                tool_texts.GET_DMARC_REPORTS,
+                "get_reports",
+                "Reports",
+                tool_texts.GET_REPORTS,
                 _INPUT,
                 ReportsResult,
-                self.get_dmarc_reports,
+                self.get_reports,
                 Annotations(is_open_world=True),
             )
         ]
 
-    async def get_dmarc_reports(self, call: ToolCall) -> ToolResult:
-        """Say who sends as a domain, by what receivers have reported."""
+    async def get_reports(self, call: ToolCall) -> ToolResult:
+        """Say who sends as a domain, and what could not be encrypted on the way to it."""
         account_id, asked = call.caller.account_id, call.arguments.text("domain")
         own = await self._reports.addresses(account_id)
         domains = await self._reports.domains(account_id)
-        shown = None
+        shown = tls = None
         if asked is not None:
             domain = parse_domain(asked, allow_special_use=True)
             call.expect(LONGEST_LOOK, "asking for names of those who send")
             async with self._turns.held(account_id):
                 shown = await self._reports.dmarc(account_id, domain, DEFAULT_REPORT_DAYS)
-        return as_json_text(render_reports(own, domains, shown))
+            tls = await self._reports.tls(account_id, domain, DEFAULT_REPORT_DAYS)
+        return as_json_text(render_reports(own, domains, shown, tls))

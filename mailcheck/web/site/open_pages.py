@@ -15,7 +15,7 @@ from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.web.site.documentation import Documentation, lead_to_first_page
 from mailcheck.web.site.errors import NOT_READY, NOWHERE, TOO_LARGE
 from mailcheck.web.site.replies import Reply, answer, error_reply, json_reply
-from mailcheck.web.site.requests import MAX_BODY, BoundedRequest
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, ClientAddresses
 from mailcheck.web.site.routing import Path, reply_to_wrong_path, route_to
 
 State = tuple[bool, Mapping[str, str], Mapping[str, int]]
@@ -33,17 +33,19 @@ TAKEN = 202
 
 
 class OpenPages:
-    """The pages beside the API; they are not metered."""
+    """The pages beside the API; only reports that are posted are metered."""
 
     def __init__(
         self,
         state: Callable[[], State],
         reports: PostReport,
+        addresses: ClientAddresses,
         documentation: Documentation | None = None,
     ) -> None:
         """``state`` tells whether the daemon can work, without doing anything for it."""
         self._state = state
         self._reports = reports
+        self._addresses = addresses
         self._documentation = documentation or Documentation()
         self._pages: dict[Path, Callable[..., Awaitable[Reply]]] = {
             Path("GET", "/healthz"): self._health,
@@ -93,7 +95,7 @@ class OpenPages:
         if isinstance(request, BoundedRequest) and request.is_too_large:
             return error_reply(TOO_LARGE, f"a report has at most {MAX_BODY} bytes, packed")
         body = b"" if request.content is None else request.content.read()
-        await self._reports.post(token, body)
+        await self._reports.post(token, self._addresses.client_ip(request), body)
         return json_reply({"status": "taken"}, TAKEN)
 
     async def _lead_to_documentation(self, _: Request) -> Reply:

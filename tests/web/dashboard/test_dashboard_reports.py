@@ -73,6 +73,24 @@ def test_the_forgotten_newsletter_service(owner: Browser, zone: MemoryZone) -> N
     assert "counted" in page
 
 
+def test_pages_of_a_domain_lead_to_each_other(owner: Browser) -> None:
+    """They are one entry of the menu, with its pages below it; each names the others."""
+    names = ["Check", "Blocklists", "Watches", "Reports"]
+    paths = ["/domain", "/blocklists", "/watches", "/reports"]
+    for path in paths:
+        body = owner.open(path).body.decode()
+        assert '<a href="/domain" aria-current="true">Domains</a>' in body
+        for name, other in zip(names, paths, strict=True):
+            mark = ' aria-current="page"' if other == path else ""
+            assert f'<a href="{other}"{mark}>{name}</a>' in body
+    assert 'aria-label="Domains"' not in owner.open("/inbox").body.decode()
+    reports = owner.open(f"/reports?domain={DOMAIN}").body.decode()
+    assert f'href="/domain?domain={DOMAIN}"' in reports
+    assert f'href="/watches?target={DOMAIN}"' in reports
+    found = owner.open(f"/domain?domain={DOMAIN}&whole=true").body.decode()
+    assert f'href="/reports?domain={DOMAIN}"' in found
+
+
 def test_a_name_that_is_none(owner: Browser) -> None:
     """What can't be a domain is said."""
     assert owner.open("/reports?domain=a@b").status == 400

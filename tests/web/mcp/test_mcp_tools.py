@@ -25,7 +25,7 @@ NAMES = [
     "check_domain",
     "check_mx",
     "check_blocklists",
-    "get_dmarc_reports",
+    "get_reports",
     "generate_test",
     "wait_for_test",
     "list_watches",
@@ -79,7 +79,7 @@ def test_only_deleting_destroys_anything(agent: Agent) -> None:
         "generate_test"
     }
     reading = {"wait_for_message", "list_messages", "get_message", "extract"}
-    reading |= {"check_domain", "check_mx", "check_blocklists", "get_dmarc_reports"}
+    reading |= {"check_domain", "check_mx", "check_blocklists", "get_reports"}
     reading |= {"wait_for_test"}
     assert {name for name in hints if hints[name]["openWorldHint"]} == reading
 
