@@ -73,9 +73,7 @@ class ReportsAssembly:
         )
         look = share_work(cluster, "waiting reports", self.runner.look)
         self.mail = ReceiveReports(inboxes, look, own_domains(config))
-        senders = LookAtSenders(
-            lambda: checks().resolvers.plain, lambda: checks().blocklists, reactor, now
-        )
+        senders = _senders(workers, checks, reactor, now)
         self.operations = ReportOperations(
             ShowReports(self.store, inboxes, senders, self.addresses, now),
             PostReport(inboxes, self.store, meter, look, now, random_bytes),
@@ -94,6 +92,18 @@ class ReportsAssembly:
                 "retention of reports", FORGETTING_INTERVAL, retention.sweep, self._reactor
             ),
         ]
+
+
+def _senders(
+    workers: Workers, checks: Callable[[], ChecksAssembly], reactor: Any, now: Now
+) -> LookAtSenders:
+    return LookAtSenders(
+        workers.analysis,
+        lambda: checks().resolvers.plain,
+        lambda: checks().blocklists,
+        reactor,
+        now,
+    )
 
 
 def _addresses(config: Config) -> ReportAddresses:

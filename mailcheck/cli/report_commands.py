@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.reading import Refused, read_report_file
-from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, seen_in
+from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, seen_in, tell
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.check_texts import BLUE, BOLD, GREEN, RED, YELLOW, Painter
 from mailcheck.cli.commands import Console
@@ -34,6 +34,7 @@ from mailcheck.wire.domains.receiver_reports import (
     render_tls_files,
 )
 from mailcheck.wire.shapes import as_json
+from mailcheck.workers.direct import DirectWorker
 
 MOST_LARGE = 64 * 1024 * 1024
 """Octets of a file that are read: a report is smaller, and its mail too."""
@@ -154,8 +155,14 @@ def _look(
     async def work(reactor: Any) -> list[ShownOverview]:
         resolvers = open_resolvers(console.config, reactor, os.urandom)
         try:
-            look = LookAtSenders(lambda: resolvers.plain, None, reactor, time_of_day)
-            return [await look.look(one, *_of_domain(reports, one)) for one in domains]
+            look = LookAtSenders(
+                DirectWorker(), lambda: resolvers.plain, None, reactor, time_of_day
+            )
+            of_domains = [(one, *_of_domain(reports, one)) for one in domains]
+            return [
+                await look.look(domain, list(map(tell, seen)), policy)
+                for domain, seen, policy in of_domains
+            ]
         finally:
             await resolvers.close()
 
@@ -202,8 +209,8 @@ def _describe_sender(shown: ShownSender, painter: Painter) -> Iterator[str]:
         yield f"    {shown.record.name}  {shown.record.rdtype}  {shown.record.value}"
     for source in sender.sources[:3]:
         yield f"    from {source.address} {source.host}".rstrip()
-    if len(sender.sources) > 3:
-        yield f"    and {len(sender.sources) - 3} more addresses"
+    if sender.source_count > 3:
+        yield f"    and {sender.source_count - 3} more addresses"
 
 
 def _tls_report(options: argparse.Namespace, console: Console) -> int:

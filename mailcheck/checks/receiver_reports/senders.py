@@ -1,7 +1,8 @@
 """Who sends as a domain, by what receivers report: why it fails, and what to do about it.
 
 A sender is called by what vouches for its mail, else by its reverse DNS, else by its address.
-Nothing here asks anybody: names of addresses are given.
+Nothing here asks anybody: names of addresses are given. A year of reports may be 20,000 different
+rows, for which this takes some tenths of a second: a process beside the daemon does it.
 """
 
 from collections import Counter
@@ -10,6 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.mail_domains import owner_of
@@ -19,6 +21,9 @@ from mailcheck.core.instants import BEGINNING, DAY, Instant
 MAX_NAMED = 3
 """Selectors, or domains, that a sentence names."""
 
+
+MAX_SENDERS, MAX_SOURCES = 500, 50
+"""Senders, and addresses of each, that are kept: nobody reads more, and forgers have thousands."""
 
 MAX_KEPT = 10
 """Different domains, selectors, reporters and reasons of one sender that are kept."""
@@ -50,6 +55,25 @@ class Seen(Struct, frozen=True):
     last_day: Instant
 
 
+Told = tuple[str, int, str, Instant, Instant]
+"""What `Seen` holds, the row as it is kept (JSON): it goes to another process as it is."""
+
+
+def tell(one: Seen) -> Told:
+    """Write down what was seen."""
+    row = msgspec.json.encode(one.row).decode()
+    return row, one.messages, one.reporter, one.first_day, one.last_day
+
+
+def read_told(told: Iterable[Told]) -> list[Seen]:
+    """Read what was written down."""
+    decode = msgspec.json.Decoder(Row).decode
+    return [
+        Seen(decode(row), messages, reporter, first_day, last_day)
+        for row, messages, reporter, first_day, last_day in told
+    ]
+
+
 class Source(Struct, frozen=True):
     """An address that sends; ``host`` is its forward-confirmed name, empty where none is known."""
 
@@ -60,7 +84,7 @@ class Source(Struct, frozen=True):
 
 
 class Sender(Struct, frozen=True):
-    """Who sends: the messages of all its addresses, most active first.
+    """Who sends: the messages of all its addresses; kept are the `MAX_SOURCES` most active.
 
     ``domain`` is the From domain of most of what fails, else of most. ``vouched_for`` are other
     domains that SPF or DKIM passes for; ``selectors`` are of signatures for the domain itself
@@ -80,6 +104,7 @@ class Sender(Struct, frozen=True):
     first_day: Instant
     last_day: Instant
     reasons: tuple[str, ...]
+    source_count: int
 
     @property
     def passing(self) -> int:
@@ -95,6 +120,7 @@ class Sender(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """What the reports about a domain say together: those who may not send first.
 
+    Of the senders the first `MAX_SENDERS` are kept; all are counted.
     ``policy`` is the one that receivers found last; ``failing`` is also what ``p=reject`` would
     stop, and ``forwarded`` is the part of it that somebody has passed on.
     """
@@ -184,17 +210,65 @@ def _vouched_for(row: Row) -> list[str]:
     return [_owner_of(name) for name in (*signed, *_spf_domains(row)) if not _is_own(name, row)]
 
 
+MOST_NAMED = 50
+"""Addresses whose names are asked for, those first that fail most."""
+
+
+def find_worth_naming(told: Iterable[Told]) -> list[str]:
+    """Give the addresses whose names matter most."""
+    counts: Counter[str] = Counter()
+    for one in read_told(told):
+        counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
+    return [address for address, _ in counts.most_common(MOST_NAMED)]
+
+
+def sum_up(domain: str, told: Iterable[Told], policy: str, hosts: Mapping[str, str]) -> Overview:
+    """Put together what was told; as `overview_of`."""
+    return overview_of(domain, read_told(told), policy, hosts)
+
+
+class _Judged(Struct, frozen=True):
+    """What follows from a row, whatever its address."""
+
+    cause: Cause
+    vouched_for: tuple[str, ...]
+    selectors: tuple[tuple[str, str], ...]
+    envelope_domains: tuple[str, ...]
+
+
+class _Judge:
+    """Judges rows, those that differ in nothing but their address once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], _Judged] = {}
+
+    def __call__(self, row: Row) -> _Judged:
+        """Judge a row."""
+        key = (row.header_from, row.dkim, row.spf, row.reasons, row.signatures, row.spf_checks)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Judged(
+                find_cause(row),
+                tuple(dict.fromkeys(_vouched_for(row))),
+                tuple(dict.fromkeys(_own_broken_signatures(row))),
+                tuple(dict.fromkeys(_own_envelope_domains(row))),
+            )
+        return known
+
+
 def overview_of(
     domain: str, seen: Sequence[Seen], policy: str, hosts: Mapping[str, str]
 ) -> Overview:
     """Put together what was seen; ``hosts`` names addresses, as far as they have names."""
     reporters: Counter[str] = Counter()
     failing = forwarded = 0
-    for one in seen:
+    judge = _Judge()
+    judged = [(one, judge(one.row)) for one in seen]
+    for one, found in judged:
         reporters[one.reporter] += one.messages
-        if not one.row.passes:
+        if found.cause is not Cause.PASSES:
             failing += one.messages
-            if find_cause(one.row) is Cause.FORWARDED:
+            if found.cause is Cause.FORWARDED:
                 forwarded += one.messages
     return Overview(
         domain=domain,
@@ -205,27 +279,35 @@ def overview_of(
         begins_at=min((one.first_day for one in seen), default=BEGINNING),
         ends_at=Instant(max((one.last_day for one in seen), default=Instant(-DAY)) + DAY),
         reporters=dict(reporters.most_common()),
-        senders=tuple(_senders(seen, hosts)),
+        senders=tuple(_senders(judged, hosts)),
     )
 
 
-def _senders(seen: Sequence[Seen], hosts: Mapping[str, str]) -> list[Sender]:
-    by_source: dict[str, list[Seen]] = {}
-    for one in seen:
-        by_source.setdefault(one.row.source, []).append(one)
-    by_name: dict[str, list[Seen]] = {}
+_Seen = tuple[Seen, _Judged]
+
+
+def _senders(judged: Sequence[_Seen], hosts: Mapping[str, str]) -> list[Sender]:
+    by_source: dict[str, list[_Seen]] = {}
+    for one in judged:
+        by_source.setdefault(one[0].row.source, []).append(one)
+    by_name: dict[str, list[_Seen]] = {}
     for source, some in by_source.items():
         by_name.setdefault(_name_of(source, some, hosts), []).extend(some)
-    senders = [_sender(name, some, hosts) for name, some in by_name.items()]
-    return sorted(
-        senders, key=lambda s: (not s.failing, s.is_known, -s.failing, -s.messages, s.name)
-    )
+    ordered = sorted((_weight(name, some), name) for name, some in by_name.items())
+    return [_sender(name, by_name[name], hosts) for _, name in ordered[:MAX_SENDERS]]
 
 
-def _name_of(source: str, seen: Sequence[Seen], hosts: Mapping[str, str]) -> str:
+def _weight(name: str, judged: Sequence[_Seen]) -> tuple[bool, bool, int, int, str]:
+    """Order senders: those who fail and are not known first, then by what fails, and by all."""
+    messages = sum(one.messages for one, _ in judged)
+    failing = sum(one.messages for one, found in judged if found.cause is not Cause.PASSES)
+    return (not failing, failing < messages, -failing, -messages, name)
+
+
+def _name_of(source: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> str:
     vouched: Counter[str] = Counter()
-    for one in seen:
-        for name in set(_vouched_for(one.row)):
+    for one, found in judged:
+        for name in found.vouched_for:
             vouched[name] += one.messages
     if vouched:
         return min(vouched, key=lambda name: (-vouched[name], name))
@@ -240,21 +322,21 @@ def _count(found: Iterable[tuple[Iterable[Thing], int]]) -> Counter[Thing]:
     """Count each thing by the messages of the rows that have it."""
     counter: Counter[Thing] = Counter()
     for things, messages in found:
-        for thing in set(things):
+        for thing in things:
             counter[thing] += messages
     return counter
 
 
-def _sender(name: str, seen: Sequence[Seen], hosts: Mapping[str, str]) -> Sender:
-    failed = [one for one in seen if not one.row.passes]
-    messages = _count(((one.row.source,), one.messages) for one in seen)
-    failing = _count(((one.row.source,), one.messages) for one in failed)
-    causes = _count(((find_cause(one.row),), one.messages) for one in failed)
+def _sender(name: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> Sender:
+    failed = [one for one in judged if one[1].cause is not Cause.PASSES]
+    messages = _count(((one.row.source,), one.messages) for one, _ in judged)
+    failing = _count(((one.row.source,), one.messages) for one, _ in failed)
+    causes = _count(((found.cause,), one.messages) for one, found in failed)
     # What fails says more than all that passes.
-    domains = _count(((one.row.header_from,), one.messages) for one in failed or seen)
+    domains = _count(((one.row.header_from,), one.messages) for one, _ in failed or judged)
 
-    def common(of_row: Callable[[Row], Iterable[Thing]]) -> tuple[Thing, ...]:
-        return _most_common(_count((of_row(one.row), one.messages) for one in failed))
+    def common(of: Callable[[Seen, _Judged], Iterable[Thing]]) -> tuple[Thing, ...]:
+        return _most_common(_count((of(one, found), one.messages) for one, found in failed))
 
     return Sender(
         name=name,
@@ -264,15 +346,16 @@ def _sender(name: str, seen: Sequence[Seen], hosts: Mapping[str, str]) -> Sender
         failing=failing.total(),
         sources=tuple(
             Source(address, hosts.get(address, ""), count, failing[address])
-            for address, count in messages.most_common()
+            for address, count in messages.most_common(MAX_SOURCES)
         ),
-        vouched_for=common(_vouched_for),
-        selectors=common(_own_broken_signatures),
-        envelope_domains=common(_own_envelope_domains),
-        reporters=_most_common(_count(((one.reporter,), one.messages) for one in seen)),
-        first_day=min(one.first_day for one in seen),
-        last_day=max(one.last_day for one in seen),
-        reasons=common(lambda row: row.reasons),
+        vouched_for=common(lambda _, found: found.vouched_for),
+        selectors=common(lambda _, found: found.selectors),
+        envelope_domains=common(lambda _, found: found.envelope_domains),
+        reporters=_most_common(_count(((one.reporter,), one.messages) for one, _ in judged)),
+        first_day=min(one.first_day for one, _ in judged),
+        last_day=max(one.last_day for one, _ in judged),
+        reasons=common(lambda one, _: dict.fromkeys(one.row.reasons)),
+        source_count=len(messages),
     )
 
 

@@ -1,7 +1,7 @@
 """What can be found out about those who send as a domain: their names, lists, and what mends it."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
@@ -16,11 +16,10 @@ from mailcheck.checks.overlay import Change, Overlay
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
     Overview,
-    Seen,
     Sender,
+    Told,
     advise,
     explain,
-    overview_of,
 )
 from mailcheck.checks.spf.evaluate import propose_new_record
 from mailcheck.checks.spf.mail import SpfOfMail, add_term, evaluate_spf_of_mail, term_for
@@ -30,11 +29,9 @@ from mailcheck.operations.ask import Inquiry
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
-from mailcheck.operations.ports import Now
+from mailcheck.operations.in_children import find_worth_naming, sum_up
+from mailcheck.operations.ports import Now, Worker
 from mailcheck.operations.recent import Recent
-
-MOST_NAMED = 50
-"""Addresses whose names are asked for, those first that fail most."""
 
 NAMING_DEADLINE = 4.0
 """Seconds for all of their names: the page says the rest without them."""
@@ -78,32 +75,36 @@ class LookAtSenders:
     """Looks up what reports do not say.
 
     :param resolver: gives the resolver; asked for each look.
+    :param worker: sums up, so that nobody waits for it.
     :param blocklists: gives what asks lists about addresses; nothing where nobody is to.
     """
 
     def __init__(
         self,
+        worker: Worker,
         resolver: Callable[[], Resolver],
         blocklists: Callable[[], CheckBlocklists] | None,
         clock: IReactorTime,
         now: Now,
     ) -> None:
+        self._worker = worker
         self._resolver = resolver
         self._blocklists = blocklists
         self._clock = clock
         self._now = now
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
-    async def look(self, domain: str, seen: Sequence[Seen], policy: str) -> ShownOverview:
-        """Put together what was seen of a domain, with what is known about who sent it."""
+    async def look(self, domain: str, told: Sequence[Told], policy: str) -> ShownOverview:
+        """Put together what was told of a domain, with what is known about who sent it."""
         inquiry = Inquiry.starting_now(self._resolver(), self._clock, NAMING_DEADLINE)
-        addresses = _worth_naming(seen)
+        named = await self._worker.run(partial(find_worth_naming, told))
+        addresses = [one for one in map(parse_ip_address, named) if one is not None]
 
         def name(answers: Answers) -> dict[str, str]:
             return _names_of(addresses, answers)
 
         hosts = await inquiry.ask(name)
-        overview = overview_of(domain, seen, policy, hosts)
+        overview = await self._worker.run(partial(sum_up, domain, told, policy, hosts))
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
         )
@@ -184,14 +185,6 @@ def show_sender(
 ) -> ShownSender:
     """Say about a sender what can be said."""
     return ShownSender(sender, explain(sender), advise(sender), listed, record)
-
-
-def _worth_naming(seen: Iterable[Seen]) -> list[IpAddress]:
-    counts: Counter[str] = Counter()
-    for one in seen:
-        counts[one.row.source] += one.messages * (1 if one.row.passes else 10**6)
-    found = (parse_ip_address(text) for text, _ in counts.most_common(MOST_NAMED))
-    return [address for address in found if address is not None]
 
 
 def _names_of(addresses: Iterable[IpAddress], answers: Answers) -> dict[str, str]:

@@ -1,13 +1,10 @@
 """What the reports about an account's domains say, for those who ask."""
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from mailcheck.checks.receiver_reports.aggregate import Row
-from mailcheck.checks.receiver_reports.senders import Seen
 from mailcheck.checks.receiver_reports.tls import TlsSessions
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.identifiers import AccountId
@@ -92,22 +89,21 @@ class ShowReports:
     async def dmarc(self, account_id: AccountId, domain: str, days: int) -> ShownOverview:
         """Say who sends as a domain, of the last days."""
         found = await self._sums(account_id, ReportKind.DMARC, domain, days)
-        seen = [
-            Seen(_read(one.result, Row), one.amount, one.reporter, one.first_day, one.last_day)
-            for one in found
+        told = [
+            (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
         ]
         known = await self._store.domains(account_id)
         policy = next(
             (o.policy for o in known if o.kind is ReportKind.DMARC and o.domain == domain), ""
         )
-        return await self._look.look(domain, seen, policy)
+        return await self._look.look(domain, told, policy)
 
     async def tls(self, account_id: AccountId, domain: str, days: int) -> TlsOverview:
         """Say whether senders could encrypt on their way to a domain, of the last days."""
         found = await self._sums(account_id, ReportKind.TLS, domain, days)
         results: dict[TlsSessions, TlsSum] = {}
         for one in found:
-            sessions = _read(one.result, TlsSessions)
+            sessions = msgspec.json.decode(one.result, type=TlsSessions)
             before = results.get(sessions)
             results[sessions] = TlsSum(
                 sessions,
@@ -132,10 +128,3 @@ class ShowReports:
         now = self._now()
         since = Instant(now - now % DAY - days * DAY)
         return await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
-
-
-Kept = TypeVar("Kept", Row, TlsSessions)
-
-
-def _read(text: str, kind: type[Kept]) -> Kept:
-    return msgspec.json.decode(text, type=kind)

@@ -178,7 +178,7 @@ def _sender(shown: ShownSender) -> ReportSender:
         cause=sender.cause,
         meaning=shown.meaning,
         fix=shown.fix,
-        source_count=len(sender.sources),
+        source_count=sender.source_count,
         sources=tuple(map(_source, sender.sources[:MOST_SOURCES])),
         vouched_for=sender.vouched_for,
         reporters=sender.reporters,
