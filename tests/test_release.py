@@ -52,3 +52,25 @@ def test_the_version_is_said_once() -> None:
     files += [path for name in ("etc", "systemd") for path in (ROOT / name).rglob("*.*")]
     saying = {path.name for path in files if _is_text(path) and version.search(path.read_text())}
     assert saying - {"NEWS.md"} == {"setup.cfg"}
+
+
+def test_the_newest_python_is_one_that_runs(tmp_path: Path) -> None:
+    """What only seems to be there, as a shim without its version, is passed over; so is what is
+    no newer than the own one, and then nothing is printed.
+    """
+    for name, script in (("3.99", "exit 127"), ("3.97", "echo 97"), ("3.98", "echo 98")):
+        python = tmp_path / f"python{name}"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+
+    def newest(own: str) -> str:
+        return subprocess.run(
+            ["bash", ROOT / "scripts" / "newest-python", own],
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "PYENV_ROOT": str(tmp_path / "none")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+
+    assert newest(sys.executable) == str(tmp_path / "python3.98")
+    assert newest(str(tmp_path / "python3.98")) == ""
