@@ -187,6 +187,17 @@ class TestContradictions:
             ("blocklists", "keys = ['secret']", "keys are written as zone=key"),
             ("blocklists", "daily_budgets = ['a.example']", "not of the form zone=value"),
             ("blocklists", "daily_budgets = ['a.example=x']", "'x' is no whole number"),
+            (
+                "alerts",
+                "smtp_relay = 'mail.example.org'",
+                "smtp_relay 'mail.example.org': write host",
+            ),
+            ("alerts", "smtp_relay = 'unix:relay'", "smtp_relay 'unix:relay': write host"),
+            ("alerts", "from_address = 'alerts'", "from_address 'alerts': it is no address"),
+            ("alerts", "user = 'bob'", "user and password are both set, or none is"),
+            ("alerts", "user = 'a'\npassword = 'b'\ntls = 'never'", "user needs tls = required"),
+            ("alerts", "allow_recipients = ['a@example.com']", "not of the form account=address"),
+            ("alerts", "allow_recipients = ['a=example.com']", "it is no address of mail"),
             ("spamassassin", "spamd = 'on'", "spamd 'on': write auto, off, host:port or unix:"),
             ("spamassassin", "spamd = 'unix:spamd.sock'", "spamd 'unix:spamd.sock'"),
         ],
@@ -218,6 +229,8 @@ class TestContradictions:
             "[inbox]\ndomain = 'localhost'\n",
             "[dns]\nresolvers = ['127.0.0.1:5354', '::1', '[::1]:53']\n",
             "[accounts]\nbootstrap_key = 'sixteen letters!'\n",
+            "[alerts]\nallow_recipients = ['a=b=ops@example.com', '*=@example.com']\n",
+            "[alerts]\nsmtp_relay = '[::1]:25'\ntls = 'never'\n",
         ],
     )
     def test_what_may_be(self, file: Path, text: str) -> None:

@@ -14,6 +14,7 @@ from mailcheck.assembly.cluster import open_cluster
 from mailcheck.assembly.dashboard import DashboardAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.deployment import (
+    alerts_from,
     connection_limits,
     public_url,
     receive_settings,
@@ -199,6 +200,7 @@ class Assembly:
             lambda: self.checks.watched,
             self.checks.turns,
             self.receiver,
+            self.webhooks.receivers,
             (lasting or self.cluster).memory,
             lease_holder(config, random_bytes),
             reactor,
@@ -299,6 +301,7 @@ class Assembly:
             lambda: self._make_webhook_dialer(),
             self.cluster,
             self.urls,
+            alerts_from(self.config),
             lease_holder(self.config, self._random_bytes),
             self._reactor,
             self.now,

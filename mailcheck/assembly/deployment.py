@@ -15,6 +15,7 @@ from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
 from mailcheck.core.network_addresses import parse_ip_address, parse_listen_address
 from mailcheck.daemon.listening import half_of_files, real_address
+from mailcheck.operations.domains.watches.tell import SENDER
 from mailcheck.operations.inbox.receive_mail import ReceiveSettings
 from mailcheck.smtp.certificates import WatchedCertificate, ensure_self_signed
 from mailcheck.smtp.settings import (
@@ -33,6 +34,11 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 def public_url(config: Config) -> str:
     """Give the address under which people reach the daemon."""
     return daemon_url(config, real_address(parse_listen_address(config.web.listen[0])))
+
+
+def alerts_from(config: Config) -> str:
+    """Give the address that alerts by mail are from."""
+    return config.alerts.from_address or f"{SENDER}@{config.inbox.domain}"
 
 
 def own_ports(config: Config) -> frozenset[int]:

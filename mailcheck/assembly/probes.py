@@ -1,13 +1,13 @@
 """Builds the probes from a configuration, when they are first needed."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 
 from mailcheck.assembly.cluster import Lasting
-from mailcheck.assembly.deployment import own_ports, public_url
+from mailcheck.assembly.deployment import alerts_from, own_ports, public_url
 from mailcheck.checks.findings import Finding
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.registration import RegistrationVerdict, undetermined_registration
@@ -15,10 +15,11 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
-from mailcheck.config.rules import parse_allowed
+from mailcheck.config.rules import parse_allowed, parse_recipients, parse_relay
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.doctor import not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.operations.domains.watches.ports import ReceiverRules
 from mailcheck.operations.inbox.webhook_ports import WebhookDialer
 from mailcheck.operations.ports import Now
 from mailcheck.probes.fetching import GuardedFetcher
@@ -32,9 +33,14 @@ from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
 if TYPE_CHECKING:
+    from mailcheck.probes.alert_mail import AlertMail
     from mailcheck.probes.link_prober import GuardedLinkProber
 
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
+
+
+class EventDialer(WebhookDialer, ReceiverRules, Protocol):
+    """Tells webhooks, and knows who may be told of alerts."""
 
 
 class Probes:
@@ -97,9 +103,13 @@ class Probes:
         """Answer as `LinkProber` promises."""
         return self._links.look_at_link(url, method)
 
-    def webhooks(self) -> WebhookDialer:
-        """Make what posts to the receivers of webhooks: `[network] allow_private` is not for it."""
+    def webhooks(self) -> EventDialer:
+        """Make what posts to the receivers of webhooks: `[network] allow_private` is not for it.
+
+        And what mails alerts, where there is a relay.
+        """
         # Here: most daemons and commands have no webhook.
+        from mailcheck.probes.alert_mail import PostsAndMail
         from mailcheck.probes.webhook_posts import SECONDS, WebhookPosts
 
         config = self._config
@@ -110,7 +120,7 @@ class Probes:
             allow_private=False,
             own_ports=own_ports(config),
         )
-        return WebhookPosts(
+        posts = WebhookPosts(
             self._reactor,
             dialer,
             self._trust or TrustRoots(()),
@@ -119,6 +129,30 @@ class Probes:
             public_url(config),
             self._now,
             SECONDS,
+        )
+        return PostsAndMail(posts, self._alert_mail() if config.alerts.smtp_relay else None)
+
+    def _alert_mail(self) -> "AlertMail":
+        from mailcheck.probes.alert_mail import AlertMail, Relay
+
+        options, domain = self._config.alerts, self._config.inbox.domain
+        host, port = parse_relay(options.smtp_relay)
+        relay = Relay(
+            host,
+            port,
+            options.tls,
+            options.user,
+            options.password,
+            alerts_from(self._config),
+            self._config.smtp.host_name or domain,
+        )
+        return AlertMail(
+            self._reactor,
+            relay,
+            parse_recipients(options.allow_recipients),
+            self._trust or TrustRoots(()),
+            self._shared.counters,
+            self._now,
         )
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.domains.watches.look import LookAtWatched
+from mailcheck.operations.domains.watches.receivers import AlertReceivers
 from mailcheck.operations.domains.watches.run import LOOK_INTERVAL, RunWatches
 from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
@@ -30,6 +31,7 @@ from mailcheck.web.mcp.watch_tools import WatchTools
 class WatchAssembly:
     """Everything of watches, built once; ``holder`` is the name under which this process runs them.
 
+    :param alerted: those who are told of alerts.
     :param look: gives what looks at a domain or an address.
     """
 
@@ -41,6 +43,7 @@ class WatchAssembly:
         look: Callable[[], LookAtWatched],
         turns: CheckTurns,
         receiver: ReceiveMail,
+        alerted: AlertReceivers,
         memory: Memory,
         holder: str,
         reactor: Any,
@@ -55,6 +58,7 @@ class WatchAssembly:
         self.keep = KeepWatches(
             self.store,
             self.runner,
+            alerted,
             share_work(cluster, "due watches", self.runner.look),
             now,
             random_bytes,
@@ -62,9 +66,8 @@ class WatchAssembly:
             allow_private=config.network.allow_private,
         )
 
-        domain = config.inbox.domain
-        send = SendToOwn(receiver, domain).send
-        self.tell = TellAlerts(self.store, send, memory, domain, reactor, now, random_bytes)
+        send = SendToOwn(receiver, config.inbox.domain).send
+        self.tell = TellAlerts(self.store, send, memory, reactor, now, random_bytes)
 
     def routes(self) -> list[Route]:
         """List the routes of the REST API."""

@@ -28,6 +28,12 @@ def add_watch_commands(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--selector", action="append", help="a DKIM selector; repeat it for more")
     add.add_argument("--ip", action="append", help="an address that it sends from; repeat it")
     add.add_argument("--quiet", help="times without alerts (UTC), like 22:00-06:00")
+    add.add_argument(
+        "--alert-to",
+        action="append",
+        metavar="ADDRESS",
+        help="a URL or an address of mail that is told too; repeat it for more",
+    )
     add.set_defaults(command=add_watches)
     listed = parts.add_parser("list", help="list what is watched, and open alerts")
     listed.set_defaults(command=list_watches)
@@ -54,23 +60,31 @@ def add_watches(options: argparse.Namespace, console: Console) -> int:
         return EXIT_USAGE
     choice: dict[str, Any] = {"everyMinutes": options.every}
     chosen = {"selectors": options.selector, "addresses": options.ip, "quiet": options.quiet}
+    chosen["alertTo"] = options.alert_to
     choice |= {name: value for name, value in chosen.items() if value}
     daemon = reach_daemon(options, console)
     made: list[Any] = []
     refused: list[Any] = []
+    webhooks: list[Any] = []
     try:
         for begin in range(0, len(targets), AT_ONCE):
             wanted = [{"target": one, **choice} for one in targets[begin : begin + AT_ONCE]]
             answer = daemon.request("POST", "/watches/many", body={"watches": wanted})
             made += answer["made"]
             refused += answer["refused"]
+            webhooks += answer["newWebhooks"]
     except MailcheckError as error:
         return report_problem(error, console)
     if options.json:
-        console.say(json.dumps({"made": made, "refused": refused}))
+        found = {"made": made, "refused": refused, "newWebhooks": webhooks}
+        console.say(json.dumps(found))
     else:
         for one in made:
             console.say(f"{one['id']}  {one['target']}")
+        for one in webhooks:
+            console.say(f"{one['url']}  {one['secret']}")
+        if webhooks:
+            console.remark("keep each secret: it signs what is posted, and is shown this once")
         for one in refused:
             console.remark(f"mailcheck: {one['target']}: {one['error']}")
     return EXIT_PROBLEM if refused else EXIT_FINE
@@ -154,6 +168,9 @@ def _lines(shown: Any, history: Any, open_alerts: list[Any]) -> list[str]:
     for host in history["hosts"]:
         if host["uptime"] is not None:
             lines.append(f"{host['host']} took connections for {host['uptime']:.2%} of the time")
+    for one in shown["receivers"]:
+        if one["problem"]:
+            lines.append(f"alerts do not reach {one['to']} ({one['state']}): {one['problem']}")
     changes = history["changes"][-CHANGES:]
     return [*lines, *(f"{_moment(one['at'])}  {one['sentence']}" for one in reversed(changes))]
 

@@ -302,6 +302,31 @@ class WebhookOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertOptions:
+    """Alerts of watches by mail; `docs/watches.md` says how."""
+
+    smtp_relay: str = option(
+        "",
+        "The server that takes mail for others: host:port. Empty: alerts go by no mail but that to "
+        "the account's own inbox, and to webhooks.",
+    )
+    tls: str = option(
+        "required",
+        "When the connection is encrypted by STARTTLS, with a certificate that is checked: "
+        "required, offered (where the relay offers it), never (one on this machine, say).",
+        choices=("required", "offered", "never"),
+    )
+    user: str = option("", "User that signs in there. Empty: nobody does.")
+    password: str = option("", "Password of the user.", is_secret=True)
+    from_address: str = option("", "Whom the mails are from. Empty: alerts@ the inbox domain.")
+    allow_recipients: tuple[str, ...] = option(
+        (),
+        "Whom alerts may be mailed to, and of which account: account=address, or "
+        "account=@domain for all of its addresses; * is every account. Others get no mail.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class DeliverabilityOptions:
     """Deliverability tests."""
 
@@ -398,6 +423,7 @@ class Config:
     probes: ProbeOptions = field(default_factory=ProbeOptions)
     network: NetworkOptions = field(default_factory=NetworkOptions)
     webhooks: WebhookOptions = field(default_factory=WebhookOptions)
+    alerts: AlertOptions = field(default_factory=AlertOptions)
     tests: DeliverabilityOptions = field(default_factory=DeliverabilityOptions)
     spamassassin: SpamassassinOptions = field(default_factory=SpamassassinOptions)
     ops: OpsOptions = field(default_factory=OpsOptions)

@@ -8,12 +8,14 @@ from urllib.parse import urlsplit
 from mailcheck.cluster.redis_address import parse_redis_address
 from mailcheck.config.options import SELF_SIGNED, Config
 from mailcheck.core.addresses import is_domain_name
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import MIN_PRESET_KEY, is_possible_key
 from mailcheck.core.network_addresses import (
     IpNetwork,
     parse_ip_address,
     parse_listen_address,
 )
+from mailcheck.core.webhooks import MAILTO, parse_alert_receiver
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
 
@@ -40,6 +42,7 @@ def find_problem(config: Config) -> Problem | None:
         _check_spamd(config),
         _check_manhole(config),
         _check_webhooks(config),
+        _check_alerts(config),
     )
     return next(problems, None)
 
@@ -176,6 +179,22 @@ def _check_webhooks(config: Config) -> Iterator[Problem]:
         yield "webhooks", "allow", str(error)
 
 
+def _check_alerts(config: Config) -> Iterator[Problem]:
+    alerts = config.alerts
+    if alerts.smtp_relay:
+        yield from _check_each("alerts", "smtp_relay", [alerts.smtp_relay], parse_relay)
+    if alerts.from_address:
+        yield from _check_each("alerts", "from_address", [alerts.from_address], parse_alert_address)
+    if bool(alerts.user) != bool(alerts.password):
+        yield "alerts", "user", "and password are both set, or none is"
+    if alerts.user and alerts.tls != "required":
+        yield "alerts", "user", "needs tls = required: its password would be sent as it is"
+    try:
+        parse_recipients(alerts.allow_recipients)
+    except ValueError as error:
+        yield "alerts", "allow_recipients", str(error)
+
+
 def _require_own_machine(text: str) -> None:
     """Raise `ValueError` where an address can be reached from other machines."""
     address = parse_listen_address(text)
@@ -223,3 +242,46 @@ def parse_allowed(texts: Iterable[str]) -> dict[str, list[IpNetwork]]:
         except ValueError as error:
             raise ValueError(f"{text!r}: {error}") from None
     return allowed
+
+
+def parse_recipients(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Read addresses, or all of a domain as ``@domain``, by the accounts they are allowed to.
+
+    :raises ValueError: names the one that is not of the form ``account=address``.
+    """
+    allowed: dict[str, list[str]] = {}
+    for text in texts:
+        account, _, address = (part.strip() for part in text.rpartition("="))
+        if not account:
+            raise ValueError(f"{text!r} is not of the form account=address")
+        try:
+            parse_alert_address(f"all{address}" if address.startswith("@") else address)
+        except ValueError as error:
+            raise ValueError(f"{text!r}: {error}") from None
+        allowed.setdefault(account, []).append(address)
+    return allowed
+
+
+def parse_alert_address(text: str) -> str:
+    """Read an address of mail.
+
+    :raises ValueError: it is none.
+    """
+    try:
+        return parse_alert_receiver(f"{MAILTO}{text}").removeprefix(MAILTO)
+    except InvalidParameter:
+        raise ValueError("it is no address of mail like ops@example.com") from None
+
+
+def parse_relay(text: str) -> tuple[str, int]:
+    """Read where mail is handed in.
+
+    :raises ValueError: it is no host:port.
+    """
+    try:
+        address = parse_listen_address(text)
+    except ValueError:
+        address = None
+    if address is None or address.host is None or not address.port:
+        raise ValueError("write host:port or [IPv6]:port")
+    return address.host, address.port

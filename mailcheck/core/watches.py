@@ -31,6 +31,13 @@ ALERT_TAG = "watch-alerts"
 """Tag of the mails in which alerts come to an account's own inbox; webhooks can ask for it."""
 
 
+ALERT_FIELD = "Mailcheck-Alert-To"
+"""Header field of such a mail with the `receiver_key` of each who is told of it."""
+
+MOST_RECEIVERS = 5
+"""Addresses that the alerts of one watch go to."""
+
+
 class WatchKind(Enum):
     """What is looked at."""
 
@@ -85,7 +92,8 @@ def _minute(text: str) -> int | None:
 class WatchSettings(Struct, frozen=True):
     """What its owner chooses; ``interval`` in milliseconds.
 
-    ``selectors`` and ``addresses`` are those that a domain signs with and sends from.
+    ``selectors`` and ``addresses`` are those that a domain signs with and sends from;
+    ``alert_to`` the URLs of those who are told of alerts, beside its owner's own inbox.
     """
 
     interval: int = DEFAULT_INTERVAL
@@ -93,6 +101,7 @@ class WatchSettings(Struct, frozen=True):
     addresses: tuple[str, ...] = ()
     quiet: QuietTime | None = None
     is_paused: bool = False
+    alert_to: tuple[str, ...] = ()
 
 
 class Watch(Struct, frozen=True):
@@ -170,6 +179,11 @@ class Alert(Struct, frozen=True):
     ended_at: Instant | None = None
     ending: str = ""
     acknowledged_at: Instant | None = None
+
+
+def receiver_key(url: str) -> str:
+    """Give the word by which mails of alerts name one of those who are told of them."""
+    return hashlib.sha256(url.encode()).hexdigest()[:20]
 
 
 def next_run(watch_id: str, interval: int, after: Instant) -> Instant:

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mailcheck.core.addresses import is_domain_name
+from mailcheck.core.addresses import is_domain_name, is_dot_atom
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
@@ -44,6 +44,13 @@ GONE = 410
 """The status by which a receiver ends its webhook (RFC 9110 15.5.11)."""
 
 
+MAILTO = "mailto:"
+"""How the URL of one begins that is told by mail (RFC 6068): of alerts alone."""
+
+LONGEST_ADDRESS = 254
+"""Octets of an address of mail (RFC 5321 4.5.3.1.3, without the angle brackets)."""
+
+
 class WebhookState(Enum):
     """Whether mail is told."""
 
@@ -57,7 +64,8 @@ class Webhook(Struct, frozen=True):
 
     ``revision`` counts what the owner did with the queue. Since ``failing_since`` there were
     ``failures`` in a row, the last one with ``problem``; ``retry_at`` is when the next try is due.
-    ``account_name`` is what the operator knows the account by.
+    ``account_name`` is what the operator knows the account by. ``is_of_watches``: it was made for
+    alerts, by a watch that names its URL.
     """
 
     id: WebhookId
@@ -76,6 +84,17 @@ class Webhook(Struct, frozen=True):
     failures: int = 0
     retry_at: Instant | None = None
     problem: str = ""
+    is_of_watches: bool = False
+
+    @property
+    def address(self) -> str:
+        """Give its address as its owner named it: of mail, or else the URL."""
+        return address_of(self.url)
+
+    @property
+    def is_mail(self) -> bool:
+        """Tell whether it is told by mail."""
+        return self.url.startswith(MAILTO)
 
     @property
     def is_given_up(self) -> bool:
@@ -95,11 +114,13 @@ class Attempt(Struct, frozen=True):
     """What came of one try: the status, if there was one, and in words what was wrong with it.
 
     ``wait``: nothing was sent, its target has had too much; milliseconds until it may get more.
+    ``is_permanent``: trying it again is of no use.
     """
 
     status: int | None = None
     problem: str = ""
     wait: int = 0
+    is_permanent: bool = False
 
     @property
     def is_taken(self) -> bool:
@@ -138,7 +159,7 @@ def failed(webhook: Webhook, attempt: Attempt, now: Instant, chance: float) -> W
     failing = replace(webhook, failing_since=since, failures=failures, problem=attempt.problem)
     if attempt.status == GONE:
         return replace(failing, state=WebhookState.ENDED, retry_at=None)
-    if now - since >= GIVEN_UP_AFTER:
+    if attempt.is_permanent or now - since >= GIVEN_UP_AFTER:
         return replace(failing, state=WebhookState.PAUSED, retry_at=None)
     is_paused = now - since >= PAUSED_AFTER
     pause = PAUSED_RETRY if is_paused else _backoff(failures)
@@ -175,6 +196,36 @@ def parse_webhook_url(url: str) -> SplitResult:
     if problem is not None:
         raise InvalidParameter("url", f"url {problem}")
     return parts
+
+
+def address_of(url: str) -> str:
+    """Give the URL of a webhook as its owner named it: an address of mail without ``mailto:``."""
+    return url.removeprefix(MAILTO)
+
+
+def parse_alert_receiver(text: str) -> str:
+    """Read who is to be told of alerts: the URL of a webhook, or an address of mail.
+
+    :return: its URL: of an address of mail ``mailto:`` and the address.
+    :raises InvalidParameter: it is neither.
+    """
+    if "@" not in text or "://" in text:
+        try:
+            parse_webhook_url(text)
+        except InvalidParameter as failure:
+            problem = str(failure).removeprefix("url ")
+            raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {text[:100]!r} {problem}") from None
+        return text
+    local_part, _, domain = text.removeprefix(MAILTO).rpartition("@")
+    is_address = is_dot_atom(local_part) and is_domain_name(domain) and "." in domain
+    if not is_address or not text.isascii() or len(text) > LONGEST_ADDRESS:
+        problem = "is no address of mail like ops@example.com"
+        raise InvalidParameter(ALERT_TO, f"{ALERT_TO}: {text[:100]!r} {problem}")
+    return f"{MAILTO}{local_part}@{domain.lower()}"
+
+
+ALERT_TO = "alertTo"
+"""What it is called where a watch is made."""
 
 
 def _is_host(name: str) -> bool:

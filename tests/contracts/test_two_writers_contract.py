@@ -39,6 +39,7 @@ from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, KeyId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
+from mailcheck.core.watches import WatchSettings
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
 from mailcheck.operations.deliverability.ports import Lease
 from mailcheck.operations.domains.watches.ports import Recorded
@@ -820,6 +821,24 @@ async def test_a_watch_that_is_due(processes: Processes) -> None:
             lambda s, moment=now: s.watches.claim("second", moment, 120_000, 4),  # type: ignore[misc]
         )
         assert [[one.id for one in watches] for watches in found] == [["one"], []]
+
+
+async def test_who_is_told_by_two_watches(processes: Processes) -> None:
+    """Two watches that name the same URL at a time have one webhook; it goes with the last."""
+
+    def add(name: str) -> Call:
+        one = replace(watch(name), settings=WatchSettings(alert_to=("u:1",)))
+        told = replace(webhook(f"of {name}"), url="u:1", is_of_watches=True)
+        return lambda s: s.watches.add(one, [told])
+
+    await processes.race(add("one"), add("two"))
+    assert len(await processes.one.webhooks.of_account(ANN)) == 1
+
+    def delete(name: str) -> Call:
+        return lambda s: s.watches.delete(ANN, watch(name).id)
+
+    assert await processes.race(delete("one"), delete("two")) == [True, True]
+    assert await processes.one.webhooks.of_account(ANN) == []
 
 
 async def test_a_watch_that_is_made_twice(processes: Processes) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.core.errors import TooManyWatches, WatchExists
-from mailcheck.core.identifiers import AccountId
+from mailcheck.core.errors import TooManyWatches, TooManyWebhooks, WatchExists
+from mailcheck.core.identifiers import AccountId, WebhookId
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.watches import (
     MOST_WATCHES,
@@ -17,9 +17,10 @@ from mailcheck.core.watches import (
     WatchScore,
     WatchSettings,
 )
+from mailcheck.core.webhooks import MOST_WEBHOOKS, Webhook
 from mailcheck.operations.domains.watches.ports import History, Recorded
 from tests.contracts.conftest import Stores
-from tests.storage.deliveries import NOON, account, at, watch
+from tests.storage.deliveries import NOON, account, at, watch, webhook
 
 ANN, BOB = AccountId("ann"), AccountId("bob")
 MINE, OTHER = "this daemon", "another one"
@@ -220,3 +221,68 @@ async def test_all_goes_with_its_watch(stores: Stores) -> None:
     assert await stores.watches.delete(ANN, one.id)
     assert await stores.watches.untold(9) == []
     assert await stores.watches.history(one.id, NOON, 9) == History((), ())
+
+
+def named(*urls: str) -> WatchSettings:
+    """Make settings that name who is told of alerts."""
+    return WatchSettings(alert_to=urls)
+
+
+def receiver(name: str, url: str) -> Webhook:
+    """Make one who is told; its id is its name."""
+    return replace(webhook(name), url=url, is_of_watches=True)
+
+
+async def urls_of(stores: Stores) -> list[str]:
+    """List all webhooks of the account."""
+    return sorted(one.url for one in await stores.webhooks.of_account(ANN))
+
+
+async def test_who_is_told_is_there_as_long_as_a_watch_names_it(stores: Stores) -> None:
+    """One is made for all watches that name a URL, beside the owner's own webhooks, which stay."""
+    await prepared(stores)
+    own = await stores.webhooks.add(replace(webhook("own"), url="u:1"), is_from_now=True)
+    settings = named("u:1", "u:2")
+    both = [receiver("r1", "u:1"), receiver("r2", "u:2")]
+    await stores.watches.add(replace(watch("one"), settings=settings), both)
+    second = [receiver("r3", "u:2")]
+    await stores.watches.add(replace(watch("two"), settings=named("u:2")), second)
+    assert await urls_of(stores) == ["u:1", "u:1", "u:2"]
+    assert await stores.webhooks.find(ANN, WebhookId("r3")) is None
+    (kept,) = [one for one in await stores.webhooks.of_account(ANN) if one.id == "r2"]
+    assert (kept.is_of_watches, own.is_of_watches) == (True, False)
+    assert await stores.watches.delete(ANN, WatchId("one"))
+    assert await urls_of(stores) == ["u:1", "u:2"]
+    await stores.watches.change(ANN, WatchId("two"), named("u:3"), NOON, [receiver("r4", "u:3")])
+    assert await urls_of(stores) == ["u:1", "u:3"]
+    await stores.watches.delete(ANN, WatchId("two"))
+    assert [one.id for one in await stores.webhooks.of_account(ANN)] == [own.id]
+
+
+async def test_who_is_told_is_none_too_many(stores: Stores) -> None:
+    """A watch with whom the account would have too many is not made or changed, nor is one of
+    them.
+    """
+    await prepared(stores)
+    for number in range(MOST_WEBHOOKS - 1):
+        await stores.webhooks.add(webhook(f"w{number}"), is_from_now=True)
+    settings, two = named("u:1", "u:2"), [receiver("r1", "u:1"), receiver("r2", "u:2")]
+    with pytest.raises(TooManyWebhooks):
+        await stores.watches.add(replace(watch("one"), settings=settings), two)
+    one = await stores.watches.add(watch("one"))
+    with pytest.raises(TooManyWebhooks):
+        await stores.watches.change(ANN, one.id, settings, NOON, two)
+    assert await stores.watches.find(ANN, one.id) == one
+    assert len(await urls_of(stores)) == MOST_WEBHOOKS - 1
+    assert await stores.watches.change(BOB, one.id, settings, NOON, two) is None
+
+
+async def test_an_untold_alert_says_who_is_told(stores: Stores) -> None:
+    """With it comes whom its watch names."""
+    await prepared(stores)
+    one = await stores.watches.add(
+        replace(watch("one"), settings=named("u:1")), [receiver("r1", "u:1")]
+    )
+    await run(stores, one, raised=((AlertId("a"), RAISED),))
+    (untold,) = await stores.watches.untold(9)
+    assert untold.alert_to == ("u:1",)

@@ -7,6 +7,7 @@ watch. The daemon is started anew in between: it forgets nothing.
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import self_signed
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.mail_host import running_mail_host
+from tests.servers.mail_relay import PATIENCE, MailRelay, running_relay
 from tests.servers.name_server import publishing_name_server
 
 DMARC = "v=DMARC1; p=reject; rua=mailto:dmarc@good.test"
@@ -32,6 +34,8 @@ RECORDS = {
     "_dmarc.good.test": {"TXT": [DMARC]},
 }
 
+OPS = "ops@good.test"
+
 DEAD = f"{HOST}:9"
 """A resolver that is none."""
 
@@ -40,9 +44,15 @@ class World:
     """A watch over a zone that a test changes."""
 
     def __init__(
-        self, daemon: Daemon, zone: MemoryZone, publish: Callable[[], None], folder: Path
+        self,
+        daemon: Daemon,
+        relay: MailRelay,
+        zone: MemoryZone,
+        publish: Callable[[], None],
+        folder: Path,
     ) -> None:
         self.daemon = daemon
+        self.relay = relay
         self.zone = zone
         self.publish = publish
         self._folder = folder
@@ -66,6 +76,13 @@ class World:
         assert shown.returncode == status, shown
         return {one["sentence"]: one["ending"] for one in json.loads(shown.stdout)["alerts"]}
 
+    def until_it_says(self, line: str) -> None:
+        """Look at the watch until a line is there."""
+        deadline = time.monotonic() + PATIENCE
+        while line not in self.mailcheck("watch", "show", "good.test").stdout:
+            assert time.monotonic() < deadline, f"it never said: {line}"
+            time.sleep(0.2)
+
     def start_again(self, **options: object) -> None:
         """Stop the daemon, and start it with some other options than at first."""
         self.daemon.stop()
@@ -80,15 +97,24 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A zone that is well, with living lists, and a daemon."""
+    """A zone that is well, with living lists, a daemon, and a relay for its mail."""
     zone = MemoryZone(RECORDS)
     publish_living_lists(zone)
     registered = {"good.test": "2010-01-01T00:00:00Z"}
     with (
         publishing_name_server(zone) as (server, publish),
-        running_mail_host(tmp_path, "mail.good.test", server, registered) as daemon,
+        running_relay() as relay,
+        running_mail_host(
+            tmp_path,
+            "mail.good.test",
+            server,
+            registered,
+            alerts_smtp_relay=f"127.0.0.1:{relay.port}",
+            alerts_tls="never",
+            alerts_allow_recipients=[f"developer={OPS}"],
+        ) as daemon,
     ):
-        yield World(daemon, zone, publish, tmp_path)
+        yield World(daemon, relay, zone, publish, tmp_path)
 
 
 def open_in(alerts: dict[str, Any]) -> list[str]:
@@ -97,8 +123,15 @@ def open_in(alerts: dict[str, Any]) -> list[str]:
 
 
 def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
-    """A record goes, an address is listed, a certificate is swapped, the resolver is dead."""
-    added = world.mailcheck("watch", "add", "good.test", "--ip", "127.0.0.7", "--every", "1440")
+    """A record goes, an address is listed, a certificate is swapped, the resolver is dead.
+
+    Who is told by mail gets the first ones too, though the relay takes none until a restart.
+    """
+    chosen = ("--ip", "127.0.0.7", "--every", "1440", "--alert-to")
+    refused = world.mailcheck("watch", "add", "good.test", *chosen, "boss@good.test")
+    assert (refused.returncode, "does not allow" in refused.stderr) == (1, True)
+    world.relay.replies = {"MAIL": b"451 later"}
+    added = world.mailcheck("watch", "add", "good.test", *chosen, OPS)
     assert added.returncode == 0, added
     assert world.run(0) == {}
     world.zone.publish("_dmarc.good.test", "TXT")
@@ -110,11 +143,15 @@ def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
     assert any("DMARC" in one for one in wrong)
     told = world.daemon.get("/inbox/wait", tag="watch-alerts", after="c0", timeout=30).json
     assert told["subject"] == "2 alerts: good.test"
+    world.until_it_says(f"alerts do not reach {OPS} (active): the relay answered 451 later")
 
     world.zone.publish("_dmarc.good.test", "TXT", DMARC)
     world.zone.publish(LISTED, "A")
     world.publish()
+    world.relay.replies = {}
     world.start_again(**world.swapped())
+    (taken,) = world.relay.wait_for(1)
+    assert (taken.recipient, taken.mail["Subject"]) == (OPS, "2 alerts: good.test")
     after = world.run(1)
     (certificate,) = open_in(after)
     assert certificate.startswith("The certificate of mail.good.test is not from a known authority")

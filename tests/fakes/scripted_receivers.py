@@ -37,6 +37,11 @@ class ScriptedReceivers:
         if urlsplit(url).hostname == OWN_HOST:
             raise InvalidParameter("url", "url leads to this service itself")
 
+    def require_mailable(self, address: str, account_name: str) -> None:
+        """Refuse one domain."""
+        if address.endswith(f"@{OWN_HOST}"):
+            raise InvalidParameter("alertTo", f"alertTo: no mail to {address}")
+
     def line(self, account_name: str) -> "_Line":
         """Give a line to whoever is posted to."""
         self.accounts.append(account_name)

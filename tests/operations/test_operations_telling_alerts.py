@@ -1,12 +1,17 @@
 """Alerts in the inbox: one mail for several, a pause between two, none when it is quiet."""
 
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.policy import SMTP
 from typing import Any
 
 import pytest
 
+from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import ALERT_TAG, Alert, AlertId, WatchId, parse_quiet_time
-from mailcheck.operations.domains.watches.tell import MOST_IN_MAIL, PAUSE, write_mail
+from mailcheck.core.webhooks import Attempt
+from mailcheck.operations.domains.watches.tell import MOST_IN_MAIL, PAUSE, MailHead, write_mail
 from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.house import run
 from tests.storage.deliveries import NOON, at
@@ -65,6 +70,125 @@ def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
     assert receivers.subjects == [told["subject"]]
     assert receivers.posts[0].secrets
     run(house.assembly.webhooks.deliver.stop())
+
+
+@pytest.fixture
+def receivers(watching: Watching) -> Iterator[ScriptedReceivers]:
+    """Those who are told, with the work of telling them."""
+    webhooks = watching.house.assembly.webhooks
+    webhooks.dialer.made = receivers = ScriptedReceivers()
+    run(webhooks.deliver.start())
+    yield receivers
+    run(webhooks.deliver.stop())
+
+
+def break_and_tell(watching: Watching, *paths: str) -> None:
+    """Let each watch of an address find that its reverse DNS has gone, and tell that."""
+    for number, path in enumerate(paths):
+        watching.ask("POST", f"{path}/run")
+        watching.zone.publish(f"{10 + number}.4.8.8.in-addr.arpa", "PTR")
+        watching.ask("POST", f"{path}/run")
+    mails(watching)
+
+
+def test_a_watch_has_webhooks_of_its_own(watching: Watching, receivers: ScriptedReceivers) -> None:
+    """They get its alerts and no others, signed by the secret that was shown when it was made."""
+    ask, urls = watching.ask, [f"https://{name}.example.com/alerts" for name in ("ops", "night")]
+    new = {"target": "8.8.4.10", "alertTo": [*urls, urls[0]]}
+    one = ask("POST", "/watches", new)
+    assert one["alertTo"] == urls
+    assert [made["url"] for made in one["newWebhooks"]] == urls
+    both = ask("POST", "/watches", {"target": "good.example", "alertTo": urls[:1]})
+    assert both["newWebhooks"] == []
+    break_and_tell(watching, f"/watches/{one['id']}", watching.watch("8.8.4.11"))
+    assert [post.url for post in receivers.posts] == urls
+    assert [subject[:9] for subject in receivers.subjects] == ["8.8.4.10:", "8.8.4.10:"]
+    for post, made in zip(receivers.posts, one["newWebhooks"], strict=True):
+        assert post.secrets == (made["secret"],)
+    told = ask("GET", f"/watches/{one['id']}")["receivers"]
+    assert [(who["to"], who["state"], who["problem"]) for who in told] == [
+        (url, "active", "") for url in urls
+    ]
+    ask("DELETE", f"/watches/{one['id']}")
+    left = ask("GET", "/inbox/webhooks")["webhooks"]
+    assert [webhook["url"] for webhook in left] == urls[:1]
+    changed = ask("PATCH", f"/watches/{both['id']}", {"alertTo": urls[1:]})
+    assert [made["url"] for made in changed["newWebhooks"]] == urls[1:]
+    left = ask("GET", "/inbox/webhooks")["webhooks"]
+    assert [webhook["url"] for webhook in left] == urls[1:]
+
+
+def test_alerts_by_mail(watching: Watching, receivers: ScriptedReceivers) -> None:
+    """It is plain text of its own with a date, an id and how to stop it; what is refused for good
+    is shown with the watch, and tried no more until its owner says so.
+    """
+    path = watching.watch("8.8.4.10", alertTo=["Ops@Example.COM"])
+    receivers.answers = [Attempt(550, "the relay answered 550 no such user", is_permanent=True)]
+    break_and_tell(watching, path)
+    (who,) = watching.ask("GET", path)["receivers"]
+    assert who["to"] == "Ops@example.com"
+    assert (who["state"], who["nextAttemptAt"]) == ("paused", None)
+    assert who["problem"] == "the relay answered 550 no such user"
+    watching.ask("POST", f"/inbox/webhooks/{who['webhookId']}/resume")
+    refused, sent = (message_from_bytes(post.body, policy=SMTP) for post in receivers.posts)
+    assert sent.as_bytes() == refused.as_bytes()
+    assert sent["To"] == "Ops@example.com"
+    assert sent["From"] == "mailcheck <alerts@mailcheck.example>"
+    assert sent["Subject"].startswith("8.8.4.10: ")
+    assert sent["Auto-Submitted"] == "auto-generated"
+    assert sent["Message-ID"].endswith("@mailcheck.example>")
+    assert sent["Date"].datetime.timestamp() == watching.house.clock.seconds()
+    assert sent.get_content_type() == "text/plain"
+    assert "mailcheck-alert-to" not in sent
+    text = "\n".join(sent.get_content().splitlines())
+    assert "What is wrong:\n\n* 8.8.4.10: " in text
+    assert "You get this since watches of the account first name your address." in text
+    assert watching.ask("GET", path)["receivers"][0]["problem"] == ""
+
+
+def test_alerts_are_from_nobody_else(watching: Watching) -> None:
+    """Mail from outside to their tag is refused, also from one who has signed in."""
+    house = watching.house
+    for tag in (ALERT_TAG, ALERT_TAG.upper()):
+        with pytest.raises(RecipientUnknown, match="this service itself"):
+            house.receive(house.address(tag))
+
+
+@pytest.mark.parametrize(
+    ("named", "wrong"),
+    [
+        ("ops", "an http or https address"),
+        ("ftp://ops.example.com", "an http or https address"),
+        ("https://mailcheck.example/", "this service itself"),
+        ("ops@mailcheck.example", "no mail to"),
+        ("ops@localhost", "no address of mail"),
+        ("ops@example.com\r\nRCPT TO:<a@example.com>", "no address of mail"),
+        ('"a b"@example.com', "no address of mail"),
+    ],
+)
+def test_who_can_not_be_told(watching: Watching, named: str, wrong: str) -> None:
+    """What is no URL, no address of mail or may not be told is refused, and nothing is made."""
+    watching.house.assembly.webhooks.dialer.made = ScriptedReceivers()
+    new = {"target": "good.example", "alertTo": ["https://ops.example.com/", named]}
+    assert wrong in watching.ask("POST", "/watches", new, 400)["error"]
+    assert watching.ask("GET", "/watches")["total"] == 0
+    assert watching.ask("GET", "/inbox/webhooks")["webhooks"] == []
+
+
+def test_so_many_are_told(watching: Watching) -> None:
+    """Five by one watch, and ten of an account: a watch that would go beyond is not made."""
+    watching.house.assembly.webhooks.dialer.made = ScriptedReceivers()
+
+    def urls(*numbers: int) -> dict[str, Any]:
+        named = [f"https://ops.example.com/{number}" for number in numbers]
+        return {"target": f"8.8.4.{10 + numbers[0]}", "alertTo": named}
+
+    watching.ask("POST", "/watches", urls(0, 1, 2, 3, 4, 5), 400)
+    for numbers in ((0, 1, 2, 3, 4), (1, 5, 6, 7, 8)):
+        watching.ask("POST", "/watches", urls(*numbers))
+    watching.ask("POST", "/watches", urls(3, 9, 10), 409)
+    assert len(watching.ask("GET", "/inbox/webhooks")["webhooks"]) == 9
+    watching.ask("POST", "/watches", urls(3, 9))
 
 
 def test_many_at_a_time_are_one_mail(watching: Watching) -> None:
@@ -140,7 +264,7 @@ def alert(target: str, sentence: str, **facts: Any) -> Alert:
 def test_what_others_publish_stays_on_its_line() -> None:
     """A record with line breaks adds neither a header field nor a line of its own."""
     evil = alert("a.example", "The record is x\r\nBcc: all@example.com\r\n\r\n* b.example: fine")
-    written = write_mail([evil], NOBODY, NOBODY, "<1@example.com>", NOON).decode()
+    written = write_mail([evil], MailHead(NOBODY, NOBODY, "1", NOON)).decode()
     head, _, text = written.partition("\r\n\r\n")
     assert "\r\nBcc:" not in head
     assert "\r\n* b.example" not in text

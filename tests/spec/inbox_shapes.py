@@ -69,7 +69,7 @@ FAULTS = shape(
 
 _WEBHOOK = {
     "id": WORD,
-    "url": {"type": "string", "pattern": "^https?://"},
+    "url": {"type": "string", "pattern": "^(https?://|mailto:)"},
     "filter": record(
         {},
         {

@@ -135,7 +135,7 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("POST", "/watches/many"): {200: WATCHES_MADE},
     ("GET", "/watches"): {200: WATCHES},
     ("GET", _WATCH_PATH): {200: WATCH_SHOWN, 404: ERROR},
-    ("PATCH", _WATCH_PATH): {200: WATCH, 404: ERROR},
+    ("PATCH", _WATCH_PATH): {200: WATCH, 404: ERROR, 409: ERROR},
     ("DELETE", _WATCH_PATH): {200: WATCH_DELETED, 404: ERROR},
     ("POST", f"{_WATCH_PATH}/run"): {200: WATCH_SHOWN, 404: ERROR, 409: ERROR},
     ("GET", f"{_WATCH_PATH}/history"): {200: WATCH_HISTORY, 404: ERROR},

@@ -28,6 +28,7 @@ _WATCH = {
     "addresses": array(WORD),
     "quiet": or_null({"type": "string", "pattern": r"^\d\d:\d\d-\d\d:\d\d$"}),
     "paused": BOOLEAN,
+    "alertTo": array(WORD, maxItems=5),
     "createdAt": TIMESTAMP,
     "lastRunAt": or_null(TIMESTAMP),
     "nextRunAt": or_null(TIMESTAMP),
@@ -58,7 +59,22 @@ _HOST = record(
     }
 )
 
-WATCH = shape(record(_WATCH))
+_NEW_WEBHOOKS = array(
+    record({"id": WORD, "url": WORD, "secret": {"type": "string", "pattern": "^whsec_"}})
+)
+
+WATCH = shape(record({**_WATCH, "newWebhooks": _NEW_WEBHOOKS}))
+
+_RECEIVER = record(
+    {
+        "to": WORD,
+        "webhookId": WORD,
+        "state": one_of("active", "paused", "ended"),
+        "failingSince": or_null(TIMESTAMP),
+        "problem": STRING,
+        "nextAttemptAt": or_null(TIMESTAMP),
+    }
+)
 
 WATCH_SHOWN = shape(
     record(
@@ -70,6 +86,7 @@ WATCH_SHOWN = shape(
             "undetermined": array(WORD),
             "hosts": array(_HOST),
             "alerts": array(_ALERT, maxItems=100),
+            "receivers": array(_RECEIVER, maxItems=5),
         }
     )
 )
@@ -83,6 +100,7 @@ WATCHES_MADE = shape(
         {
             "made": array(record(_WATCH)),
             "refused": array(record({"target": STRING, "error": WORD})),
+            "newWebhooks": _NEW_WEBHOOKS,
         }
     )
 )

@@ -226,6 +226,10 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     for _ in range(MOST_WEBHOOKS):
         make()
     found["too many webhooks"] = make(409)
+    watch = f"/watches/{world.ask('POST', '/watches', data=NEW_WATCH.encode())['id']}"
+    more = b'{"alertTo": ["https://ops.example.com/alerts"]}'
+    found["too many receivers"] = world.ask("PATCH", watch, 409, data=more)
+    world.ask("DELETE", watch)
     run(house.assembly.webhooks.deliver.stop())
     return found
 

@@ -404,7 +404,8 @@ class _Courier:
         if not self._may_go_on():
             return False
         listed = ListedMessage(message.summary, message.content.extracted)
-        event_id, body = f"msg_{message.summary.id}", office.write(listed)
+        event_id = f"msg_{message.summary.id}"
+        body = office.write(webhook, listed, message.content.text)
         delivery = await try_once(self._line, webhook, event_id, body, office.clock, office.now())
         if self.webhook.revision != revision:
             return False  # changed by its owner meanwhile: that holds

@@ -12,7 +12,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Caller, InboxState
-from mailcheck.core.addresses import INBOX_PREFIX, Mailbox, split_subaddress
+from mailcheck.core.addresses import INBOX_PREFIX, Mailbox, fold_tag, split_subaddress
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
@@ -34,6 +34,7 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
+from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.authenticate import Authenticator
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
@@ -54,6 +55,12 @@ SPACE_FRESHNESS = 1 * SECOND
 KNOWN_INBOXES = 4_096
 """Inboxes remembered at a time."""
 
+
+OWN_SESSION = Session("127.0.0.1", "localhost", is_extended=True)
+"""The session of mail that the daemon itself writes: it alone reaches `OWN_TAGS`."""
+
+OWN_TAGS = frozenset({fold_tag(ALERT_TAG)})
+"""Mail to these tags is from the daemon: webhooks, programs and people go by it."""
 
 _Found = InboxState | Deferred[InboxState | None]
 """An inbox that is remembered, or what a look into the store will give."""
@@ -111,6 +118,8 @@ class ReceiveMail:
                 other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
                 if other is not None:
                     return other.addCallback(self._require_space_for)
+            if fold_tag(tag) in OWN_TAGS and session is not OWN_SESSION:
+                raise RecipientUnknown(f"the tag {tag} is for mail of this service itself")
             found = self._find_inbox(session, mailbox, mailbox_name)
             if isinstance(found, InboxState):
                 room = self._require_room(found, session, envelope_sender, mailbox, tag)

@@ -6,14 +6,12 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import Mailbox, join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND
-from mailcheck.core.messages import Envelope, Session
-from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.core.messages import Envelope
+from mailcheck.operations.inbox.receive_mail import OWN_SESSION, ReceiveMail
 from mailcheck.operations.ports import Now
 
 SENDER = "hello"
 """Local part that sample mails come from."""
-
-_SESSION = Session("127.0.0.1", "localhost", is_extended=True)
 
 _TEXT = """\
 Hello,
@@ -68,9 +66,13 @@ class SendToOwn:
         """
         address = join_subaddress(mailbox_name, tag, self._domain)
         sender = str(Mailbox(local_part, self._domain))
-        recipient = await self._receiver.accept_recipient(_SESSION, sender, parse_mailbox(address))
+        recipient = await self._receiver.accept_recipient(
+            OWN_SESSION, sender, parse_mailbox(address)
+        )
         raw_message = write(address, sender)
-        return await self._receiver.deliver(_SESSION, Envelope(sender, (recipient,)), raw_message)
+        return await self._receiver.deliver(
+            OWN_SESSION, Envelope(sender, (recipient,)), raw_message
+        )
 
 
 class SendSample:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Post(Struct, frozen=True):
-    """One event to be told, signed by each of the secrets (Standard Webhooks)."""
+    """One event to be told, signed by each of the secrets (Standard Webhooks); or a mail."""
 
     url: str
     secrets: tuple[str, ...]

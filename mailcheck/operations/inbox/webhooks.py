@@ -37,11 +37,12 @@ from mailcheck.operations.inbox.webhook_ports import (
 )
 from mailcheck.operations.ports import Now, WakeUps
 
-WriteMessage = Callable[[ListedMessage], bytes]
-"""Writes a message as lists have it: the body of a delivery."""
+WriteMessage = Callable[[Webhook, ListedMessage, str], bytes]
+"""Writes what a webhook is told of a message, with its text: as lists have it, or as a mail."""
 
 SAMPLE_EVENT = "test_"
 SAMPLE_TAG = "webhook-test"
+SAMPLE_TEXT = "This is a test: alerts come here."
 
 
 class ShownWebhook(Struct, frozen=True):
@@ -153,7 +154,7 @@ class KeepWebhooks:
         """
         webhook = _found(await self._store.find(account_id, WebhookId(webhook_id)))
         event_id = SAMPLE_EVENT + new_short_id(self._random_bytes)
-        body = self._write(self._sample(webhook))
+        body = self._write(webhook, self._sample(webhook), SAMPLE_TEXT)
         line = self._dialer.line(webhook.account_name)
         try:
             delivery = await try_once(line, webhook, event_id, body, self._clock, self._now())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -40,7 +40,7 @@ _COLUMNS = """
     webhook.id, webhook.account_id, account.name, webhook.url, webhook.wanted, webhook.created_at,
     webhook.position, webhook.secret, webhook.earlier_secret, webhook.earlier_until,
     webhook.revision, webhook.state, webhook.failing_since, webhook.failures, webhook.retry_at,
-    webhook.problem
+    webhook.problem, webhook.is_of_watches
 """
 
 _WEBHOOKS = f"SELECT {_COLUMNS} FROM webhook JOIN account ON account.id = webhook.account_id"
@@ -85,6 +85,15 @@ class SqlWebhookStore:
     def add(self, webhook: Webhook, *, is_from_now: bool) -> Deferred[Webhook]:
         """Add one; gives it as it is kept."""
         return self._engine.write(_add, (webhook, is_from_now))
+
+    def account_name(self, account_id: AccountId) -> Deferred[str]:
+        """Give the name of an account; empty where there is none."""
+
+        def query(transaction: Transaction) -> str:
+            row = transaction.row("SELECT name FROM account WHERE id = ?", (account_id,))
+            return "" if row is None else str(row[0])
+
+        return self._engine.read(query)
 
     def of_account(self, account_id: AccountId) -> Deferred[list[Webhook]]:
         """List the webhooks of an account, oldest first."""
@@ -197,7 +206,8 @@ def _noted(webhook_id: WebhookId, delivery: WebhookDelivery, later: int) -> tupl
 def _webhook_of(row: Row) -> Webhook:
     values = dict(zip(Webhook.__struct_fields__, row, strict=True))
     wanted, state = _filter_of(values["wanted"]), WebhookState(values["state"])
-    return Webhook(**{**values, "wanted": wanted, "state": state})
+    own = bool(values["is_of_watches"])
+    return Webhook(**{**values, "wanted": wanted, "state": state, "is_of_watches": own})
 
 
 def _filter_of(text: str) -> MessageFilter:
@@ -227,34 +237,82 @@ def _newest_position(transaction: Transaction, account_id: AccountId) -> Positio
 @for_each_in(lambda _, item: (item[0].account_id,))
 def _add(transaction: Transaction, item: tuple[Webhook, bool]) -> Webhook | ExpectedFailure:
     webhook, is_from_now = item
-    account_id = webhook.account_id
     # Two that are added at a time see each other.
+    account_id = webhook.account_id
     lock_inboxes(transaction, (account_id,))
-    ((count,),) = transaction.rows(
-        "SELECT COUNT(*) FROM webhook WHERE account_id = ?", (account_id,)
-    )
-    if count >= MOST_WEBHOOKS:
-        return TooManyWebhooks(f"an account has at most {MOST_WEBHOOKS} webhooks: delete one first")
+    too_many = _require_room(transaction, account_id, 1)
+    if too_many is not None:
+        return too_many
     newest = _newest_position(transaction, account_id)
     try:
         require_reached(webhook.position, newest)
     except InvalidParameter as failure:
         return failure
+    _insert(transaction, webhook, newest if is_from_now else webhook.position)
+    return _find(transaction, account_id, webhook.id) or StoreUnavailable("the account has gone")
+
+
+def _require_room(
+    transaction: Transaction, account_id: AccountId, more: int
+) -> ExpectedFailure | None:
+    ((count,),) = transaction.rows(
+        "SELECT COUNT(*) FROM webhook WHERE account_id = ?", (account_id,)
+    )
+    if count + more <= MOST_WEBHOOKS:
+        return None
+    return TooManyWebhooks(
+        f"an account has at most {MOST_WEBHOOKS} webhooks, with those that alerts of watches go "
+        "to: delete one first"
+    )
+
+
+def _insert(transaction: Transaction, webhook: Webhook, position: Position) -> None:
     transaction.execute(
         "INSERT INTO webhook (id, account_id, url, wanted, created_at, position, secret, revision, "
-        "state, failures, problem, attempts) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 0, '', 0)",
+        "state, failures, problem, attempts, is_of_watches) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, 0, '', 0, ?)",
         (
             webhook.id,
-            account_id,
+            webhook.account_id,
             webhook.url,
             _text_of(webhook.wanted),
             webhook.created_at,
-            newest if is_from_now else webhook.position,
+            position,
             webhook.secret,
             webhook.state.value,
+            int(webhook.is_of_watches),
         ),
     )
-    return _find(transaction, account_id, webhook.id) or StoreUnavailable("the account has gone")
+
+
+_OF_WATCHES = "account_id = ? AND is_of_watches = 1"
+
+
+def add_receivers(transaction: Transaction, receivers: Sequence[Webhook]) -> ExpectedFailure | None:
+    """Add those that alerts of a watch go to, where its account has none of the URL yet.
+
+    The inbox of the account is locked. Gives why they can't be added: then none is.
+    """
+    same = f"SELECT 1 FROM webhook WHERE {_OF_WATCHES} AND url = ?"
+    missing = [one for one in receivers if transaction.row(same, (one.account_id, one.url)) is None]
+    failure = _require_room(transaction, missing[0].account_id, len(missing)) if missing else None
+    for receiver in missing if failure is None else ():
+        _insert(transaction, receiver, _newest_position(transaction, receiver.account_id))
+    return failure
+
+
+def delete_receivers(
+    transaction: Transaction, account_id: AccountId, named: Callable[[], Collection[str]]
+) -> None:
+    """Delete those of watches whose URL none of them names any more.
+
+    The inbox of the account is locked.
+    """
+    rows = transaction.rows(f"SELECT id, url FROM webhook WHERE {_OF_WATCHES}", (account_id,))
+    kept = named() if rows else ()
+    for webhook_id, url in rows:
+        if url not in kept:
+            transaction.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,))
 
 
 @for_each

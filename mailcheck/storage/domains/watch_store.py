@@ -24,7 +24,9 @@ from mailcheck.core.watches import (
     WatchScore,
     WatchSettings,
 )
+from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.domains.watches.ports import History, Recorded, UntoldAlert, WatchPage
+from mailcheck.storage.accounts.webhook_store import add_receivers, delete_receivers
 from mailcheck.storage.engine import Engine, Row, Transaction, Value, for_each, for_each_in
 from mailcheck.storage.inbox_rows import lock_inboxes
 
@@ -94,9 +96,9 @@ class SqlWatchStore:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, watch: Watch) -> Deferred[Watch]:
-        """Add one."""
-        return self._engine.write(_add, watch)
+    def add(self, watch: Watch, receivers: Sequence[Webhook] = ()) -> Deferred[Watch]:
+        """Add one, and those that its alerts go to."""
+        return self._engine.write(_add, (watch, receivers))
 
     def of_account(self, account_id: AccountId, limit: int, offset: int = 0) -> Deferred[WatchPage]:
         """List the watches of an account by their targets; without their states."""
@@ -117,9 +119,10 @@ class SqlWatchStore:
         watch_id: WatchId,
         settings: WatchSettings,
         next_run_at: Instant,
+        receivers: Sequence[Webhook] = (),
     ) -> Deferred[Watch | None]:
         """Let its owner choose otherwise; nothing where there is none."""
-        return self._engine.write(_change, (account_id, watch_id, settings, next_run_at))
+        return self._engine.write(_change, (account_id, watch_id, settings, next_run_at, receivers))
 
     def delete(self, account_id: AccountId, watch_id: WatchId) -> Deferred[bool]:
         """Delete a watch with all that was kept of it; false where there is none."""
@@ -177,8 +180,9 @@ class SqlWatchStore:
         """List alerts of which there is something to tell, oldest first."""
         return self._engine.read(
             lambda t: [
-                UntoldAlert(row[0], _settings_of(row[1]).quiet, _alert_of(row[2:]))
-                for row in t.rows(_UNTOLD, (limit,))
+                UntoldAlert(name, chosen.quiet, _alert_of(tuple(row)), chosen.alert_to)
+                for name, settings, *row in t.rows(_UNTOLD, (limit,))
+                for chosen in [_settings_of(settings)]
             ]
         )
 
@@ -222,8 +226,20 @@ def _find(transaction: Transaction, account_id: AccountId, watch_id: WatchId) ->
     return None if row is None else _watch_of(row)
 
 
-@for_each_in(lambda _, watch: (watch.account_id,))
-def _add(transaction: Transaction, watch: Watch) -> Watch | ExpectedFailure:
+def _urls_named(transaction: Transaction, account_id: AccountId) -> set[str]:
+    rows = transaction.rows("SELECT settings FROM watch WHERE account_id = ?", (account_id,))
+    return {url for (settings,) in rows for url in _settings_of(settings).alert_to}
+
+
+def _delete_unnamed(transaction: Transaction, account_id: AccountId) -> None:
+    delete_receivers(transaction, account_id, lambda: _urls_named(transaction, account_id))
+
+
+@for_each_in(lambda _, item: (item[0].account_id,))
+def _add(
+    transaction: Transaction, item: tuple[Watch, Sequence[Webhook]]
+) -> Watch | ExpectedFailure:
+    watch, receivers = item
     account_id = watch.account_id
     # Two that are added at a time see each other.
     lock_inboxes(transaction, (account_id,))
@@ -233,6 +249,9 @@ def _add(transaction: Transaction, watch: Watch) -> Watch | ExpectedFailure:
     row = transaction.row(same, (account_id, watch.target))
     if row is not None:
         return WatchExists(f"{watch.target} is watched already, by {row[0]}")
+    failure = add_receivers(transaction, receivers)
+    if failure is not None:
+        return failure
     transaction.insert(
         "watch (id, account_id, kind, target, settings, is_paused, created_at, next_run_at, "
         "state, changes)",
@@ -254,22 +273,34 @@ def _add(transaction: Transaction, watch: Watch) -> Watch | ExpectedFailure:
     return watch
 
 
-@for_each
+@for_each_in(lambda _, item: (item[0],))
 def _change(
-    transaction: Transaction, item: tuple[AccountId, WatchId, WatchSettings, Instant]
-) -> Watch | None:
-    account_id, watch_id, settings, next_run_at = item
+    transaction: Transaction,
+    item: tuple[AccountId, WatchId, WatchSettings, Instant, Sequence[Webhook]],
+) -> Watch | ExpectedFailure | None:
+    account_id, watch_id, settings, next_run_at, receivers = item
+    lock_inboxes(transaction, (account_id,))
+    if _find(transaction, account_id, watch_id) is None:
+        return None
+    failure = add_receivers(transaction, receivers)
+    if failure is not None:
+        return failure
     transaction.execute(
         "UPDATE watch SET settings = ?, is_paused = ?, next_run_at = ? "
         "WHERE id = ? AND account_id = ?",
         (_text_of(settings), int(settings.is_paused), next_run_at, watch_id, account_id),
     )
+    _delete_unnamed(transaction, account_id)
     return _find(transaction, account_id, watch_id)
 
 
-@for_each
+@for_each_in(lambda _, item: (item[1],))
 def _delete(transaction: Transaction, item: tuple[WatchId, AccountId]) -> bool:
-    return bool(transaction.execute("DELETE FROM watch WHERE id = ? AND account_id = ?", item))
+    lock_inboxes(transaction, item[1:])
+    if not transaction.execute("DELETE FROM watch WHERE id = ? AND account_id = ?", item):
+        return False
+    _delete_unnamed(transaction, item[1])
+    return True
 
 
 @for_each

@@ -2,14 +2,15 @@
 
 from mailcheck.core.identifiers import SHORT_ID_LENGTH
 from mailcheck.core.watches import HISTORY_KEPT, MOST_AT_ONCE, MOST_CHANGES, MOST_WATCHES
+from mailcheck.core.webhooks import MOST_WEBHOOKS
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.described_answers import DOWNLOAD, missing
 from mailcheck.wire.domains.watches import (
     DeletedWatch,
+    KeptWatch,
     MadeWatches,
     NewWatch,
     NewWatches,
-    Watch,
     WatchAlert,
     WatchChoice,
     Watches,
@@ -49,6 +50,11 @@ _SINCE = Parameter(
 
 _MISSING = missing("watch")
 
+_TOO_MANY = Answer(
+    f"Its alerts would go to more than the {MOST_WEBHOOKS} webhooks of an account.",
+    [json_body("too many receivers", Error)],
+)
+
 _THIS = {"watchId": "$response.body#/id"}
 
 WATCH_CREATE = Operation(
@@ -58,11 +64,13 @@ WATCH_CREATE = Operation(
     "It is checked again and again: a domain as by `GET /tools/reputation` and "
     "`GET /tools/domain`, an address by its lists and its reverse DNS. What changes is kept, "
     "and problems that come up are told: by mail to your own inbox, tag `watch-alerts`, of "
-    "which a webhook can be told. The first run says how it is; nothing of that is an alert.",
+    "which a webhook can be told, and to those that `alertTo` names: URLs, which are posted to as "
+    "to webhooks (`newWebhooks` shows their secrets this once), and addresses of mail, where the "
+    "operator allows them. The first run says how it is; nothing of that is an alert.",
     {
         200: Answer(
             "The watch.",
-            [json_body("watch made", Watch)],
+            [json_body("watch made", KeptWatch)],
             links={"show": Link("getWatch", _THIS, "see what was found out")},
         ),
         409: Answer(
@@ -108,7 +116,11 @@ WATCH_CHANGE = Operation(
     _TAG,
     "Change a watch",
     "What is not named stays as it is.",
-    {200: Answer("The watch.", [json_body("watch changed", Watch)]), 404: _MISSING},
+    {
+        200: Answer("The watch.", [json_body("watch changed", KeptWatch)]),
+        404: _MISSING,
+        409: _TOO_MANY,
+    },
     (_ID,),
     json_body("watch change", WatchChoice),
 )

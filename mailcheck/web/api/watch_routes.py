@@ -14,10 +14,10 @@ from mailcheck.wire.domains.watches import (
     parse_new_watches,
     render_alert,
     render_history,
+    render_kept,
     render_made,
     render_page,
     render_shown,
-    render_watch,
     write_csv,
 )
 
@@ -50,7 +50,7 @@ class WatchRoutes:
         """POST /watches."""
         target, settings = parse_new_watch(call.body)
         made = await self._watches.create(call.caller.account_id, target, settings)
-        return json_reply(render_watch(made))
+        return json_reply(render_kept(made))
 
     async def create_many(self, call: Call) -> Reply:
         """POST /watches/many."""
@@ -75,7 +75,7 @@ class WatchRoutes:
         """PATCH /watches/{watchId}."""
         choose = parse_choice(call.body)
         changed = await self._watches.change(call.caller.account_id, call.watch_id, choose)
-        return json_reply(render_watch(changed))
+        return json_reply(render_kept(changed))
 
     async def delete(self, call: Call) -> Reply:
         """DELETE /watches/{watchId}."""

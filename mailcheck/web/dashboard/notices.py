@@ -8,6 +8,7 @@ NOTICES: Mapping[str, str] = {
     "password-changed": "Your password has been changed. All other sessions have ended.",
     "key-fault-set": "What the key's mails meet is set. It holds from its next sign-in on.",
     "key-revoked": "The key has been revoked: requests with it are refused from now on.",
+    "receivers-chosen": "Alerts go there from now on.",
     "sample-sent": "A sample mail is on its way to your inbox.",
     "message-deleted": "The mail has been deleted.",
     "messages-deleted": "The mails have been deleted.",

@@ -18,9 +18,12 @@ from mailcheck.core import watches
 from mailcheck.core.errors import ExpectedFailure, InvalidParameter
 from mailcheck.core.instants import DAY, MINUTE, Instant, format_instant, parse_instant
 from mailcheck.core.watches import WatchKind, WatchSettings, parse_quiet_time
+from mailcheck.core.webhooks import ALERT_TO, Webhook, WebhookState, address_of
+from mailcheck.operations.domains.watches import keep
 from mailcheck.operations.domains.watches.keep import SHOWN_ALERTS, ShownWatch
 from mailcheck.operations.domains.watches.ports import History, WatchPage
 from mailcheck.operations.ranges import MAX_SELECTORS
+from mailcheck.wire.inbox.webhooks import Secret
 from mailcheck.wire.request_bodies import parse_object, refuse_unknown, text_in
 from mailcheck.wire.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
 
@@ -42,6 +45,15 @@ Selectors = Annotated[
 Addresses = Annotated[Texts, said("addresses that the domain sends from", max_length=MAX_ADDRESSES)]
 
 
+AlertTo = Annotated[
+    Texts,
+    said(
+        "who is told of alerts beside your own inbox: URLs, as webhooks, and addresses of mail",
+        max_length=watches.MOST_RECEIVERS,
+    ),
+]
+
+
 class WatchChoice(Shape, forbid_unknown_fields=True):
     """What the owner of a watch chooses."""
 
@@ -53,6 +65,7 @@ class WatchChoice(Shape, forbid_unknown_fields=True):
         | Absent
     ) = ABSENT
     paused: bool | Absent = ABSENT
+    alert_to: AlertTo | Absent = ABSENT
 
 
 class NewWatch(WatchChoice, kw_only=True, forbid_unknown_fields=True):
@@ -80,9 +93,41 @@ class Watch(Shape):
     addresses: Addresses
     quiet: Annotated[str | None, said("times of the day (UTC) without alerts")]
     paused: bool
+    alert_to: AlertTo
     created_at: Timestamp
     last_run_at: Annotated[Timestamp | None, said("null before the first run")]
     next_run_at: Annotated[Timestamp | None, said("null while it is paused")]
+
+
+class NewReceiver(Shape):
+    """A webhook that was made for alerts."""
+
+    id: Annotated[str, said("the webhook's")]
+    url: str
+    secret: Secret
+
+
+class KeptWatch(Watch):
+    """A watch as it was made or changed."""
+
+    new_webhooks: Annotated[
+        tuple[NewReceiver, ...], said("that were made for it, since there was none of their URL")
+    ]
+
+
+class AlertReceiver(Shape):
+    """Who is told of alerts, and how that goes: more of it with the webhooks."""
+
+    to: Annotated[str, said("a URL, or an address of mail")]
+    webhook_id: str
+    state: Annotated[
+        WebhookState, said("active; paused: tried less often, or not at all; ended by its receiver")
+    ]
+    failing_since: Annotated[Timestamp | None, said("the first failure since the last success")]
+    problem: Annotated[str, said("what was wrong last; empty where all is well")]
+    next_attempt_at: Annotated[
+        Timestamp | None, said("null where nothing failed, or it is tried no more")
+    ]
 
 
 class WatchAlert(Shape):
@@ -129,6 +174,7 @@ class WatchWithState(Watch):
     alerts: Annotated[
         tuple[WatchAlert, ...], said("those that last first", max_length=SHOWN_ALERTS)
     ]
+    receivers: tuple[AlertReceiver, ...]
 
 
 class Watches(Shape):
@@ -151,6 +197,7 @@ class MadeWatches(Shape):
 
     made: tuple[Watch, ...]
     refused: tuple[RefusedWatch, ...]
+    new_webhooks: Annotated[tuple[NewReceiver, ...], said("that were made for their alerts")]
 
 
 class DeletedWatch(Shape):
@@ -211,6 +258,17 @@ def render_watch(watch: watches.Watch) -> Watch:
     return Watch(**_fields(watch))
 
 
+def render_kept(kept: keep.KeptWatch) -> KeptWatch:
+    """Render a watch that was made or changed."""
+    return KeptWatch(**_fields(kept.watch), new_webhooks=_new_webhooks(kept))
+
+
+def _new_webhooks(kept: keep.KeptWatch) -> tuple[NewReceiver, ...]:
+    # A mail is signed by nobody.
+    signing = (one for one in kept.new_receivers if not one.is_mail)
+    return tuple(NewReceiver(one.id, one.url, one.secret) for one in signing)
+
+
 def render_page(page: WatchPage, alerts: Sequence[watches.Alert]) -> Watches:
     """Render some watches of an account."""
     shown = tuple(map(render_watch, page.watches))
@@ -229,6 +287,18 @@ def render_shown(shown: ShownWatch, now: Instant) -> WatchWithState:
         undetermined=() if state is None else state.lost,
         hosts=() if state is None else _hosts(state, now),
         alerts=tuple(map(render_alert, shown.alerts)),
+        receivers=tuple(map(_receiver, shown.receivers)),
+    )
+
+
+def _receiver(webhook: Webhook) -> AlertReceiver:
+    return AlertReceiver(
+        webhook.address,
+        webhook.id,
+        webhook.state,
+        _moment(webhook.failing_since),
+        webhook.problem,
+        _moment(webhook.retry_at),
     )
 
 
@@ -248,16 +318,18 @@ def render_alert(alert: watches.Alert) -> WatchAlert:
 
 
 def render_made(
-    targets: Sequence[str], outcomes: Sequence[watches.Watch | ExpectedFailure]
+    targets: Sequence[str], outcomes: Sequence[keep.KeptWatch | ExpectedFailure]
 ) -> MadeWatches:
     """Render what came of watches that were to be made."""
+    kept = [one for one in outcomes if isinstance(one, keep.KeptWatch)]
     return MadeWatches(
-        tuple(render_watch(one) for one in outcomes if isinstance(one, watches.Watch)),
+        tuple(render_watch(one.watch) for one in kept),
         tuple(
             RefusedWatch(target, str(one))
             for target, one in zip(targets, outcomes, strict=True)
             if isinstance(one, ExpectedFailure)
         ),
+        tuple(made for one in kept for made in _new_webhooks(one)),
     )
 
 
@@ -345,6 +417,7 @@ def _fields(watch: watches.Watch) -> dict[str, Any]:
         "addresses": settings.addresses,
         "quiet": None if settings.quiet is None else str(settings.quiet),
         "paused": settings.is_paused,
+        "alert_to": tuple(map(address_of, settings.alert_to)),
         "created_at": format_instant(watch.created_at),
         "last_run_at": _moment(watch.last_run_at),
         "next_run_at": None if settings.is_paused else format_instant(watch.next_run_at),
@@ -460,6 +533,8 @@ def _chosen(given: Mapping[str, Any], example: str) -> dict[str, Any]:
         if not isinstance(given["paused"], bool):
             raise InvalidParameter("paused", "paused is true or false")
         chosen["is_paused"] = given["paused"]
+    if ALERT_TO in given:
+        chosen["alert_to"] = _texts(given[ALERT_TO], ALERT_TO, example)
     return chosen
 
 

@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.web.checking import zone_with
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.tools_visit import visit_tools
@@ -114,3 +115,31 @@ def test_from_a_check_to_a_watch(owner: Browser) -> None:
     body = owner.open(unescape(link)).body.decode()
     assert 'name="target" value="good.example"' in body
     assert 'name="selectors" value="default"' in body
+
+
+def test_who_is_told(owner: Browser) -> None:
+    """A new webhook shows its secret once; the page says how each stands, and takes others."""
+    owner.house.assembly.webhooks.dialer.made = ScriptedReceivers()
+    answer = owner.submit(
+        "/watches", target="good.example", every="15", alert_to="https://ops.example.com/alerts"
+    )
+    assert re.search(r"whsec_[A-Za-z0-9+/]+", answer.body.decode())
+    (path,) = set(re.findall(r'href="(/watches/\w+)"', answer.body.decode()))
+    page = words(owner, path)
+    assert "https://ops.example.com/alerts active" in page
+    assert "whsec_" not in page
+    assert "Alerts of watches that name it" in words(owner, "/keys")
+    owner.open(path)
+    wrong = owner.submit(f"{path}/alert-to", alert_to="ops@mailcheck.example")
+    assert wrong.status == 400
+    assert "no mail to ops@mailcheck.example" in wrong.body.decode()
+    assert 'value="ops@mailcheck.example"' in wrong.body.decode()
+    assert "https://ops.example.com/alerts active" in words(owner, path)
+    changed = owner.submit(f"{path}/alert-to", alert_to="ops@example.com, night@example.com")
+    assert changed.status == 303
+    page = words(owner, path)
+    assert "ops@example.com active" in page
+    assert "night@example.com active" in page
+    assert "https://ops.example.com" not in page
+    owner.submit(f"{path}/alert-to", alert_to="")
+    assert "tag watch-alerts, alone." in words(owner, path)

@@ -29,8 +29,10 @@ from mailcheck.core.watches import (
     WatchSettings,
     next_run,
 )
+from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.watches.ports import History, WatchPage, WatchStore
+from mailcheck.operations.domains.watches.receivers import AlertReceivers
 from mailcheck.operations.domains.watches.run import RunWatches
 from mailcheck.operations.ports import Now
 from mailcheck.operations.ranges import MAX_SELECTORS
@@ -40,10 +42,18 @@ SHOWN_ALERTS = 100
 
 
 class ShownWatch(Struct, frozen=True):
-    """A watch with its alerts, those that are open first."""
+    """A watch with its alerts, those that are open first, and who is told of them."""
 
     watch: Watch
     alerts: list[Alert]
+    receivers: list[Webhook]
+
+
+class KeptWatch(Struct, frozen=True):
+    """A watch as its owner wants it, and those who are told of its alerts for the first time."""
+
+    watch: Watch
+    new_receivers: tuple[Webhook, ...] = ()
 
 
 class KeepWatches:
@@ -53,6 +63,7 @@ class KeepWatches:
         self,
         store: WatchStore,
         runner: RunWatches,
+        receivers: AlertReceivers,
         hint: Callable[[], None],
         now: Now,
         random_bytes: RandomBytes,
@@ -62,35 +73,39 @@ class KeepWatches:
     ) -> None:
         self._store = store
         self._runner = runner
+        self._receivers = receivers
         self._hint = hint
         self._now = now
         self._random_bytes = random_bytes
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 
-    async def create(self, account_id: AccountId, target: str, settings: WatchSettings) -> Watch:
+    async def create(
+        self, account_id: AccountId, target: str, settings: WatchSettings
+    ) -> KeptWatch:
         """Watch a domain or an address; the first run is as soon as there is time.
 
         :raises InvalidParameter: it is none, or something of the settings can't be.
         :raises TooManyWatches: the account has as many as it may.
         :raises WatchExists: it watches this already.
+        :raises TooManyWebhooks: it has as many receivers of alerts as it may.
         """
-        added = await self._store.add(self._new(account_id, target, settings))
+        added = await self._add(account_id, target, settings)
         self._hint()
         return added
 
     async def create_many(
         self, account_id: AccountId, wanted: Sequence[tuple[str, WatchSettings]]
-    ) -> list[Watch | ExpectedFailure]:
+    ) -> list[KeptWatch | ExpectedFailure]:
         """Watch many; gives for each the watch, or why there is none."""
 
-        async def add(target: str, settings: WatchSettings) -> Watch | ExpectedFailure:
+        async def add(target: str, settings: WatchSettings) -> KeptWatch | ExpectedFailure:
             try:
-                return await self._store.add(self._new(account_id, target, settings))
+                return await self._add(account_id, target, settings)
             except ExpectedFailure as failure:
                 return failure
 
-        outcomes: list[Watch | ExpectedFailure] = await run_all(*(add(*one) for one in wanted))
+        outcomes: list[KeptWatch | ExpectedFailure] = await run_all(*(add(*one) for one in wanted))
         self._hint()
         return outcomes
 
@@ -108,25 +123,29 @@ class KeepWatches:
         :raises WatchNotFound: the account has none of this id.
         """
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
-        return ShownWatch(watch, await self._store.alerts(account_id, watch.id, SHOWN_ALERTS))
+        alerts = await self._store.alerts(account_id, watch.id, SHOWN_ALERTS)
+        receivers = await self._receivers.of(account_id, watch.settings.alert_to)
+        return ShownWatch(watch, alerts, receivers)
 
     async def change(
         self,
         account_id: AccountId,
         watch_id: str,
         choose: Callable[[WatchSettings], WatchSettings],
-    ) -> Watch:
+    ) -> KeptWatch:
         """Choose other settings.
 
         :raises WatchNotFound: the account has none of this id.
         :raises InvalidParameter: something of the settings can't be.
+        :raises TooManyWebhooks: it has as many receivers of alerts as it may.
         """
         watch = _found(await self._store.find(account_id, WatchId(watch_id)))
-        settings = self._checked(watch.kind, choose(watch.settings))
-        changed = await self._store.change(
-            account_id, watch.id, settings, next_run(watch.id, settings.interval, self._now())
+        settings, receivers = await self._ready(account_id, watch.kind, choose(watch.settings))
+        next_run_at = next_run(watch.id, settings.interval, self._now())
+        changed = _found(
+            await self._store.change(account_id, watch.id, settings, next_run_at, receivers)
         )
-        return _found(changed)
+        return KeptWatch(changed, await self._receivers.made_of(account_id, receivers))
 
     async def delete(self, account_id: AccountId, watch_id: str) -> None:
         """Delete a watch, with its history.
@@ -135,6 +154,7 @@ class KeepWatches:
         """
         if not await self._store.delete(account_id, WatchId(watch_id)):
             raise _missing()
+        self._receivers.note_change()
 
     async def run(self, account_id: AccountId, watch_id: str) -> ShownWatch:
         """Run a watch now, as if it were due; when it is run next stays as it is.
@@ -171,7 +191,7 @@ class KeepWatches:
             raise AlertNotFound("this watch has no such alert: never opened, or forgotten")
         return alert
 
-    def _new(self, account_id: AccountId, target: str, settings: WatchSettings) -> Watch:
+    async def _add(self, account_id: AccountId, target: str, settings: WatchSettings) -> KeptWatch:
         query = parse_blocklist_query(
             target,
             name="target",
@@ -179,16 +199,31 @@ class KeepWatches:
             allow_private=self._allow_private,
         )
         kind = WatchKind.DOMAIN if isinstance(query, str) else WatchKind.ADDRESS
+        ready, receivers = await self._ready(account_id, kind, settings)
         now = self._now()
-        return Watch(
+        watch = Watch(
             id=WatchId(new_short_id(self._random_bytes)),
             account_id=account_id,
             kind=kind,
             target=str(query),
-            settings=self._checked(kind, settings),
+            settings=ready,
             created_at=now,
             next_run_at=now,
         )
+        added = await self._store.add(watch, receivers)
+        new = await self._receivers.made_of(account_id, receivers) if receivers else ()
+        return KeptWatch(added, new)
+
+    async def _ready(
+        self, account_id: AccountId, kind: WatchKind, settings: WatchSettings
+    ) -> tuple[WatchSettings, tuple[Webhook, ...]]:
+        """Give the settings as they are used, and those that alerts go to.
+
+        :raises InvalidParameter: something of them can't be.
+        """
+        checked = self._checked(kind, settings)
+        receivers = await self._receivers.read(account_id, settings.alert_to)
+        return replace(checked, alert_to=tuple(one.url for one in receivers)), receivers
 
     def _checked(self, kind: WatchKind, settings: WatchSettings) -> WatchSettings:
         """Give the settings as they are used.

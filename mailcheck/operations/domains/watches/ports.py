@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from mailcheck.core.identifiers import AccountId
+from mailcheck.core.identifiers import AccountId, WebhookId
 from mailcheck.core.instants import Instant
 from mailcheck.core.watches import (
     Alert,
@@ -21,6 +21,7 @@ from mailcheck.core.watches import (
     WatchScore,
     WatchSettings,
 )
+from mailcheck.core.webhooks import Webhook
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -55,20 +56,25 @@ class History(Struct, frozen=True):
 
 
 class UntoldAlert(Struct, frozen=True):
-    """An alert that its owner is to be told of, or of its end, and the name of their inbox."""
+    """An alert that its owner is to be told of, or of its end, and the name of their inbox.
+
+    ``alert_to`` are the URLs of the others who are told.
+    """
 
     mailbox_name: str
     quiet: QuietTime | None
     alert: Alert
+    alert_to: tuple[str, ...] = ()
 
 
 class WatchStore(Protocol):
     """Keeps watches, what changed, and alerts."""
 
-    def add(self, watch: Watch) -> Deferred[Watch]:
-        """Add one.
+    def add(self, watch: Watch, receivers: Sequence[Webhook] = ()) -> Deferred[Watch]:
+        """Add one, and of those that its alerts go to all that its account does not have yet.
 
         :raises TooManyWatches: the account has as many as it may.
+        :raises TooManyWebhooks: it has as many receivers as it may.
         :raises WatchExists: it watches this already.
         """
 
@@ -84,11 +90,20 @@ class WatchStore(Protocol):
         watch_id: WatchId,
         settings: WatchSettings,
         next_run_at: Instant,
+        receivers: Sequence[Webhook] = (),
     ) -> Deferred[Watch | None]:
-        """Let its owner choose otherwise; nothing where there is none."""
+        """Let its owner choose otherwise; nothing where there is none.
+
+        Receivers of alerts are added as with a watch; those that no watch names any more go.
+
+        :raises TooManyWebhooks: the account has as many receivers as it may.
+        """
 
     def delete(self, account_id: AccountId, watch_id: WatchId) -> Deferred[bool]:
-        """Delete a watch with all that was kept of it; false where there is none."""
+        """Delete a watch with all that was kept of it; false where there is none.
+
+        Receivers of alerts that no other watch names go with it.
+        """
 
     def claim(
         self, holder: str, now: Instant, milliseconds: int, limit: int
@@ -137,3 +152,32 @@ class WatchStore(Protocol):
 
     def forget(self, before: Instant, limit: int) -> Deferred[int]:
         """Delete at most so many changes, scores and ended alerts from before a moment."""
+
+
+class ReceiverStore(Protocol):
+    """What is asked of the store of webhooks."""
+
+    def account_name(self, account_id: AccountId) -> Deferred[str]:
+        """Give the name of an account; empty where there is none."""
+
+    def of_account(self, account_id: AccountId) -> Deferred[list[Webhook]]:
+        """List the webhooks of an account, oldest first."""
+
+    def find(self, account_id: AccountId, webhook_id: WebhookId) -> Deferred[Webhook | None]:
+        """Find a webhook of an account."""
+
+
+class ReceiverRules(Protocol):
+    """Who may be told."""
+
+    def require_foreign(self, url: str) -> None:
+        """See that a URL does not lead to this service itself, as far as that shows.
+
+        :raises InvalidParameter: it does.
+        """
+
+    def require_mailable(self, address: str, account_name: str) -> None:
+        """See that an account may have alerts mailed to an address.
+
+        :raises InvalidParameter: the operator does not allow it, or no mail is sent.
+        """

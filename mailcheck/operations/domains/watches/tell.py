@@ -1,11 +1,13 @@
 """Telling owners of alerts: as mail to their own inbox, several in one, and not when it is quiet.
 
 There it is as safe as any mail, and a webhook that asks for the tag is told of it: in order, signed
-and until it is taken. What was told is noted afterwards: who dies in between tells it once more.
+and until it is taken. So are those that a watch names itself: a mail has the alerts of watches with
+the same ones. What was told is noted afterwards: who dies in between tells it once more.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from msgspec import Struct
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
@@ -13,7 +15,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes, new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
 from mailcheck.core.instruments import Tally
-from mailcheck.core.watches import ALERT_TAG, Alert
+from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
 from mailcheck.operations.domains.watches.ports import UntoldAlert, WatchStore
 from mailcheck.operations.ports import Memory, Now
 
@@ -21,7 +23,7 @@ TELL_INTERVAL = 10.0
 """Seconds between looks for what is to be told."""
 
 PAUSE = 300.0
-"""Seconds between two mails to one account: what comes up meanwhile is one digest, no storm."""
+"""Seconds between two mails to the same ones: what comes up meanwhile is one digest, no storm."""
 
 AT_ONCE = 1_000
 """Alerts that are looked at in one round, the oldest ones."""
@@ -45,6 +47,10 @@ SendToInbox = Callable[[str, str, str, Callable[[str, str], bytes]], Awaitable[o
 writes the mail of the addresses of recipient and sender."""
 
 
+_Told = tuple[str, tuple[str, ...]]
+"""The inbox, and the keys of those who are told beside it."""
+
+
 class TellAlerts:
     """Tells what is untold, one daemon at a time."""
 
@@ -55,7 +61,6 @@ class TellAlerts:
         store: WatchStore,
         send: SendToInbox,
         memory: Memory,
-        domain: str,
         clock: IReactorTime,
         now: Now,
         random_bytes: RandomBytes,
@@ -63,11 +68,10 @@ class TellAlerts:
         self._store = store
         self._send_to_inbox = send
         self._memory = memory
-        self._domain = domain
         self._clock = clock
         self._now = now
         self._random_bytes = random_bytes
-        self._told_at: dict[str, float] = {}
+        self._told_at: dict[_Told, float] = {}
         self.outcomes = Tally()
 
     async def tell(self) -> None:
@@ -81,16 +85,17 @@ class TellAlerts:
 
     async def _tell(self) -> None:
         now = self._clock.seconds()
-        self._told_at = {name: at for name, at in self._told_at.items() if now - at < PAUSE}
-        by_mailbox: dict[str, list[Alert]] = {}
+        self._told_at = {to: at for to, at in self._told_at.items() if now - at < PAUSE}
+        mails: dict[_Told, list[Alert]] = {}
         for one in await self._store.untold(AT_ONCE):
-            if self._may_be_told(one):
-                by_mailbox.setdefault(one.mailbox_name, []).append(one.alert)
-        for mailbox_name, alerts in by_mailbox.items():
+            to = _told(one)
+            if to not in self._told_at and not (one.quiet and one.quiet.holds(self._now())):
+                mails.setdefault(to, []).append(one.alert)
+        for to, alerts in mails.items():
             told = alerts[:MOST_IN_MAIL]
-            self._told_at[mailbox_name] = now
+            self._told_at[to] = now
             try:
-                await self._send(mailbox_name, told)
+                await self._send(to, told)
             except ExpectedFailure as failure:
                 self.outcomes.add("put off")
                 self._log.warn("alerts are put off: {reason}", reason=failure)
@@ -98,35 +103,61 @@ class TellAlerts:
             await self._store.note_told(told)
             self.outcomes.add("told")
 
-    def _may_be_told(self, one: UntoldAlert) -> bool:
-        is_quiet = one.quiet is not None and one.quiet.holds(self._now())
-        return not is_quiet and one.mailbox_name not in self._told_at
+    async def _send(self, to: _Told, alerts: Sequence[Alert]) -> None:
+        mailbox_name, keys = to
 
-    async def _send(self, mailbox_name: str, alerts: Sequence[Alert]) -> None:
         def write(address: str, sender: str) -> bytes:
-            token = new_short_id(self._random_bytes)
-            return write_mail(alerts, sender, address, f"<{token}@{self._domain}>", self._now())
+            head = MailHead(sender, address, new_short_id(self._random_bytes), self._now())
+            return write_mail(alerts, head, keys)
 
         await self._send_to_inbox(mailbox_name, ALERT_TAG, SENDER, write)
 
 
-def write_mail(
-    alerts: Sequence[Alert], sender: str, address: str, message_id: str, now: Instant
-) -> bytes:
-    """Write the mail that tells of alerts: what is new first, then what is over."""
+def _told(one: UntoldAlert) -> _Told:
+    return one.mailbox_name, tuple(sorted(map(receiver_key, one.alert_to)))
+
+
+class MailHead(Struct, frozen=True):
+    """From whom a mail is, to whom, and when; ``token`` makes its id, with the sender's domain."""
+
+    sender: str
+    address: str
+    token: str
+    now: Instant
+
+
+def write_mail(alerts: Sequence[Alert], head: MailHead, keys: Sequence[str] = ()) -> bytes:
+    """Write the mail that tells of alerts: what is new first, then what is over.
+
+    :param keys: those of the others who are told of it.
+    """
+    return _write(head, _subject(alerts), _text(alerts), " ".join(keys))
+
+
+def write_mail_abroad(head: MailHead, subject: str, text: str, why: str) -> bytes:
+    """Write the mail in which one who has no inbox here is told what an inbox was.
+
+    :param why: says for what reason they get it, and how to stop it.
+    """
+    return _write(head, _line(subject), f"{text.rstrip()}\n\n-- \n{why}\n", "")
+
+
+def _write(head: MailHead, subject: str, text: str, keys: str) -> bytes:
     # Here: few daemons ever write a mail.
     from email.message import EmailMessage
     from email.policy import SMTP
     from email.utils import formatdate
 
     mail = EmailMessage(SMTP)
-    mail["From"] = f"mailcheck <{sender}>"
-    mail["To"] = address
-    mail["Subject"] = _subject(alerts)
-    mail["Date"] = formatdate(now / SECOND)
-    mail["Message-ID"] = message_id
+    mail["From"] = f"mailcheck <{head.sender}>"
+    mail["To"] = head.address
+    mail["Subject"] = subject
+    mail["Date"] = formatdate(head.now / SECOND)
+    mail["Message-ID"] = f"<{head.token}@{head.sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834
-    mail.set_content(_text(alerts))
+    if keys:
+        mail[ALERT_FIELD] = keys
+    mail.set_content(text)
     return mail.as_bytes()
 
 

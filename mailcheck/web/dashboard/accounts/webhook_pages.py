@@ -99,4 +99,6 @@ class WebhookPages:
         return redirect(visit, PLACE, done="webhook-deleted")
 
     def _shown_once(self, visit: Visit, webhook: Webhook) -> Reply:
-        return self._renderer.page(visit, "webhook_secret.html", webhook=webhook)
+        return self._renderer.page(
+            visit, "webhook_secret.html", webhooks=[webhook], place=f"{PLACE}#webhooks"
+        )

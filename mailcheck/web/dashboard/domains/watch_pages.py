@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from mailcheck.core.errors import ExpectedFailure, InvalidParameter
+from msgspec.structs import replace
+
+from mailcheck.core.errors import ExpectedFailure, InvalidParameter, TooManyWebhooks
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.watches import (
     HISTORY_KEPT,
@@ -12,8 +14,9 @@ from mailcheck.core.watches import (
     WatchSettings,
     parse_quiet_time,
 )
+from mailcheck.core.webhooks import address_of
 from mailcheck.operations.accounts.check_budget import CheckBudget
-from mailcheck.operations.domains.watches.keep import KeepWatches
+from mailcheck.operations.domains.watches.keep import KeepWatches, KeptWatch
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import LARGEST_PAGE, LAST_PAGE
 from mailcheck.web.dashboard.domains.watch_plot import LEVELS, draw_history
@@ -35,7 +38,14 @@ DEFAULT_DAYS = 30
 MOST_ROWS = 200
 """Changes in the table, the newest; the files have all."""
 
-_NOTHING: Mapping[str, str] = {"target": "", "every": "60", "selectors": "", "ips": "", "quiet": ""}
+_NOTHING: Mapping[str, str] = {
+    "target": "",
+    "every": "60",
+    "selectors": "",
+    "ips": "",
+    "quiet": "",
+    "alert_to": "",
+}
 
 
 class WatchPages:
@@ -59,6 +69,7 @@ class WatchPages:
             Page("GET", f"{one}/history.csv", self.table),
             Page("GET", f"{one}/history.json", self.document),
             Page("POST", f"{one}/run", self.run),
+            Page("POST", f"{one}/alert-to", self.choose_receivers),
             Page("POST", f"{one}/delete", self.delete),
             Page("POST", f"{one}/alerts/<alert_id>/acknowledge", self.acknowledge),
         ]
@@ -69,16 +80,41 @@ class WatchPages:
         return await self._list(visit, given, None)
 
     async def create(self, visit: Visit) -> Reply:
-        """POST /watches: target, every, selectors, ips, quiet."""
+        """POST /watches: target, every, selectors, ips, quiet, alert_to."""
         form = {name: (visit.form.text(name) or "").strip() for name in _NOTHING}
         try:
             made = await self._watches.create(visit.account.id, form["target"], _settings(form))
         except ExpectedFailure as failure:
             return await self._list(visit, form, failure)
-        return redirect(visit, f"/watches/{made.id}", done="watch-made")
+        return self._kept(visit, made, "watch-made")
+
+    async def choose_receivers(self, visit: Visit) -> Reply:
+        """POST /watches/<watch_id>/alert-to: alert_to. New webhooks show their secrets."""
+        named = _words(visit.form.text("alert_to") or "")
+        try:
+            changed = await self._watches.change(
+                visit.account.id,
+                visit.path["watch_id"],
+                lambda settings: replace(settings, alert_to=named),
+            )
+        except (InvalidParameter, TooManyWebhooks) as failure:
+            return await self._show(visit, " ".join(named), failure)
+        return self._kept(visit, changed, "receivers-chosen")
+
+    def _kept(self, visit: Visit, kept: KeptWatch, done: str) -> Reply:
+        place = f"/watches/{kept.watch.id}"
+        signing = [one for one in kept.new_receivers if not one.is_mail]
+        if not signing:
+            return redirect(visit, place, done=done)
+        return self._renderer.page(visit, "webhook_secret.html", webhooks=signing, place=place)
 
     async def show(self, visit: Visit) -> Reply:
         """GET /watches/<watch_id>?days=: how it is, its alerts, what changed."""
+        return await self._show(visit)
+
+    async def _show(
+        self, visit: Visit, alert_to: str | None = None, failure: ExpectedFailure | None = None
+    ) -> Reply:
         days = visit.query.whole_number("days", 1, MOST_DAYS, DEFAULT_DAYS)
         now = visit.asked_at
         account_id, watch_id = visit.account.id, visit.path["watch_id"]
@@ -92,7 +128,13 @@ class WatchPages:
         return self._renderer.page(
             visit,
             "watch.html",
+            status=200 if failure is None else status_of(failure),
+            problem="" if failure is None else str(failure),
             watch=watch,
+            receivers=shown.receivers,
+            alert_to=" ".join(map(address_of, watch.settings.alert_to))
+            if alert_to is None
+            else alert_to,
             shown=render_shown(shown, now),
             alerts=shown.alerts,
             plots=draw_history(_within(scores, begins), changes, begins, now),
@@ -168,10 +210,15 @@ def _settings(form: Mapping[str, str]) -> WatchSettings:
     lowest, highest = SHORTEST_INTERVAL // MINUTE, LONGEST_INTERVAL // MINUTE
     return WatchSettings(
         interval=minutes.whole_number("every", lowest, highest, 60) * MINUTE,
-        selectors=tuple(form["selectors"].replace(",", " ").split()),
-        addresses=tuple(form["ips"].replace(",", " ").split()),
+        selectors=_words(form["selectors"].replace(",", " ")),
+        addresses=_words(form["ips"].replace(",", " ")),
         quiet=parse_quiet_time(form["quiet"]) if form["quiet"] else None,
+        alert_to=_words(form["alert_to"]),
     )
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip(",") for word in text.split() if word != ",")
 
 
 def _within(scores: Any, begins: Instant) -> list[Any]:

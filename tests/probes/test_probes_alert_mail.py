@@ -1,0 +1,154 @@
+"""Alerts by mail over a real connection: what the relay gets, and what it refuses."""
+
+import time
+from email.message import EmailMessage
+from email.policy import SMTP
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.instants import instant_of
+from mailcheck.core.webhooks import MAILTO, Attempt
+from mailcheck.operations.inbox.webhook_ports import Post
+from mailcheck.probes.alert_mail import MOST_A_DAY, AlertMail, EitherLine, PostsAndMail, Relay
+from mailcheck.probes.trust import TrustRoots, find_trust_roots
+from tests.probes.test_probes_webhooks_loopback import posts
+from tests.servers.certificates import Authority, self_signed
+from tests.servers.mail_relay import MailRelay, running_relay
+
+AUTHORITY = Authority()
+OPS = "ops@example.com"
+DOTS = ".a line with a dot\n..\n" * 2_000
+
+
+def now() -> Any:
+    """Give the time of day."""
+    return instant_of(time.time())
+
+
+def sender(
+    relay: MailRelay,
+    tls: str = "never",
+    login: tuple[str, str] = ("", ""),
+    trust: TrustRoots | None = None,
+) -> AlertMail:
+    """Make what mails; "ann" may have alerts mailed to one address and one domain."""
+    from twisted.internet import reactor
+
+    anything: Any = reactor
+    return AlertMail(
+        anything,
+        Relay("127.0.0.1", relay.port, tls, *login, "alerts@here.example", "here.example"),
+        {"ann": [OPS, "@Night.example"], "*": ["all@example.com"]},
+        trust or TrustRoots(()),
+        LocalCluster(anything).counters,
+        now,
+    )
+
+
+def trust_in(folder: Path) -> TrustRoots:
+    """Trust the authority."""
+    return find_trust_roots(AUTHORITY.write_to(folder / "ca.pem"))
+
+
+def post(address: str = OPS) -> Post:
+    """Make a mail to be sent."""
+    mail = EmailMessage(SMTP)
+    mail["Subject"] = "Hello"
+    mail.set_content(DOTS)
+    return Post(MAILTO + address, (), "msg_1", now(), mail.as_bytes())
+
+
+async def test_it_is_encrypted_and_signed_in(tmp_path: Path) -> None:
+    """Where that is required a mail goes over a checked connection alone, byte for byte."""
+    with running_relay(tmp_path, AUTHORITY.issue("127.0.0.1")) as relay:
+        mail = sender(relay, "required", ("bob", "secret"), trust_in(tmp_path))
+        assert await mail.send("ann", post()) == Attempt(250)
+        (taken,) = relay.taken
+    assert (taken.sender, taken.recipient) == ("alerts@here.example", OPS)
+    assert (taken.is_encrypted, taken.login) == (True, ("bob", "secret"))
+    assert taken.mail.get_content().splitlines() == DOTS.splitlines()
+
+
+async def test_who_can_not_prove_its_name_gets_nothing(tmp_path: Path) -> None:
+    """Neither a certificate that nobody vouches for nor a missing STARTTLS is passed over."""
+    trust = trust_in(tmp_path)
+    with running_relay(tmp_path, self_signed("127.0.0.1")) as relay:
+        for tls in ("required", "offered"):
+            tried = await sender(relay, tls, trust=trust).send("ann", post())
+            assert "certificate" in tried.problem
+            assert not tried.is_permanent
+    with running_relay() as relay:
+        tried = await sender(relay, "required", trust=trust).send("ann", post())
+        assert tried == Attempt(problem="the relay offers no STARTTLS")
+        assert await sender(relay, "offered", trust=trust).send("ann", post()) == Attempt(250)
+        assert len(relay.taken) == 1
+
+
+@pytest.mark.parametrize(
+    ("verb", "reply", "expected"),
+    [
+        ("RCPT", b"550 no \x07such user", Attempt(550, "the relay answered 550 no such user")),
+        ("RCPT", b"451 later", Attempt(451, "the relay answered 451 later")),
+        ("DATA", b"554 no spam here", Attempt(554, "the relay answered 554 no spam here")),
+        ("MAIL", b"530 sign in", Attempt(530, "the relay answered 530 sign in")),
+        ("EHLO", b"421 shutting down", Attempt(problem="the relay does not take EHLO")),
+    ],
+)
+async def test_what_is_refused(verb: str, reply: bytes, expected: Attempt) -> None:
+    """A recipient or a mail that is refused for good is tried no more; all else is."""
+    with running_relay() as relay:
+        relay.replies = {verb: reply}
+        tried = await sender(relay).send("ann", post())
+    assert (tried.status, tried.problem) == (expected.status, expected.problem)
+    assert tried.is_permanent == (reply.startswith(b"55"))
+
+
+async def test_who_does_not_answer() -> None:
+    """That is for the moment."""
+    with running_relay() as relay:
+        mail = sender(relay)
+    tried = await mail.send("ann", post())
+    assert tried == Attempt(problem="the relay does not answer, or broke off")
+
+
+async def test_only_those_who_are_allowed() -> None:
+    """Nobody is mailed to but whom the operator allows this account, when asked and when told."""
+    with running_relay() as relay:
+        mail = sender(relay)
+        dialer = PostsAndMail(posts(), mail)
+        for address in (OPS, OPS.upper(), "a@night.example", "all@example.com"):
+            dialer.require_mailable(address, "ann")
+        dialer.require_mailable("all@example.com", "bob")
+        for name, address in (("bob", OPS), ("ann", "b@example.com"), ("ann", "a@x.night.example")):
+            with pytest.raises(InvalidParameter, match="does not allow"):
+                dialer.require_mailable(address, name)
+            tried = await mail.send(name, post(address))
+            assert tried.is_permanent
+        assert relay.taken == []
+
+
+async def test_without_a_relay() -> None:
+    """No address of mail is taken, and what was to be mailed waits."""
+    with pytest.raises(InvalidParameter, match="smtp_relay"):
+        PostsAndMail(posts(), None).require_mailable(OPS, "ann")
+    line = EitherLine(posts().line("ann"), None, "ann")
+    tried = await line.post(post())
+    line.hang_up()
+    assert "smtp_relay" in tried.problem
+    assert not tried.is_permanent
+
+
+async def test_one_address_gets_so_many() -> None:
+    """More than that in a day wait for the next one, whichever account they are from."""
+    with running_relay() as relay:
+        mail = sender(relay)
+        for number in range(MOST_A_DAY):
+            name = ("ann", "bob")[number % 2]
+            assert await mail.send(name, post("all@example.com")) == Attempt(250)
+        tried = await mail.send("ann", post("all@example.com"))
+        assert tried.wait > 0
+        assert len(relay.taken) == MOST_A_DAY
