@@ -1,0 +1,125 @@
+"""Watches of several daemons: each run is one daemon's, each alert is told once, and one that dies
+leaves its runs to another.
+"""
+
+import json
+import re
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.test_cluster_analyses import Two, address_of, stopped
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.daemon import HOST, Daemon
+from tests.servers.held_names import HeldNames, holding_names
+from tests.servers.name_server import publishing_name_server
+from tests.servers.postgresql import PostgresqlServer
+from tests.servers.redis import running_redis
+
+TARGET, REVERSE, NAME = "127.0.0.7", "7.0.0.127.in-addr.arpa", "out.good.test."
+
+RUNS = re.compile(r'mailcheck_watch_runs_total\{outcome="(?:un)?changed"\} (\d+)')
+
+pytestmark = pytest.mark.end_to_end
+
+
+class World(Two):
+    """Two daemons that watch an address; the questions of the first can be held back."""
+
+    def __init__(
+        self,
+        folder: Path,
+        postgresql: PostgresqlServer,
+        redis_url: str,
+        held: HeldNames,
+        zone: MemoryZone,
+        publish: Callable[[], None],
+    ) -> None:
+        super().__init__(folder, postgresql, redis_url, held.server)
+        self.held = held
+        self._zone = zone
+        self._publish = publish
+
+    def name_is(self, *names: str) -> None:
+        """Change the reverse DNS of the address."""
+        self._zone.publish(REVERSE, "PTR", *names)
+        self._publish()
+
+    def runs(self, *names: str) -> int:
+        """Say how many runs daemons have ended."""
+        urls = [f"http://{HOST}:{self._metrics[name]}/metrics" for name in names]
+        texts = [urllib.request.urlopen(url, timeout=60).read().decode() for url in urls]
+        return sum(int(count) for text in texts for count in RUNS.findall(text))
+
+    def let_it_be_due(self) -> None:
+        """Have the interval over."""
+        self._postgresql.run("UPDATE watch SET next_run_at = 1", self._database)
+
+    def let_its_lease_end(self) -> None:
+        """Have the time over for which a daemon has taken it."""
+        self._postgresql.run("UPDATE watch SET held_until = 1", self._database)
+
+    def is_taken(self) -> bool:
+        """Tell whether a daemon runs the watch now."""
+        sql = "SELECT holder IS NOT NULL FROM watch"
+        return self._postgresql.run(sql, self._database) == [(True,)]
+
+
+def told(daemon: Daemon) -> list[str]:
+    """Give the subjects of the mails about alerts, oldest first."""
+    listed = daemon.get("/inbox/messages", tag="watch-alerts").json["messages"]
+    return [message["subject"] for message in reversed(listed)]
+
+
+@pytest.fixture
+def world(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[World]:
+    """An address whose name is right, and lists that live."""
+    zone = MemoryZone({NAME.rstrip("."): {"A": [TARGET]}, REVERSE: {"PTR": [NAME]}})
+    publish_living_lists(zone)
+    with (
+        running_redis() as redis,
+        publishing_name_server(zone) as (names, publish),
+        holding_names(names, ["."]) as held,
+    ):
+        held.release()
+        world = World(tmp_path, postgresql_server, redis.url, held, zone, publish)
+        world.options["dns_resolvers"] = [address_of(names)]
+        yield world
+
+
+def test_a_watch_is_run_by_one_and_goes_on_when_that_dies(world: World) -> None:
+    """Each interval has one run, and each alert one mail, whichever daemon it is asked of; what
+    one that is killed had begun another ends.
+    """
+    dns = [address_of(world.held.server)]
+    with (
+        world.running("one", dns_resolvers=dns) as dying,
+        world.running("other", accounts_bootstrap_key=dying.key) as heir,
+    ):
+        made = dying.post("/watches", json.dumps({"target": TARGET}).encode()).json
+        dying.wait_until(lambda: world.runs("one", "other") == 1)
+        world.name_is()
+        world.let_it_be_due()
+        for daemon in (dying, heir):
+            mail = daemon.get("/inbox/wait", tag="watch-alerts", after="c0", timeout=50).json
+            assert mail["subject"].startswith(f"{TARGET}: ")
+        assert world.runs("one", "other") == 2
+
+        world.name_is(NAME)
+        with stopped(heir):  # else it might take it
+            world.held.hold()  # from now on the run waits for answers
+            world.let_it_be_due()
+            dying.wait_until(world.is_taken)
+            before = world.runs("one")
+            dying.kill()
+        world.let_its_lease_end()
+        path = f"/watches/{made['id']}"
+        heir.wait_until(lambda: bool(heir.get(path).json["alerts"][0]["endedAt"]))
+        assert before + world.runs("other") == 3
+        (alert,) = heir.get(path).json["alerts"]
+        assert alert["ending"]
+        # That it is over may wait for the pause between two mails.
+        assert told(heir).count(mail["subject"]) == 1
