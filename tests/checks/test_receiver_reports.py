@@ -11,6 +11,7 @@ from mailcheck.checks.receiver_reports.aggregate import (
     SpfCheck,
     parse_aggregate_report,
 )
+from mailcheck.checks.receiver_reports.limits import MAX_COUNT
 from mailcheck.checks.receiver_reports.reading import read_report_file, read_report_mail
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
@@ -33,6 +34,11 @@ def as_it_is(data: bytes) -> bytes:
     return data
 
 
+def with_line_end(data: bytes) -> bytes:
+    """Pack with gzip as Mimecast does: a line end is behind it."""
+    return gzipped(data) + b"\r\n"
+
+
 REPORTERS: list[tuple[str, str, int, int, Pack, str, str | None]] = [
     # file, organisation, messages, of these failing, packed, sent as, text beside it
     ("google.xml", "google.com", 123, 3, zipped, "application/zip", None),
@@ -44,8 +50,12 @@ REPORTERS: list[tuple[str, str, int, int, Pack, str, str | None]] = [
     ("comcast.xml", "comcast.net", 22, 0, gzipped, "application/x-gzip", "a report\n"),
     ("linkedin.xml", "LinkedIn", 6, 6, gzipped, "text/xml", "a report\n"),
     ("amazonses.xml", "AMAZON-SES", 2, 0, gzipped, "application/octet-stream", "a report\n"),
-    ("gmx.xml", "1&1 Mail & Media GmbH", 43, 12, gzipped, "application/gzip", "a report\n"),
-    ("mimecast.xml", "eu.mimecast.example", 9, 1, zipped, "application/x-zip-compressed", None),
+    ("gmx.xml", "GMX", 43, 12, gzipped, "application/gzip", "a report\n"),
+    ("mailru_old.xml", "Mail.Ru", 4, 0, zipped, "application/x-zip-compressed", "a report\n"),
+    ("mimecast.xml", "mimecast.org", 9, 1, with_line_end, "application/gzip", None),
+    ("zoho.xml", "zoho.com", 3, 0, zipped, "application/zip", "a report\n"),
+    ("rackspace.xml", "emailsrvr.com", 2, 0, gzipped, "application/gzip", "a report\n"),
+    ("gateway.xml", "", 1, 0, gzipped, "application/gzip", "a report\n"),
     ("proofpoint.xml", "Proofpoint", 14, 0, gzipped, "application/x-gzip-compressed", "x\n"),
     ("seznam.xml", "seznam.cz a.s.", 3, 0, zipped, "application/octet-stream", "a report\n"),
     ("odd_case.xml", "Old Appliance", 7, 0, as_it_is, "application/xml", None),
@@ -109,8 +119,33 @@ def test_all_of_a_row_is_kept() -> None:
     assert odd.source == "192.0.2.10"
     assert odd.signatures == (Signature("example.org", "S2026", "pass"),)
     assert odd.spf_checks == (SpfCheck("example.org", "", "fail"),)
+    (gateway,) = parsed("gateway.xml").rows
+    assert (gateway.reasons, gateway.signatures) == ((), (Signature("", "", "fail"),))
+    assert gateway.spf_checks == (SpfCheck("", "", "none"),)
+    (zoho,) = parsed("zoho.xml").rows
+    assert zoho.signatures == (Signature("example.org", "s2026", "pass"),)
+    assert zoho.spf_checks == (SpfCheck("", "helo", "none"),)
+    gmx = parsed("gmx.xml").policy
+    assert (gmx.discovery, gmx.testing, gmx.percent) == ("psl", "n", "")
     (comcast,) = parsed("comcast.xml").rows
     assert [one.selector for one in comcast.signatures] == ["s2026", "s2025"]
+
+
+def test_a_report_that_is_shown_in_its_mail() -> None:
+    """Fastmail sends the file as a part that is to be shown inline; its name says what it is."""
+    mail = report_mail(gzipped(document("fastmail.xml")), "application/gzip", "f.xml.gz")
+    assert b"Content-Disposition: attachment" in mail
+    inline = mail.replace(b"Content-Disposition: attachment", b"Content-Disposition: inline")
+    assert read_report_mail(inline) == [parsed("fastmail.xml")]
+
+
+def test_counts_as_large_as_they_get() -> None:
+    """A billion messages of one row are believed, more are no count that anybody has."""
+    text = document("google.xml").decode()
+    large = parse_aggregate_report(text.replace(">120<", f">{MAX_COUNT}<").encode())
+    assert large.messages == MAX_COUNT + 3
+    over = parse_aggregate_report(text.replace(">120<", f">{MAX_COUNT + 1}<").encode())
+    assert over.messages == 3
 
 
 def test_equal_rows_are_counted_together() -> None:
@@ -138,6 +173,12 @@ def test_rows_that_cannot_be_true_are_left_out_and_said() -> None:
     [
         ("google.json", "example.org", 40, [("certificate-expired", 2)]),
         ("microsoft.json", "example.org", 12, []),
+        (
+            "mailru.json",
+            "example.org",
+            0,
+            [("sts-policy-fetch-error", 1), ("sts-policy-fetch-error", 2)],
+        ),
         (
             "rfc8460.json",
             "company-y.example",
@@ -225,7 +266,7 @@ def test_who_sends_is_named_and_sorted() -> None:
         ("example.net", 3, 3),
         ("203.0.113.80", 1, 1),
         ("forwarder.example", 1, 1),
-        ("example.org", 0, 361),
+        ("example.org", 0, 371),
     ]
     newsletter, forger, mailing_list, *_, own = senders
     assert newsletter.cause is Cause.OWN_SPF

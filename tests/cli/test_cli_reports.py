@@ -21,7 +21,7 @@ def test_dmarc_reports_are_read_without_a_daemon(tmp_path: Path) -> None:
     assert found.status == 1
     assert found.lines[:3] == [
         "example.org  2026-11-19 to 2026-11-19  policy none",
-        "  207 messages, 151 pass; reported by google.com, 1&1 Mail & Media GmbH, Yahoo",
+        "  207 messages, 151 pass; reported by google.com, GMX, Yahoo",
         "  p=reject would stop 56 of them (3 of them were forwarded)",
     ]
     assert "  newsmill.example  41 of 41 fail" in found.lines

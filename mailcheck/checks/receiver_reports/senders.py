@@ -309,8 +309,10 @@ def _name_of(source: str, judged: Sequence[_Seen], hosts: Mapping[str, str]) -> 
     for one, found in judged:
         for name in found.vouched_for:
             vouched[name] += one.messages
-    if vouched:
-        return min(vouched, key=lambda name: (-vouched[name], name))
+    best = min(vouched, key=lambda name: (-vouched[name], name), default=None)
+    # One mail that a host has passed on does not make it another's.
+    if best is not None and 2 * vouched[best] >= sum(one.messages for one, _ in judged):
+        return best
     host = hosts.get(source)
     return owner_of(host) if host else source
 
