@@ -90,7 +90,8 @@ class MessageContent:
     ``links`` are absolute http(s) URLs in order, without duplicates; ``codes``
     are one-time codes, best first. ``problems`` says in sentences what was
     broken or exceeded a cap. ``searched`` is the text that searches look in, the
-    words of the HTML where there is no other; a store gives it back as it is compared.
+    words of the HTML where there is no other, as it is compared; ``signature`` is that text's,
+    and empty where nobody made one: a store keeps it and does not give it back.
     ``snippet`` is how that begins, in one line.
     """
 
@@ -105,6 +106,7 @@ class MessageContent:
     problems: tuple[str, ...]
     snippet: str = ""
     searched: str = field(default="", repr=False, compare=False)
+    signature: str = field(default="", repr=False, compare=False)
 
     @property
     def files(self) -> list[AttachmentFacts]:

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 CONTENT_COLUMNS = (
-    "text_key, header_key, attachment_count, links, codes, best_link, snippet, document"
+    "attachment_count, codes, signature, links, best_link, snippet, header_key, text_key, document"
 )
 
 
-def dump_content(content: MessageContent) -> tuple[str, str, int, str, str, str | None, str, str]:
+def dump_content(
+    content: MessageContent,
+) -> tuple[int, str, str, str, str | None, str, str, str, str]:
     """Give the values of `CONTENT_COLUMNS`."""
     document: dict[str, object] = {
         "headers": content.header_list,
@@ -45,13 +47,14 @@ def dump_content(content: MessageContent) -> tuple[str, str, int, str, str, str 
         "problems": content.problems,
     }
     return (
-        fold_text(content.searched),
-        header_key(content.header_list),
         len(content.files),
-        json.dumps(content.links),
         json.dumps(content.codes),
+        content.signature,
+        json.dumps(content.links),
         content.best_link,
         content.snippet,
+        header_key(content.header_list),
+        fold_text(content.searched),
         json.dumps(document),
     )
 

@@ -35,9 +35,11 @@ class Transaction(Protocol):
     """A transaction under way, used in a thread of its own.
 
     ``locks_rows``: other writers work beside it, kept from single rows; else from everything.
+    ``code_of``: the function that gives a character's code.
     """
 
     locks_rows: ClassVar[bool]
+    code_of: ClassVar[str]
 
     @property
     def known_inboxes(self) -> KnownInboxes | None:

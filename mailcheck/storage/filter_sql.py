@@ -4,7 +4,7 @@ Keys are folded before they are stored and what is looked for before it is asked
 that every database compares the same characters, whatever its collation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -12,10 +12,10 @@ from mailcheck.core.addresses import fold_tag
 from mailcheck.core.content import DERIVATION
 from mailcheck.core.cursors import START
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.folded_text import fold_text
+from mailcheck.core.folded_text import fold_text, signs_within
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.search import ATTACHMENT, CODE, READ, UNREAD, Field, Term
+from mailcheck.core.search import ATTACHMENT, CODE, READ, UNREAD, Field, Search, Term
 from mailcheck.storage.engine import Condition, Transaction, Value, escape_like
 
 # The first part bounds the range of positions to read, the second decides: positions
@@ -30,7 +30,8 @@ _SINCE = """
 """
 
 _AUTHOR, _SUBJECT = "delivery.author_key", "delivery.subject_key"
-_RECIPIENT, _TEXT = "message.recipient_key", "content.text_key"
+_RECIPIENT = "message.recipient_key"
+_TEXT, _SIGNATURE = "content.text_key", "content.signature"
 # What earlier rules have derived is derived again: that it does not match is not known.
 UNDERIVED = f"(content.derivation IS NULL OR content.derivation < {DERIVATION})"
 
@@ -63,7 +64,8 @@ def filter_sql(
 ) -> tuple[str, list[Value]]:
     """Write the condition over what `FROM_CONTENT` joins, and its parameters.
 
-    ``or_underived``: of a mail that was not taken apart yet its content is not asked.
+    ``or_underived``: of a mail that was not taken apart yet its content is not asked, but for
+    what a search asks.
     """
     # The plus keeps the planner from walking all accounts' mail by expiry.
     parts: list[Condition] = [
@@ -82,12 +84,19 @@ def filter_sql(
     if wanted.subject is not None:
         parts.append(transaction.containing(_SUBJECT, fold_text(wanted.subject)))
     if wanted.asks_content:
-        condition, asked = _content_part(transaction, wanted)
+        condition, asked = _joined(" AND ", _content_parts(transaction, wanted))
         parts.append((f"({condition} OR {UNDERIVED})" if or_underived else condition, asked))
-    if wanted.search is not None:
-        terms = sorted(wanted.search.terms, key=_turn)
-        parts += [_term_sql(transaction, account_id, term) for term in terms]
+    parts += _terms_sql(transaction, account_id, wanted)
     return " AND ".join(part for part, _ in parts), [one for _, some in parts for one in some]
+
+
+def derived_sql(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter
+) -> Condition:
+    """Write what `without_derived` leaves out, which must be something."""
+    asked = only_derived(wanted)
+    parts = _content_parts(transaction, asked) + _terms_sql(transaction, account_id, asked)
+    return _joined(" AND ", parts)
 
 
 def address_parts(wanted: MessageFilter, table: str) -> list[Condition]:
@@ -127,24 +136,38 @@ def asks_derived(wanted: MessageFilter) -> bool:
 
 def without_derived(wanted: MessageFilter) -> MessageFilter:
     """Give what is asked of a mail beside that."""
-    search = wanted.search
-    if search is not None:
-        terms = tuple(term for term in search.terms if term.field not in _DERIVED)
-        search = replace(search, terms=terms)
+    search = _only(wanted.search, derived=False)
     return replace(wanted, headers=(), text=None, has_attachment=None, search=search)
 
 
-def _content_part(transaction: Transaction, wanted: MessageFilter) -> Condition:
+def only_derived(wanted: MessageFilter) -> MessageFilter:
+    """Give what is asked that is only known of a mail that was taken apart."""
+    return MessageFilter(
+        headers=wanted.headers,
+        text=wanted.text,
+        has_attachment=wanted.has_attachment,
+        search=_only(wanted.search, derived=True),
+    )
+
+
+def _only(search: Search | None, *, derived: bool) -> Search | None:
+    if search is None:
+        return None
+    terms = tuple(term for term in search.terms if (term.field in _DERIVED) is derived)
+    return replace(search, terms=terms)
+
+
+def _content_parts(transaction: Transaction, wanted: MessageFilter) -> list[Condition]:
     parts: list[Condition] = [
         ("content.header_key LIKE ? ESCAPE '!'", (_field_containing(name, part),))
         for name, part in wanted.headers
     ]
-    if wanted.text is not None:
-        parts.append(transaction.containing(_TEXT, fold_text(wanted.text)))
     if wanted.has_attachment is not None:
         comparison = "> 0" if wanted.has_attachment else "= 0"
         parts.append((f"content.attachment_count {comparison}", ()))
-    return _joined(" AND ", parts)
+    if wanted.text is not None:
+        parts.append(_text_containing(transaction, fold_text(wanted.text)))
+    return parts
 
 
 FIELD_BEGINS, FIELD_ENDS = "\x01", "\x02"
@@ -175,6 +198,20 @@ def _without_marks(key: str) -> str:
     return key.replace(FIELD_BEGINS, " ").replace(FIELD_ENDS, " ")
 
 
+def _terms_sql(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter
+) -> list[Condition]:
+    terms = () if wanted.search is None else sorted(wanted.search.terms, key=_turn)
+    asked = [_term_sql(transaction, account_id, term) for term in terms]
+    in_texts = [term for term in terms if _TEXT in _LOOKED_IN.get(term.field, ())]
+    if len(in_texts) < 2:
+        return asked
+    # No text is read for one word before the signature was asked for all of them.
+    by_signature = [_contained_sql(transaction, term, _may_contain) for term in in_texts]
+    first = len(terms) - len(in_texts)
+    return asked[:first] + by_signature + asked[first:]
+
+
 def _turn(term: Term) -> tuple[bool, int]:
     """Put texts last, and long words before short ones: few mails have them to go on with."""
     return term.field in _LOOKED_IN, -len(str(term.value))
@@ -190,11 +227,35 @@ def _term_sql(transaction: Transaction, account_id: AccountId, term: Term) -> Co
         return _CHOSEN[field][value], ()
     if field is Field.TAG:
         return _tagged(value)
+    return _contained_sql(transaction, term, _text_containing)
+
+
+def _contained_sql(
+    transaction: Transaction, term: Term, in_text: Callable[[Transaction, str], Condition]
+) -> Condition:
+    """Write that something has what a term looks for; ``in_text`` writes it of the text."""
     asked: list[Condition] = []
-    for column in _LOOKED_IN[field]:
+    for column in _LOOKED_IN[term.field]:
+        value = str(term.value)
         part = value.casefold() if column is _RECIPIENT else fold_text(value)
-        asked.append(transaction.containing(column, part))
+        is_text = column is _TEXT
+        asked.append(
+            in_text(transaction, part) if is_text else transaction.containing(column, part)
+        )
     return _joined(" OR ", asked)
+
+
+def _text_containing(transaction: Transaction, part: str) -> Condition:
+    """Write that the text has a part: its signature is asked first."""
+    return _joined(" AND ", [_may_contain(transaction, part), transaction.containing(_TEXT, part)])
+
+
+def _may_contain(transaction: Transaction, part: str) -> Condition:
+    code = f"{transaction.code_of}(substr({_SIGNATURE}, ?, 1))"
+    signs = [(f"{code} & ? = ?", (at, bits, bits)) for at, bits in signs_within(part)]
+    if not signs:
+        return "1 = 1", ()
+    return _joined(" OR ", [(f"{_SIGNATURE} = ''", ()), _joined(" AND ", signs)])
 
 
 def _joined(by: str, parts: Sequence[Condition]) -> Condition:

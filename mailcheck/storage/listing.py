@@ -30,6 +30,7 @@ from mailcheck.storage.engine import Row, Transaction, Value
 from mailcheck.storage.filter_sql import (
     UNDERIVED,
     asks_derived,
+    derived_sql,
     filter_sql,
     is_counted_by_recipient,
     is_counted_by_tag,
@@ -92,22 +93,20 @@ def read_page(
     headers: "HeldHeaders",
 ) -> MessagePage:
     """Read a page of the messages that match, newest first."""
-    condition, values = filter_sql(transaction, account_id, wanted, now)
+    not_searched = 0
     if looks_into_mails(wanted):
-        # Mails are looked into once, for the page and the total alike.
+        # Mails are looked into once, for the page, the total and what is not known alike.
         found = headers.page(transaction, account_id, wanted, now, limit, offset)
         if found is None:
-            matches = _matching_positions(transaction, condition, values)
+            matches, not_searched = _look_into_mails(transaction, account_id, wanted, now)
             found = matches[offset : offset + limit], len(matches)
         positions, total = found
         rows = _read_positions(transaction, account_id, positions)
     else:
+        condition, values = filter_sql(transaction, account_id, wanted, now)
         rows = _read_rows(transaction, f"{condition} {_NEWEST}", [*values, limit, offset])
         total = _count(transaction, account_id, wanted, now)
     entries = tuple((summary_of(row), _extracted(row[SUMMARY_WIDTH:])) for row in rows)
-    not_searched = 0
-    if asks_derived(wanted):
-        not_searched = _count_underived(transaction, account_id, wanted, now)
     return MessagePage(entries, total, _last_position(transaction, account_id), not_searched)
 
 
@@ -203,11 +202,25 @@ def _read_positions(
     )
 
 
-def _matching_positions(
-    transaction: Transaction, condition: str, values: Sequence[Value]
-) -> list[int]:
-    query = f"SELECT message.position {FROM_CONTENT} WHERE {condition}"
-    return sorted((row[0] for row in transaction.rows(query, values)), reverse=True)
+def _look_into_mails(
+    transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
+) -> tuple[list[int], int]:
+    """List the positions of those that match, newest first.
+
+    Also counts those that may match but for their content, which is not known yet.
+    """
+    known, values = filter_sql(transaction, account_id, without_derived(wanted), now)
+    if not asks_derived(wanted):
+        found = transaction.rows(f"SELECT message.position {FROM_CONTENT} WHERE {known}", values)
+        return sorted((position for (position,) in found), reverse=True), 0
+    derived, asked = derived_sql(transaction, account_id, wanted)
+    rows = transaction.rows(
+        f"SELECT message.position, {UNDERIVED}, CASE WHEN {UNDERIVED} THEN {derived} ELSE 1 = 1 END"
+        f" {FROM_CONTENT} WHERE {known} AND ({UNDERIVED} OR {derived})",
+        [*asked, *values, *asked],
+    )
+    positions = sorted((position for position, _, is_match in rows if is_match), reverse=True)
+    return positions, sum(1 for _, is_underived, _ in rows if is_underived)
 
 
 def _count(
@@ -237,16 +250,6 @@ def _count_recipient(
     # Not swept away yet: never more than a few rows.
     expired = f"{count} expires_at <= ? AND account_id || '' = ? AND recipient_key || '' = ?"
     return stored - _number(transaction, expired, now, account_id, key)
-
-
-def _count_underived(
-    transaction: Transaction, account_id: AccountId, wanted: MessageFilter, now: Instant
-) -> int:
-    """Count what may match but for its content, which is not known yet."""
-    known = without_derived(wanted)
-    condition, values = filter_sql(transaction, account_id, known, now)
-    query = f"SELECT COUNT(*) {FROM_CONTENT} WHERE {condition} AND {UNDERIVED}"
-    return _number(transaction, query, *values)
 
 
 def _count_tags(transaction: Transaction, account_id: AccountId, expired: dict[str, int]) -> int:

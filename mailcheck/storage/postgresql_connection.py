@@ -292,6 +292,7 @@ class PostgresqlTransaction:
     """A transaction on one connection; nothing is sent before an answer is needed."""
 
     locks_rows: ClassVar[bool] = True
+    code_of: ClassVar[str] = "ascii"
 
     def __init__(
         self, connection: Connection, begin: bytes, known_inboxes: KnownInboxes | None = None

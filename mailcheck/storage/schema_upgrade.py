@@ -9,15 +9,16 @@ from typing import NamedTuple
 
 from mailcheck.core.errors import ExpectedFailure
 
-_NUMBERED = re.compile(r"(\d{4})_\w+(\.postgresql)?\.sql", re.ASCII)
+_NUMBERED = re.compile(r"(\d{4})_\w+(?:\.(postgresql|sqlite))?\.sql", re.ASCII)
 
 
 class SchemaStep(NamedTuple):
-    """One step: what both engines run, and what PostgreSQL runs after it."""
+    """One step: what both engines run, and what each of them runs after it."""
 
     version: int
     sql: str
     postgresql: str = ""
+    sqlite: str = ""
 
 
 class SchemaTooNew(ExpectedFailure):
@@ -26,16 +27,17 @@ class SchemaTooNew(ExpectedFailure):
 
 @cache
 def schema_steps() -> Sequence[SchemaStep]:
-    """Read the steps, oldest first: ``0001_name.sql``, beside it ``0001_name.postgresql.sql``."""
-    steps: dict[int, SchemaStep] = {}
+    """Read the steps, oldest first: ``0001_name.sql``.
+
+    Beside it are ``0001_name.postgresql.sql`` and ``0001_name.sqlite.sql``.
+    """
+    steps: dict[int, dict[str, str]] = {}
     for file in sorted(files("mailcheck.storage.schema").iterdir(), key=lambda file: file.name):
         match = _NUMBERED.fullmatch(file.name)
         if match is not None:
-            version, text = int(match[1]), file.read_text("utf-8")
-            step = steps.get(version, SchemaStep(version, ""))
-            replaced = step._replace(postgresql=text) if match[2] else step._replace(sql=text)
-            steps[version] = replaced
-    return [steps[version] for version in sorted(steps)]
+            step = steps.setdefault(int(match[1]), {"sql": ""})
+            step[match[2] or "sql"] = file.read_text("utf-8")
+    return [SchemaStep(version, **step) for version, step in sorted(steps.items())]
 
 
 def require_known(version: int, steps: Sequence[SchemaStep], name: str) -> None:
@@ -71,7 +73,7 @@ def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[Sc
         version = _version(connection)
         for step in steps:
             if step.version > version:
-                for statement in _statements(step.sql):
+                for statement in _statements(step.sql + step.sqlite):
                     connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {newest}")
         connection.execute("COMMIT")

@@ -26,6 +26,7 @@ from mailcheck.storage.engine import MailWork, Result, Transaction
 from mailcheck.storage.group_commit import at_once
 from mailcheck.storage.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.storage.sqlite_writer import (
+    READER_PRAGMAS,
     SqliteTransaction,
     SqliteWriter,
     as_unavailable,
@@ -198,7 +199,7 @@ class SqliteEngine(DatabaseEngine):
         connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
         if connection is None:
             self._opened_writer()
-            connection = self._readers.connection = connect(self._path, "PRAGMA query_only = ON")
+            connection = self._readers.connection = connect(self._path, *READER_PRAGMAS)
             self._open_readers.append(connection)
         return connection
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from mailcheck.core.content import AttachmentFacts
 from mailcheck.core.filters import MessageFilter
+from mailcheck.core.folded_text import fold_text, sign_text
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.messages import Delivery
 from mailcheck.core.search import parse_search
@@ -42,11 +43,14 @@ async def fill(stores: Stores) -> None:
     for name in ("ann", "bob"):
         await stores.accounts.add_account(account(name))
     full = await receive(stores, "SignUp", mail("Willkommen im Shop", "x" * 3_000, AUTHOR))
-    derived = content(TEXT, codes=["482913"], attachments=(PAPER,))
+    signature = sign_text(fold_text(TEXT))
+    derived = content(TEXT, codes=["482913"], attachments=(PAPER,), signature=signature)
     await stores.contents.save_content(full.id, derived)
-    for tag, moment in (("", 3_600), ("b", 7_200)):
+    # One as it is derived, and one as before texts had signatures.
+    hello = "Hello https://a.example/?x=1"
+    for tag, moment, signature in (("", 3_600, sign_text(fold_text(hello))), ("b", 7_200, "")):
         plain = await receive(stores, tag, mail("Order 66"), moment)
-        await stores.contents.save_content(plain.id, content("Hello https://a.example/?x=1"))
+        await stores.contents.save_content(plain.id, content(hello, signature=signature))
     await receive(stores, "b", mail("Order 67"), 10_800)
     other = delivery(recipient("bob", "b"), raw=mail("Willkommen Order", author=AUTHOR))
     await stores.deliveries.deliver(other)

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mailcheck.core.folded_text import INVISIBLE, fold_text
+from mailcheck.core.folded_text import (
+    INVISIBLE,
+    MOST_ASKED,
+    fold_text,
+    sign_text,
+    signs_within,
+)
 
 
 @pytest.mark.parametrize(
@@ -60,3 +66,35 @@ def test_every_character_folds_alone() -> None:
             wrong.append(hex(code))
     assert wrong == []
     assert all(fold_text(chr(code)) == "" for code in INVISIBLE)
+
+
+def may_contain(text: str, part: str) -> bool:
+    """Tell what the signature of a text says of a part."""
+    signature = sign_text(text)
+    return all(ord(signature[at - 1]) & bits == bits for at, bits in signs_within(part))
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_signature_never_rules_out_what_is_there(before: str, part: str, after: str) -> None:
+    """Whatever stands in a text, its signature says that it may."""
+    assert may_contain(before + part + after, part)
+
+
+def test_a_signature_rules_out_most_of_what_is_not_there() -> None:
+    """Of words that a text has not nearly all are ruled out, and few places of it are asked."""
+    text = " ".join(f"line {number} of an ordinary newsletter" for number in range(100))
+    words = [f"{first}{second}owhere" for first in "bcdfgh" for second in "bcdfgh"]
+    assert sum(may_contain(text, word) for word in words) <= 3
+    assert all(len(signs_within(word)) <= MOST_ASKED for word in words)
+
+
+def test_a_signature_is_of_one_length_and_ascii() -> None:
+    """However long a text is, its signature has as many characters; one without signs, too."""
+    signatures = [sign_text(text) for text in ("", "ab", "ελληνικα", "words " * 10_000)]
+    assert {len(one) for one in signatures} == {383}
+    assert all(one.isascii() and one.isprintable() for one in signatures[:3])
+
+
+def test_two_bytes_rule_nothing_out() -> None:
+    """Of a part that is too short to have a sign nothing is asked."""
+    assert signs_within("ab") == []

@@ -74,6 +74,23 @@ def test_every_statement_of_the_schema_is_run() -> None:
         assert sqlite3.complete_statement(step.sql)
 
 
+def test_what_was_derived_outlives_its_table(connection: sqlite3.Connection, path: Path) -> None:
+    """The table of contents is made anew in another order; what is in it stays, and is searched."""
+    steps = schema_steps()
+    upgrade_schema(connection, str(path), steps[:15])
+    connection.execute("PRAGMA foreign_keys = OFF")
+    connection.execute(
+        "INSERT INTO content (delivery_id, text_key, links, codes, document, attachment_count, "
+        "header_key, derivation, snippet) VALUES ('d', 'text', '[1]', '[2]', '{}', 3, 'h', 2, 's')"
+    )
+    upgrade_schema(connection, str(path), steps)
+    (row,) = connection.execute(
+        "SELECT delivery_id, text_key, links, codes, document, attachment_count, header_key, "
+        "derivation, snippet, best_link, signature FROM content"
+    )
+    assert row == ("d", "text", "[1]", "[2]", "{}", 3, "h", 2, "s", None, "")
+
+
 def test_a_fresh_database(connection: sqlite3.Connection, path: Path) -> None:
     """A fresh database gets all steps, and there is nothing to back up."""
     upgrade_schema(connection, str(path), NEW)

@@ -24,6 +24,7 @@ from mailcheck.checks.content.links import collect_links, list_urls, score_links
 from mailcheck.checks.content.structure import Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import Candidate, CandidateKind, MessageContent
+from mailcheck.core.folded_text import fold_text, sign_text
 
 LONE_LINE_FEEDS = (
     "lines end in LF alone, which other mail servers refuse: they must end in CRLF "
@@ -65,6 +66,7 @@ def derive_content(raw_message: bytes) -> MessageContent:
     code_candidates = find_codes(_find_subject(structure), text, page)
     accepted = [candidate.value for candidate in code_candidates if candidate.is_accepted]
     words = text if text.strip() else page.text
+    searched = fold_text(words[:MAX_SEARCHED])
     return MessageContent(
         header_list=tuple((field.name, field.decode()) for field in structure.fields),
         text="\n".join(part.text for part in text_parts),
@@ -76,7 +78,8 @@ def derive_content(raw_message: bytes) -> MessageContent:
         candidates=(*code_candidates, *link_candidates, *_as_candidates(mail_addresses)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
         snippet=_write_snippet(words),
-        searched=words[:MAX_SEARCHED],
+        searched=searched,
+        signature=sign_text(searched),
     )
 
 
