@@ -185,8 +185,10 @@ def _check_alerts(config: Config) -> Iterator[Problem]:
         yield from _check_each("alerts", "smtp_relay", [alerts.smtp_relay], parse_relay)
     if alerts.from_address:
         yield from _check_each("alerts", "from_address", [alerts.from_address], parse_alert_address)
-    if bool(alerts.user) != bool(alerts.password):
-        yield "alerts", "user", "and password are both set, or none is"
+    if alerts.user and not alerts.password:
+        yield "alerts", "user", "needs a password beside it"
+    if alerts.password and not alerts.user:
+        yield "alerts", "password", "needs a user beside it"
     if alerts.user and alerts.tls != "required":
         yield "alerts", "user", "needs tls = required: its password would be sent as it is"
     try:
