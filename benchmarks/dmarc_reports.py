@@ -23,7 +23,7 @@ from twisted.internet.defer import ensureDeferred
 from twisted.internet.task import LoopingCall, react
 
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, Row, Signature, SpfCheck
-from mailcheck.checks.receiver_reports.senders import Seen, Told, tell
+from mailcheck.checks.receiver_reports.senders import Seen, Told, pack_told, tell
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.in_children import find_worth_naming, read_report_mail, sum_up
 from mailcheck.workers.process import ProcessWorker
@@ -82,8 +82,9 @@ async def measure_overview(reactor: Any, child: ProcessWorker) -> None:
         ticking.clock = reactor
         ended = ticking.start(0.001)
         began = time.perf_counter()
-        await child.run(partial(find_worth_naming, told))
-        found = await child.run(partial(sum_up, "example.org", told, "none", {}))
+        packed = pack_told(told)
+        await child.run(partial(find_worth_naming, packed))
+        found = await child.run(partial(sum_up, "example.org", packed, "none", {}))
         times.append(time.perf_counter() - began)
         moments.append(time.perf_counter())
         ticking.stop()

@@ -5,7 +5,7 @@ To take mails apart and to verify them needs a quarter of all that mailcheck loa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mailcheck.checks.deliverability.reading import MailReading
     from mailcheck.checks.mail_checks import MailChecks
     from mailcheck.checks.receiver_reports.reading import Refused, Report
-    from mailcheck.checks.receiver_reports.senders import Overview, Told
+    from mailcheck.checks.receiver_reports.senders import Overview
     from mailcheck.core.content import MessageContent
 
 
@@ -51,10 +51,10 @@ change_dkimpy: Callable[[], None] = ByName("mailcheck.checks.dkim.dkimpy_linear"
 read_report_mail: Callable[[bytes], list[Report | Refused]] = ByName(
     "mailcheck.checks.receiver_reports.reading", "read_report_mail"
 )
-find_worth_naming: Callable[[Sequence[Told]], list[str]] = ByName(
+find_worth_naming: Callable[[bytes], list[str]] = ByName(
     "mailcheck.checks.receiver_reports.senders", "find_worth_naming"
 )
-sum_up: Callable[[str, Sequence[Told], str, Mapping[str, str]], Overview] = ByName(
+sum_up: Callable[[str, bytes, str, Mapping[str, str]], Overview] = ByName(
     "mailcheck.checks.receiver_reports.senders", "sum_up"
 )
 read_report_file: Callable[[bytes], list[Report | Refused]] = ByName(

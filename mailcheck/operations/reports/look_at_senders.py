@@ -20,6 +20,7 @@ from mailcheck.checks.receiver_reports.senders import (
     Told,
     advise,
     explain,
+    pack_told,
 )
 from mailcheck.checks.spf.evaluate import propose_new_record
 from mailcheck.checks.spf.mail import SpfOfMail, add_term, evaluate_spf_of_mail, term_for
@@ -97,14 +98,15 @@ class LookAtSenders:
     async def look(self, domain: str, told: Sequence[Told], policy: str) -> ShownOverview:
         """Put together what was told of a domain, with what is known about who sent it."""
         inquiry = Inquiry.starting_now(self._resolver(), self._clock, NAMING_DEADLINE)
-        named = await self._worker.run(partial(find_worth_naming, told))
+        packed = pack_told(told)
+        named = await self._worker.run(partial(find_worth_naming, packed))
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
 
         def name(answers: Answers) -> dict[str, str]:
             return _names_of(addresses, answers)
 
         hosts = await inquiry.ask(name)
-        overview = await self._worker.run(partial(sum_up, domain, told, policy, hosts))
+        overview = await self._worker.run(partial(sum_up, domain, packed, policy, hosts))
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
         )
