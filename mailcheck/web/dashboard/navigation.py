@@ -1,5 +1,7 @@
 """The menu of who is signed in: titles and paths, in order, and what lies below an entry."""
 
+from typing import NamedTuple
+
 Entry = tuple[str, str]
 
 MENU: tuple[Entry, ...] = (
@@ -13,7 +15,7 @@ MENU: tuple[Entry, ...] = (
 
 BELOW: dict[str, tuple[Entry, ...]] = {
     "/domain": (
-        ("Check", "/domain"),
+        ("Domain check", "/domain"),
         ("Blocklists", "/blocklists"),
         ("Watches", "/watches"),
         ("Reports", "/reports"),
@@ -30,14 +32,25 @@ def is_current(entry: str, path: str) -> bool:
     )
 
 
-def entries_below(path: str) -> tuple[str, tuple[tuple[str, str, bool], ...]]:
-    """Give the title of the entry that a page lies below, and the pages beside it.
+class Below(NamedTuple):
+    """A line below the menu: the title of its entry, and each page with whether it is shown.
 
-    Each with its path, and whether it is the page itself; nothing where the page has none beside.
+    ``is_open``: the page that is shown is one of them. The others are there for who goes by keys.
     """
-    for title, entry in MENU:
-        if entry in BELOW and is_current(entry, path):
-            return title, tuple(
-                (name, one, path == one or path.startswith(f"{one}/")) for name, one in BELOW[entry]
-            )
-    return "", ()
+
+    title: str
+    is_open: bool
+    pages: tuple[tuple[str, str, bool], ...]
+
+
+def lines_below(path: str) -> list[Below]:
+    """Give the lines below the menu."""
+    return [
+        Below(
+            title,
+            is_current(entry, path),
+            tuple((name, one, path == one or path.startswith(f"{one}/")) for name, one in pages),
+        )
+        for title, entry in MENU
+        if (pages := BELOW.get(entry, ()))
+    ]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
 from mailcheck.core.addresses import SEPARATOR, split_subaddress
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.web.dashboard.navigation import MENU, entries_below, is_current
+from mailcheck.web.dashboard.navigation import MENU, is_current, lines_below
 from mailcheck.web.dashboard.notices import NOTICES
 from mailcheck.web.dashboard.static_files import StaticFiles
 from mailcheck.web.dashboard.themes import THEMES, theme_of
@@ -101,7 +101,7 @@ class Renderer:
                 (title, entry, is_current(entry, path) and status != NOWHERE)
                 for title, entry in MENU
             ],
-            below=entries_below("" if status == NOWHERE else path),
+            below=lines_below("" if status == NOWHERE else path),
             refuses_mail=self._refuses_mail(),
             here_uri=visit.request.uri.decode("ascii", "replace"),
             theme=theme_of(visit),
