@@ -148,6 +148,8 @@ def running_local_world(folder: Path, zone: MemoryZone) -> Iterator[tuple[World,
             f"mx.{LOCAL.domain}",
             server,
             {LOCAL.domain: "2010-01-01T00:00:00Z"},
+            # Reports of receivers are taken in there: the page offers addresses for them.
+            inbox_domain="in.example.net",
             smtp_xclient_from=[HOST],
             spamassassin_spamd="off",
         ) as daemon,
@@ -186,6 +188,7 @@ def test_a_domain_is_mended_from_top_to_bottom(tmp_path: Path) -> None:
     assert scores[0] < 60, scores
     left = re.findall(r"<strong>Fix:</strong> ([^<]+)", page)
     assert "Every factor has all its points." in page, (scores, left)
+    assert "rua=mailto:dmarc-" in "".join(zone.published(f"_dmarc.{LOCAL.domain}", "TXT"))
     assert SCORE.findall(page) == ["100"]
     assert read_records(page) == []
     assert (marks == sorted(marks), marks[-1]) == (True, 10.0), marks
