@@ -1,6 +1,6 @@
 """Domain names as they stand in mail (addresses, HELO, signatures), and who registered them."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 import idna
 from publicsuffixlist import PublicSuffixList
@@ -20,6 +20,7 @@ def is_local_name(name: str) -> bool:
     return "." not in name or end in NEVER_DELEGATED or (is_special_use(name) and end != "test")
 
 
+@lru_cache(maxsize=1024)
 def read_mail_domain(text: str) -> str | None:
     """Give the domain in lower-case A-labels (RFC 8616 3) without the last dot.
 

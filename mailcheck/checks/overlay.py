@@ -122,7 +122,10 @@ class Change:
         """Give what stands at the place afterwards."""
         new = _rdata(self.record.rdtype, self.record.value)
         kept = tuple(one for one in published if not self.drops(one))
-        return kept if any(write_rdata(one) == write_rdata(new) for one in kept) else (*kept, new)
+        if not kept:
+            return (new,)
+        written = write_rdata(new)
+        return kept if any(write_rdata(one) == written for one in kept) else (*kept, new)
 
     def drops(self, published: Rdata) -> bool:
         """Tell whether a published record goes."""
