@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from ipaddress import ip_network
 from itertools import chain
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from mailcheck.cluster.redis_address import parse_redis_address
@@ -18,6 +19,8 @@ from mailcheck.core.network_addresses import (
 from mailcheck.core.webhooks import MAILTO, parse_alert_receiver
 from mailcheck.dns.servers import parse_server
 from mailcheck.probes.spamd_address import parse_spamd_address
+
+Allowed = TypeVar("Allowed")
 
 Problem = tuple[str, str, str]
 """Section, option, and what is wrong with it: a sentence that goes on from the option's name."""
@@ -234,16 +237,7 @@ def parse_allowed(texts: Iterable[str]) -> dict[str, list[IpNetwork]]:
 
     :raises ValueError: names the one that is not of the form ``account=network``.
     """
-    allowed: dict[str, list[IpNetwork]] = {}
-    for text in texts:
-        account, _, network = (part.strip() for part in text.rpartition("="))
-        if not account:
-            raise ValueError(f"{text!r} is not of the form account=network")
-        try:
-            allowed.setdefault(account, []).append(ip_network(network))
-        except ValueError as error:
-            raise ValueError(f"{text!r}: {error}") from None
-    return allowed
+    return _parse_by_account(texts, "network", ip_network)
 
 
 def parse_recipients(texts: Iterable[str]) -> dict[str, list[str]]:
@@ -251,16 +245,26 @@ def parse_recipients(texts: Iterable[str]) -> dict[str, list[str]]:
 
     :raises ValueError: names the one that is not of the form ``account=address``.
     """
-    allowed: dict[str, list[str]] = {}
+    return _parse_by_account(texts, "address", _parse_recipient)
+
+
+def _parse_recipient(text: str) -> str:
+    parse_alert_address(f"all{text}" if text.startswith("@") else text)
+    return text
+
+
+def _parse_by_account(
+    texts: Iterable[str], what: str, parse: Callable[[str], Allowed]
+) -> dict[str, list[Allowed]]:
+    allowed: dict[str, list[Allowed]] = {}
     for text in texts:
-        account, _, address = (part.strip() for part in text.rpartition("="))
+        account, _, value = (part.strip() for part in text.rpartition("="))
         if not account:
-            raise ValueError(f"{text!r} is not of the form account=address")
+            raise ValueError(f"{text!r} is not of the form account={what}")
         try:
-            parse_alert_address(f"all{address}" if address.startswith("@") else address)
+            allowed.setdefault(account, []).append(parse(value))
         except ValueError as error:
             raise ValueError(f"{text!r}: {error}") from None
-        allowed.setdefault(account, []).append(address)
     return allowed
 
 
