@@ -41,6 +41,13 @@ Soon = Callable[[Callable[[], object]], object]
 """Calls what it is given as soon as what is being done now is done, in the order of the asking."""
 
 
+class Lease(Struct, frozen=True):
+    """The right to do a job: ``holder`` has it until ``until``, then another one may take over."""
+
+    holder: str
+    until: Instant
+
+
 class MessagePage(Struct, frozen=True):
     """A page of a list; what is not derived yet is missing from an entry.
 

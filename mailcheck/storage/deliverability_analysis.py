@@ -14,7 +14,8 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.deliverability.ports import Claimed, Lease
+from mailcheck.operations.deliverability.ports import Claimed
+from mailcheck.operations.ports import Lease
 from mailcheck.storage.deliverability_rows import (
     DELIVERABILITY_COLUMNS,
     deliverability_test_of,

@@ -21,8 +21,8 @@ from mailcheck.core.deliverability_tests import (
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, DeliveryId, MessageId
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary
-from mailcheck.operations.deliverability.ports import Claimed, Lease, ListedTestPage
-from mailcheck.operations.ports import MessageRow
+from mailcheck.operations.deliverability.ports import Claimed, ListedTestPage
+from mailcheck.operations.ports import Lease, MessageRow
 from mailcheck.storage import deliverability_analysis as analysis
 from mailcheck.storage import deliverability_life as life
 from mailcheck.storage.deliverability_rows import (

@@ -30,7 +30,8 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.messages import Delivery, MessageSummary
-from mailcheck.operations.deliverability.ports import Claimed, Lease
+from mailcheck.operations.deliverability.ports import Claimed
+from mailcheck.operations.ports import Lease
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import (
     NOON,

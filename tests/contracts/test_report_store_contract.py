@@ -15,7 +15,7 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportState,
 )
-from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.ports import Lease
 from mailcheck.operations.reports.ports import CountedRow, WaitingReport
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import (

@@ -41,9 +41,8 @@ from mailcheck.core.messages import Delivery
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
 from mailcheck.core.watches import WatchSettings
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt, WebhookDelivery
-from mailcheck.operations.deliverability.ports import Lease
 from mailcheck.operations.domains.watches.ports import Recorded
-from mailcheck.operations.ports import Hit
+from mailcheck.operations.ports import Hit, Lease
 from mailcheck.operations.reports.ports import CountedRow
 from mailcheck.storage.content_store import SqlContentStore
 from mailcheck.storage.database import DatabaseEngine, WriterConnection

@@ -19,7 +19,6 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.operations.concurrency import MailTraffic
-from mailcheck.operations.deliverability.ports import Lease
 from mailcheck.operations.deliverability.run_test_checks import (
     AT_ONCE,
     DEADLINE,
@@ -28,6 +27,7 @@ from mailcheck.operations.deliverability.run_test_checks import (
     RENEWAL,
     RunTestChecks,
 )
+from mailcheck.operations.ports import Lease
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, mail, result_of, run

@@ -17,7 +17,7 @@ from mailcheck.core.deliverability_tests import (
 )
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import Instant
-from mailcheck.operations.ports import MessageRow
+from mailcheck.operations.ports import Lease, MessageRow
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -31,13 +31,6 @@ class ListedTestPage(Struct, frozen=True):
 
     entries: tuple[ListedTest, ...]
     total: int
-
-
-class Lease(Struct, frozen=True):
-    """The right to analyse: ``holder`` has it until ``until``, then another one may take over."""
-
-    holder: str
-    until: Instant
 
 
 class Claimed(Struct, frozen=True):

@@ -14,9 +14,8 @@ from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.ports import (
     Analyse,
     DeliverabilityStore,
-    Lease,
 )
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.operations.ports import Lease, Now, WakeUps
 from mailcheck.operations.queue_worker import QueueWorker
 
 AT_ONCE = 8

@@ -11,7 +11,7 @@ from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind
-from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.ports import Lease
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred

@@ -36,11 +36,10 @@ from mailcheck.core.receiver_reports import (
 )
 from mailcheck.operations.ask import Inquiry, QuestionBudget
 from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
-from mailcheck.operations.deliverability.ports import Lease
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.in_children import read_report_file, read_report_mail
-from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.ports import Lease, Now, Worker
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.ports import CountedRow, ReportStore, WaitingReport

@@ -20,7 +20,7 @@ from mailcheck.core.receiver_reports import (
     ReportKind,
     ReportState,
 )
-from mailcheck.operations.deliverability.ports import Lease
+from mailcheck.operations.ports import Lease
 from mailcheck.operations.reports.ports import (
     CountedRow,
     ReportedDomain,
