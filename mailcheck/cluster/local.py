@@ -9,9 +9,14 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import instant_of
-from mailcheck.operations.domains.known_selectors import MAX_DOMAINS, MAX_SELECTORS
 from mailcheck.operations.places import Places
-from mailcheck.operations.ports import Hit, RateCounters, Subject
+from mailcheck.operations.ports import (
+    KNOWN_DOMAINS,
+    KNOWN_SELECTORS,
+    Hit,
+    RateCounters,
+    Subject,
+)
 from mailcheck.operations.recent import RecentlyUsed
 
 KEPT_CHARACTERS = 32 * 2**20
@@ -117,14 +122,14 @@ class LocalSelectors:
     """Fills the port `SelectorStore` in memory; a restart forgets."""
 
     def __init__(self) -> None:
-        self._kept: RecentlyUsed[str, RecentlyUsed[str, None]] = RecentlyUsed(MAX_DOMAINS)
+        self._kept: RecentlyUsed[str, RecentlyUsed[str, None]] = RecentlyUsed(KNOWN_DOMAINS)
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
         """Note domains and selectors, oldest first."""
         for domain, selector in pairs:
             selectors = self._kept.get(domain)
             if selectors is None:
-                selectors = RecentlyUsed(MAX_SELECTORS)
+                selectors = RecentlyUsed(KNOWN_SELECTORS)
                 self._kept.put(domain, selectors)
             selectors.put(selector, None)
         return succeed(True)

@@ -23,9 +23,8 @@ from mailcheck.cluster.local import (
 from mailcheck.cluster.others import OWN_NAME_BYTES, OtherDaemons
 from mailcheck.cluster.redis import Redis, RedisAway
 from mailcheck.core.instants import SECOND
-from mailcheck.operations.domains.known_selectors import MAX_DOMAINS, MAX_SELECTORS
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import Hit, Result, Subject
+from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Result, Subject
 
 PACE = 0.015
 """Seconds between messages of one kind: under load one tells of all that has come meanwhile, since
@@ -193,7 +192,7 @@ class SharedSelectors:
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
         """Note domains and selectors, oldest first; false while Redis is away."""
-        arguments: list[str | int] = [MAX_DOMAINS, MAX_SELECTORS]
+        arguments: list[str | int] = [KNOWN_DOMAINS, KNOWN_SELECTORS]
         for pair in pairs:
             arguments += pair
         noted = self._redis.run_script(NOTE_SELECTORS, [self._prefix], arguments)

@@ -383,6 +383,13 @@ class Memory(Protocol):
         """End a claim early."""
 
 
+KNOWN_DOMAINS = 10_000
+"""Domains of which a `SelectorStore` knows selectors."""
+
+KNOWN_SELECTORS = 8
+"""Selectors of a domain that it knows; few, as keys are changed."""
+
+
 class SelectorStore(Protocol):
     """Keeps which selectors domains sign with: the newest of each, and of the newest domains."""
 

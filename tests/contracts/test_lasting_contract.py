@@ -5,7 +5,7 @@ from typing import Any
 from pytest_twisted import ensureDeferred
 
 from mailcheck.cluster.shared import SharedMemory
-from mailcheck.operations.domains.known_selectors import MAX_DOMAINS, MAX_SELECTORS
+from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.contracts.conftest import Lasting
 from tests.servers.redis import RedisServer, connected_twice, until
 
@@ -83,13 +83,13 @@ async def test_selectors(lasting: Lasting) -> None:
     """The newest come first, one that is noted again too, and only so many are kept."""
     store = lasting.selectors
     assert await store.selectors_of("a.example") == ()
-    names = [f"s{number}" for number in range(MAX_SELECTORS + 2)]
+    names = [f"s{number}" for number in range(KNOWN_SELECTORS + 2)]
     assert await store.note_selectors([("a.example", name) for name in names[:3]])
     assert await store.note_selectors([("a.example", "s0"), ("b.example", "s1")])
     assert await store.selectors_of("a.example") == ("s0", "s2", "s1")
     await store.note_selectors([("a.example", name) for name in names[3:]])
     kept = await store.selectors_of("a.example")
-    assert len(kept) == MAX_SELECTORS
+    assert len(kept) == KNOWN_SELECTORS
     assert kept[:2] == (names[-1], names[-2])
     assert set(names) - set(kept) == {"s1", "s2"}
     assert await store.selectors_of("b.example") == ("s1",)
@@ -99,7 +99,7 @@ async def test_selectors(lasting: Lasting) -> None:
 async def test_selectors_are_bounded(lasting: Lasting) -> None:
     """However many domains mails name, the newest are kept."""
     store = lasting.selectors
-    await store.note_selectors([(f"d{number}.example", "s") for number in range(MAX_DOMAINS + 1)])
+    await store.note_selectors([(f"d{number}.example", "s") for number in range(KNOWN_DOMAINS + 1)])
     assert await store.selectors_of("d0.example") == ()
     assert await store.selectors_of("d1.example") == ("s",)
-    assert await store.selectors_of(f"d{MAX_DOMAINS}.example") == ("s",)
+    assert await store.selectors_of(f"d{KNOWN_DOMAINS}.example") == ("s",)

@@ -9,11 +9,8 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalSelectors
 from mailcheck.core.instants import HOUR, Instant, instant_of
 from mailcheck.operations.concurrency import run_all
-from mailcheck.operations.domains.known_selectors import (
-    MAX_DOMAINS,
-    MAX_SELECTORS,
-    LearnedSelectors,
-)
+from mailcheck.operations.domains.known_selectors import LearnedSelectors
+from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.house import run
 
 
@@ -69,11 +66,11 @@ def signature(domain: str, selector: str) -> tuple[tuple[str, str], ...]:
 def test_selectors_are_learned_newest_first() -> None:
     """The newest selectors of a domain come first, and only so many are kept."""
     learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
-    for number in range(MAX_SELECTORS + 2):
+    for number in range(KNOWN_SELECTORS + 2):
         learned.learn(signature("Example.COM", f"s{number}"))
     found = run(learned.of("example.com"))
-    assert found[0] == f"s{MAX_SELECTORS + 1}"
-    assert len(found) == MAX_SELECTORS
+    assert found[0] == f"s{KNOWN_SELECTORS + 1}"
+    assert len(found) == KNOWN_SELECTORS
     assert run(learned.of("other.example")) == ()
 
 
@@ -90,7 +87,7 @@ def test_broken_signatures_teach_nothing(value: str) -> None:
 def test_learning_is_bounded() -> None:
     """However many domains mails name, memory stays bounded; the oldest are forgotten."""
     learned = LearnedSelectors(LocalSelectors(), lambda: Instant(0))
-    for number in range(MAX_DOMAINS + 1):
+    for number in range(KNOWN_DOMAINS + 1):
         learned.learn(signature(f"d{number}.example", "s"))
     run(learned.save())
     assert run(learned.of("d0.example")) == ()

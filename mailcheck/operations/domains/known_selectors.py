@@ -12,11 +12,9 @@ from mailcheck.checks.tag_lists import parse_tag_list
 from mailcheck.core.domain_names import parse_domain, parse_selector
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable
 from mailcheck.core.instants import HOUR
-from mailcheck.operations.ports import Now, SelectorStore
+from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Now, SelectorStore
 from mailcheck.operations.recent import Recent, RecentlyUsed
 
-MAX_DOMAINS = 10_000
-MAX_SELECTORS = 8  # of a domain; the newest, as keys are changed
 MAX_SIGNATURES = 20  # of a mail that are read
 MAX_SIGNATURE = 4_096  # characters of a signature that are read
 
@@ -45,8 +43,8 @@ class LearnedSelectors:
     def __init__(self, store: SelectorStore, now: Now) -> None:
         self._store = store
         self._now = now
-        self._noted: Recent[tuple[str, str], bool] = Recent(2 * MAX_DOMAINS, NOTED)
-        self._unsaved: RecentlyUsed[tuple[str, str], None] = RecentlyUsed(MAX_DOMAINS)
+        self._noted: Recent[tuple[str, str], bool] = Recent(2 * KNOWN_DOMAINS, NOTED)
+        self._unsaved: RecentlyUsed[tuple[str, str], None] = RecentlyUsed(KNOWN_DOMAINS)
 
     async def of(self, domain: str) -> tuple[str, ...]:
         """Give the selectors of a domain, the newest first."""
@@ -55,7 +53,7 @@ class LearnedSelectors:
             known = await self._store.selectors_of(domain)
         except StoreUnavailable:
             known = ()
-        return tuple(dict.fromkeys((*unsaved, *known)))[:MAX_SELECTORS]
+        return tuple(dict.fromkeys((*unsaved, *known)))[:KNOWN_SELECTORS]
 
     def learn(self, header_list: tuple[tuple[str, str], ...]) -> None:
         """Read the signatures in the header of a mail."""

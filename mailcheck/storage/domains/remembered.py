@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from mailcheck.operations.domains.known_selectors import MAX_DOMAINS, MAX_SELECTORS
-from mailcheck.operations.ports import Hit, Now
+from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Now
 from mailcheck.storage.engine import Engine, Transaction, for_each
 
 if TYPE_CHECKING:
@@ -179,11 +178,11 @@ def _note_selectors(transaction: Transaction, pairs: Sequence[tuple[str, str]]) 
         "ON CONFLICT (domain, selector) DO UPDATE SET number = excluded.number",
         [(*pair, number) for pair, number in numbers.items()],
     )
-    transaction.execute_over(_DROP_OLD, [(domain, MAX_SELECTORS) for domain in {*dict(pairs)}])
+    transaction.execute_over(_DROP_OLD, [(domain, KNOWN_SELECTORS) for domain in {*dict(pairs)}])
     # So many altogether, whichever domains they are of.
     transaction.execute(
         "DELETE FROM known_selector WHERE number <= "
         "(SELECT number FROM known_selector ORDER BY number DESC LIMIT 1 OFFSET ?)",
-        (MAX_DOMAINS,),
+        (KNOWN_DOMAINS,),
     )
     return True
