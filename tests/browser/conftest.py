@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.people import Person, sign_up
+from tests.browser.people import Person, make_account
 from tests.browser.watching import AXE, CHROMIUM, OneBrowser, Watched, running_browser, watched_page
 from tests.servers.daemon import Daemon, running_daemon
 
@@ -32,7 +32,8 @@ def browser(one_browser: OneBrowser) -> Iterator[Browser]:
 def pages_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """Run one daemon for all tests of pages; each test has its own account."""
     folder = tmp_path_factory.mktemp("pages")
-    with running_daemon(folder, limits_waits_per_key=1_000, accounts_per_address=1_000) as daemon:
+    options = {"limits_waits_per_key": 1_000, "accounts_per_address": 1_000}
+    with running_daemon(folder, accounts_password_cost=10, **options) as daemon:
         yield daemon
 
 
@@ -46,4 +47,4 @@ def watched(browser: Browser, pages_daemon: Daemon) -> Iterator[Watched]:
 @pytest.fixture
 def person(watched: Watched, pages_daemon: Daemon) -> Person:
     """Sign somebody up in the watched browser."""
-    return sign_up(watched, pages_daemon)
+    return make_account(watched, pages_daemon)

@@ -148,7 +148,8 @@ def test_without_scripts(scriptless: Watched, pages_daemon: Daemon) -> None:
 def test_what_was_wrong_is_beside_the_form(watched: Watched, person: Person) -> None:
     """A wrong password is said in an alert; the name stays, the password is to be typed next."""
     page = watched.page
-    page.get_by_role("button", name="Sign out").click()
+    watched.context.clear_cookies()
+    watched.go("/sign-in")
     page.get_by_label("Name").fill(person.name)
     page.get_by_label("Password").fill("a wrong password")
     page.get_by_role("button", name="Sign in").click()
@@ -187,6 +188,7 @@ def look_at(watched: Watched, path: str) -> None:
 def test_other_pages_stay_outside(watched: Watched, person: Person) -> None:
     """No script reads the cookies; a page of another origin neither frames ours nor posts to it."""
     page = watched.page
+    watched.go("/keys")
     cookies = watched.context.cookies()
     assert {one["name"] for one in cookies} == {
         *("mailcheck-session", "mailcheck-visitor", "mailcheck-device")

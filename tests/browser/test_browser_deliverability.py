@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.people import sign_up
+from tests.browser.people import make_account
 from tests.browser.tool_world import MARKUP, ToolWorld, running_tool_world
 from tests.browser.watching import DEADLINE, Watched, watched_page
 
@@ -44,7 +44,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
 def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
     """Somebody who is signed in, in a browser that is watched."""
     with watched_page(browser, world.daemon.http_port) as watched:
-        sign_up(watched, world.daemon)
+        make_account(watched, world.daemon)
         yield watched
         watched.require_quiet()
 
@@ -148,7 +148,7 @@ def test_a_revoked_report(visitor: Watched, world: ToolWorld, browser: Browser) 
 def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
     """The page looks again by itself, every five seconds, until the report is there."""
     with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
-        sign_up(watched, world.daemon)
+        make_account(watched, world.daemon)
         page = watched.page
         watched.go("/tests")
         page.get_by_role("button", name="Make a test address").click()

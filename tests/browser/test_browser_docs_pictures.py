@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.people import sign_up
+from tests.browser.people import make_account
 from tests.browser.tool_world import running_tool_world
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
@@ -47,7 +47,7 @@ def test_pictures_of_the_documentation(browser: Browser, tmp_path: Path) -> None
         running_tool_world(tmp_path) as world,
         watched_page(browser, world.daemon.http_port, **options) as watched,
     ):
-        person = sign_up(watched, world.daemon)
+        person = make_account(watched, world.daemon)
         for tag, subject, text in MAILS:
             person.get_mail(mail(subject, text.replace("\n", "\r\n"), "Shop <shop@shop.test>"), tag)
         watched.go_until("/inbox", lambda: watched.page.locator("#mails a").count() >= len(MAILS))

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Route
 
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
-from tests.browser.people import Person, sign_up
+from tests.browser.people import Person, make_account
 from tests.browser.watching import OneBrowser, Watched, watched_page
 from tests.servers.daemon import Daemon
 
@@ -40,7 +40,7 @@ class Shelf:
 def shelf(one_browser: OneBrowser, pages_daemon: Daemon) -> Iterator[Shelf]:
     """Receive all hostile mails."""
     with watched_page(one_browser.running(), pages_daemon.http_port) as watched:
-        person = sign_up(watched, pages_daemon)
+        person = make_account(watched, pages_daemon)
         for mail in MAILS:
             person.get_mail(mail.raw_message, mail.tag)
         watched.go("/inbox?limit=500")

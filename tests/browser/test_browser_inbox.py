@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.people import Person, sign_up
+from tests.browser.people import Person, make_account
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
 from tests.servers.daemon import Daemon, running_daemon
@@ -20,6 +20,7 @@ def open_inbox(watched: Watched, query: str = "") -> None:
 def test_a_new_person_is_told_what_to_do(person: Person, watched: Watched) -> None:
     """An empty inbox shows the address and commands that send to it."""
     page = watched.page
+    watched.go("/inbox")
     expect(page.locator("#empty")).to_contain_text("No mail yet")
     for command in ("#with-swaks", "#with-curl"):
         expect(page.locator(command)).to_contain_text(person.address)
@@ -135,7 +136,7 @@ def test_a_search_stays_live(person: Person, watched: Watched) -> None:
 def test_the_list_goes_on_after_a_connection_is_lost(browser: Browser, tmp_path: Path) -> None:
     """Mail that came while the page was cut off is there when the connection is back, once."""
     with running_daemon(tmp_path) as daemon, watched_page(browser, daemon.http_port) as watched:
-        person = sign_up(watched, daemon)
+        person = make_account(watched, daemon)
         page = watched.page
         open_inbox(watched)
         person.get_mail(mail("Before"))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.people import sign_up
+from tests.browser.people import make_account
 from tests.browser.tool_world import ToolWorld, running_tool_world
 from tests.browser.watching import Watched, watched_page
 from tests.house import mail
@@ -56,7 +56,7 @@ def test_pages_are_pictured(browser: Browser, pages_daemon: Daemon, theme: str, 
     look = f"{theme}-{width}"
     with watched_page(browser, pages_daemon.http_port, **options) as watched:
         pictures = list(take_pictures(watched, list(STRANGERS), f"stranger-{look}"))
-        person = sign_up(watched, pages_daemon)
+        person = make_account(watched, pages_daemon)
         person.get_mail(mail(), "signup")
         pictures += take_pictures(watched, own_pages(watched), look)
         watched.require_quiet()
@@ -85,7 +85,7 @@ def test_results_are_pictured(browser: Browser, tools: ToolWorld, theme: str, wi
     """A report, two of them side by side, a checked domain, and blocklists that have answered."""
     options = {"color_scheme": theme, "viewport": {"width": width, "height": HEIGHT}}
     with watched_page(browser, tools.daemon.http_port, **options) as watched:
-        sign_up(watched, tools.daemon)
+        make_account(watched, tools.daemon)
         page = watched.page
         for to_judge in (MAIL_TO_JUDGE, BETTER_MAIL):
             watched.go("/tests")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, expect
 
-from tests.browser.people import sign_up
+from tests.browser.people import make_account
 from tests.browser.watching import watched_page
 from tests.fakes.report_senders import (
     DOMAIN,
@@ -28,7 +28,7 @@ def test_a_week_of_reports_names_the_forgotten_service(browser: Browser, tmp_pat
         ) as daemon,
         watched_page(browser, daemon.http_port) as watched,
     ):
-        sign_up(watched, daemon)
+        make_account(watched, daemon)
         page = watched.page
         watched.go("/reports")
         address = page.locator("main").inner_text().partition("DMARC reports go to ")[2]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.people import sign_up
+from tests.browser.people import make_account
 from tests.browser.tool_world import SLOW_LISTS, ToolWorld, running_tool_world
 from tests.browser.watching import Watched, watched_page
 
@@ -23,7 +23,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolWorld]:
 def visitor(browser: Browser, world: ToolWorld) -> Iterator[Watched]:
     """Somebody who is signed in, in a browser that is watched."""
     with watched_page(browser, world.daemon.http_port) as watched:
-        sign_up(watched, world.daemon)
+        make_account(watched, world.daemon)
         yield watched
         watched.require_quiet()
 
@@ -107,7 +107,7 @@ def test_lists_that_stay_silent_are_grey(visitor: Watched, world: ToolWorld) -> 
 def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
     """The same forms give the same results; the answers take as long as they take."""
     with watched_page(browser, world.daemon.http_port, java_script_enabled=False) as watched:
-        sign_up(watched, world.daemon)
+        make_account(watched, world.daemon)
         page = watched.page
         watched.go("/domain")
         page.get_by_label("Domain", exact=True).fill("poor.test")
@@ -126,7 +126,7 @@ def test_without_scripts(browser: Browser, world: ToolWorld) -> None:
 def test_hostile_records_run_nothing(browser: Browser, world: ToolWorld, size: str) -> None:
     """Markup in SPF, DMARC, DKIM, MTA-STS and TLS-RPT records is shown, and does nothing."""
     with watched_page(browser, world.daemon.http_port, viewport=SIZES[size]) as watched:
-        sign_up(watched, world.daemon)
+        make_account(watched, world.daemon)
         page = watched.page
         check_domain(watched, "hostile.test")
         for details in page.locator("#result details").all():

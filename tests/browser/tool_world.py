@@ -85,6 +85,7 @@ def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
             lists.server,
             dict.fromkeys(NAMES, "2010-01-01T00:00:00Z"),
             spamassassin_spamd="off",
+            accounts_password_cost=10,
             **{"limits_waits_per_key": 1_000, "accounts_per_address": 1_000, **more},
         ) as daemon,
     ):

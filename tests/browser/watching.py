@@ -128,12 +128,13 @@ class Watched:
         """Fail when axe finds a serious or critical fault."""
         # The script is run past the page's policy, as a browser extension is.
         self.page.evaluate(AXE.read_text("utf-8"))
-        found = self.page.evaluate(
+        violations = self.page.evaluate(
             "axe.run(document, {iframes: false, resultTypes: ['violations']})"
+            ".then(found => found.violations)"
         )
         faults = [
             f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']]}"
-            for one in found["violations"]
+            for one in violations
             if one["impact"] in GRAVE
         ]
         if faults:
