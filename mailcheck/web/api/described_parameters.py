@@ -129,6 +129,15 @@ WAIT_SINCE = _query(
     SINCE.schema,
 )
 
+FILTERS = (TAG, TAG_PREFIX, TO, FROM, SUBJECT)
+"""What chooses messages by what a list shows of them."""
+
+CONTENT_FILTERS = (HEADER, TEXT, HAS_ATTACHMENT)
+"""What chooses messages by what is in them."""
+
+WAIT_FILTERS = (*FILTERS, *CONTENT_FILTERS, AFTER, WAIT_SINCE)
+"""What a wait or a stream can ask for."""
+
 TIMEOUT = _query(
     "timeout",
     "Seconds to wait.",

@@ -2,10 +2,32 @@
 
 from mailcheck.core.errors import InvalidCredentials, KeyNotFound
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
-from mailcheck.web.api import described_faults as described
 from mailcheck.web.api.calls import Call, Route
 from mailcheck.web.site.replies import Reply, json_reply
-from mailcheck.wire.inbox.faults import parse_key_fault, render_faults
+from mailcheck.wire.inbox.faults import Faults, KeyFault, parse_key_fault, render_faults
+from mailcheck.wire.openapi.operations import Answer, Operation, json_body
+
+_TAG = "Inbox"
+
+FAULTS_SHOW = Operation(
+    "getFaults",
+    _TAG,
+    "List the faults that mail can meet",
+    "Mail to an address with one of these tags meets that fault, so that it is seen what the "
+    "software under test does. Every other tag is an ordinary one.",
+    {200: Answer("The faults.", [json_body("faults", Faults)])},
+)
+
+KEY_FAULT_SET = Operation(
+    "setKeyFault",
+    _TAG,
+    "Let mails of this key fail",
+    "Of every so many mails that programs hand in with this very key on the submission port the "
+    "last gets 451 after its DATA, and is not stored. It holds from the next sign-in on.",
+    {200: Answer("What is set now.", [json_body("faults set", Faults)])},
+    (),
+    json_body("key fault", KeyFault),
+)
 
 
 class FaultRoutes:
@@ -18,8 +40,8 @@ class FaultRoutes:
     def routes(self) -> list[Route]:
         """List the routes."""
         return [
-            Route("GET", "/inbox/faults", self.show, described.FAULTS_SHOW),
-            Route("PUT", "/inbox/faults", self.set, described.KEY_FAULT_SET),
+            Route("GET", "/inbox/faults", self.show, FAULTS_SHOW),
+            Route("PUT", "/inbox/faults", self.set, KEY_FAULT_SET),
         ]
 
     async def show(self, call: Call) -> Reply:
