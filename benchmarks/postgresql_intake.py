@@ -10,6 +10,12 @@ stored messages is checked, and the daemon that does not run is stopped.
 CPU per mail is printed of the receiver (the daemon's main process), of its
 writer, and of all processes of the server.
 
+Then the same while as many mails expire: before each round a stock of old mail,
+with what was derived of it, is put into the store, and the daemon is started
+anew. All of it has expired by then, and is taken out while the round's mails
+come in; how much was taken out when the last of them was acknowledged is printed,
+for it must be about as much. The peer has the same stock and the same start.
+
 Then the store alone: mails come in by groups while an equal number expires.
 
 Last the floor: what the writer has sent for groups of few mails is sent again by
@@ -25,21 +31,22 @@ import argparse
 import os
 import resource
 import signal
+import sqlite3
 import statistics
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from benchmarks.filled_store import make_delivery
+from benchmarks.filled_store import TEXT, fill, make_delivery
 from benchmarks.measuring import fsync_milliseconds
 from benchmarks.smtp_intake import send
 from mailcheck.core.accounts import Account, Quota
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.storage.accounts.account_store import SqlAccountStore
 from mailcheck.storage.committing import Write, commit_group
 from mailcheck.storage.database import DatabaseEngine
@@ -106,10 +113,37 @@ class Measured:
     name: str
     daemon: Daemon
     server: PostgresqlServer | None
+    url: str = ""
     expected: int = 0
     rates: list[float] = field(default_factory=list)
     cpu: list[tuple[float, ...]] = field(default_factory=list)
     few: tuple[float, ...] = ()
+    expired: list[float] = field(default_factory=list)
+
+    def put_old_mail(self, count: int) -> None:
+        """Store mails of long ago, and start the daemon on them: it begins to forget them."""
+        os.killpg(self.daemon.process.pid, signal.SIGCONT)
+        self.daemon.stop()
+        fill(self.url, count, lambda _: "load", time.time() - 3 * DAY / SECOND, TEXT)
+        os.sync()
+        self.daemon.start()
+
+    def stored(self) -> int:
+        """Count the messages that the database holds, whether they are shown or not."""
+        count = "SELECT COUNT(*) FROM message"
+        if self.server is not None:
+            ((stored,),) = self.server.run(count, self.url.partition("?")[0].rpartition("/")[2])
+        else:
+            with closing(sqlite3.connect(self.url.removeprefix("sqlite:"))) as database:
+                ((stored,),) = database.execute(count)
+        return int(stored)
+
+    def take_while_old_mail_expires(self, sessions: int, count: int) -> None:
+        """Run one round with as many mails to forget as come in; note the share that was."""
+        self.put_old_mail(count)
+        before = self.stored()
+        self.take(sessions, count)
+        self.expired.append((before + count - self.stored()) / count)
 
     def take(self, sessions: int, count: int) -> None:
         """Run one round; the daemon rests afterwards."""
@@ -139,12 +173,13 @@ class Measured:
         """Write the medians, and forget the rounds but for what those of few sessions took."""
         used = tuple(statistics.median(one) for one in zip(*self.cpu, strict=True))
         self.few = self.few or used
+        expired = f"  expired {statistics.median(self.expired):.2f}" if self.expired else ""
         receiver, writer, server, sender = used
         rate = statistics.median(self.rates)
         self.rates, self.cpu = [], []
         return (
             f"{self.name:10} {rate:6.0f} mails/s   us of CPU per mail: receiver {receiver:4.0f}"
-            f"  writer {writer:4.0f}  server {server:4.0f}  sender {sender:4.0f}"
+            f"  writer {writer:4.0f}  server {server:4.0f}  sender {sender:4.0f}{expired}"
         )
 
 
@@ -153,30 +188,37 @@ def measure_intake(
 ) -> list[Measured]:
     """Run both daemons in turn."""
     limits: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": NO_LIMIT}
-    url = server.make_database("intake")
+    urls = f"sqlite:{folder / 'intake.db'}", server.make_database("intake")
     with (
-        running_daemon(folder / "sqlite", **limits) as on_sqlite,
-        running_daemon(folder / "postgresql", storage_url=url, **limits) as on_postgresql,
+        running_daemon(folder / "sqlite", storage_url=urls[0], **limits) as on_sqlite,
+        running_daemon(folder / "postgresql", storage_url=urls[1], **limits) as on_postgresql,
     ):
         both = [
-            Measured("SQLite", on_sqlite, None),
-            Measured("PostgreSQL", on_postgresql, server),
+            Measured("SQLite", on_sqlite, None, urls[0]),
+            Measured("PostgreSQL", on_postgresql, server, urls[1]),
         ]
         for one in both:
             one.daemon.address()
             os.killpg(one.daemon.process.pid, signal.SIGSTOP)
-        for sessions in SESSIONS:
-            for _ in range(rounds):
-                for one in both:
-                    one.take(sessions, count)
-            rates = [statistics.median(one.rates) for one in both]
-            print(f"{sessions} sessions:")
-            for one in both:
-                print("  " + one.summary())
-            print(f"  {rates[1] / rates[0]:.2f} x SQLite's rate (at least {AT_LEAST})", flush=True)
+        for expires in (False, True):
+            for sessions in SESSIONS:
+                for _ in range(rounds):
+                    for one in both:
+                        take = one.take_while_old_mail_expires if expires else one.take
+                        take(sessions, count)
+                show_rates(both, sessions, expires=expires)
         for one in both:
             os.killpg(one.daemon.process.pid, signal.SIGCONT)
         return both
+
+
+def show_rates(both: list[Measured], sessions: int, *, expires: bool) -> None:
+    """Print what the rounds have shown, and forget them."""
+    rates = [statistics.median(one.rates) for one in both]
+    print(f"{sessions} sessions{', while as many mails expire' if expires else ''}:")
+    for one in both:
+        print("  " + one.summary())
+    print(f"  {rates[1] / rates[0]:.2f} x SQLite's rate (at least {AT_LEAST})", flush=True)
 
 
 def measure_expiry(folder: Path, server: PostgresqlServer, rounds: int, count: int) -> None:
@@ -319,6 +361,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only-intake", action="store_true", help="nothing of the store alone")
     parser.add_argument("--messages", type=int, default=5_000, help="in each round")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mailcheck-bench-") as name:
@@ -327,6 +370,8 @@ def main() -> None:
         print(f"fsync of 4 KiB in {folder}: {fsync_milliseconds(folder):.2f} ms (median)")
         with own_server(folder / "server") as server:
             sqlite, _ = measure_intake(folder, server, options.rounds, options.messages)
+            if options.only_intake:
+                return
             measure_expiry(folder, server, options.rounds, options.messages)
             measure_floor(server, sqlite, options.rounds)
 
