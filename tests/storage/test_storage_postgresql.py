@@ -96,6 +96,16 @@ def test_two_daemons_start_at_once(empty: str) -> None:
     assert len(ask_of(empty, "SELECT version FROM schema_version")) == len(schema_steps())
 
 
+def test_a_mail_that_goes_asks_no_table(postgresql_url: str) -> None:
+    """Only what was derived of a mail goes with it by reference; the server asks for nothing else.
+
+    It would ask in a query of its own for each mail and each table.
+    """
+    referring = "SELECT conrelid::regclass::text FROM pg_constraint WHERE confrelid = {}::regclass"
+    assert ask_of(postgresql_url, referring.format("'delivery'")) == [("content",)]
+    assert ask_of(postgresql_url, referring.format("'message'")) == []
+
+
 def test_mail_is_not_compressed(postgresql_url: str) -> None:
     """The bytes of mails are stored as they are."""
     query = "SELECT attstorage FROM pg_attribute WHERE attname = 'raw_message'"
