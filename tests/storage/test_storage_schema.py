@@ -72,7 +72,7 @@ def test_every_statement_of_the_schema_is_run() -> None:
     for step in schema_steps():
         for script in filter(None, (step.sql, step.postgresql, step.sqlite)):
             assert re.search(r";\s*(--[^\n]*\s*)*\Z", script)
-        assert sqlite3.complete_statement(step.sql)
+            assert sqlite3.complete_statement(script)
 
 
 def test_what_was_derived_outlives_its_table(connection: sqlite3.Connection, path: Path) -> None:
