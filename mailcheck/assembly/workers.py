@@ -17,9 +17,9 @@ from mailcheck.workers.child import load
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.measured import MeasuredWorker
 from mailcheck.workers.process import ProcessWorker
+from mailcheck.workers.serial import SerialWorker
 from mailcheck.workers.threads import ThreadWorker
 from mailcheck.workers.warmed import WarmedWorker
-from mailcheck.workers.watched import WatchedWorker
 
 READER_THREADS = 4
 """Reads at a time; each is short, and the disk cache serves most."""
@@ -30,9 +30,6 @@ MOST_PASSWORD_THREADS = 2
 LONGEST_READING = 20.0
 """Seconds for one step of reading a mail: the worst that 25 MiB were made to take is two of them,
 on a machine that has nothing else to do."""
-
-LONGEST_SILENCE = LONGEST_READING + 1
-"""Seconds until a process that reads mails and has stopped is replaced, had it nothing to read."""
 
 LONGEST_COMMIT = 6.0
 """Seconds for a commit: more than another process may hold the database up, and little enough for
@@ -105,19 +102,20 @@ def daemon_workers(reactor: Any) -> Workers:
     def measured(worker: Worker) -> Worker:
         return MeasuredWorker(worker, reactor)
 
-    def watched(process: ProcessWorker) -> WatchedWorker:
-        return WatchedWorker(process, reactor, LONGEST_READING)
-
     be_nice = partial(os.nice, NICENESS)
     learn_to_write = partial(load, *WRITTEN_BY)
     writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, learn_to_write)
     learn_to_read = partial(derive_content, FIRST_MAIL)
-    content = ProcessWorker(reactor, "content", LONGEST_SILENCE, learn_to_read)
-    analysis = ProcessWorker(reactor, "analysis", LONGEST_SILENCE, be_nice, change_dkimpy)
-    large = ProcessWorker(reactor, "large", LONGEST_SILENCE, be_nice)
-    reads = WarmedWorker(watched(content), load, reactor, CONTENT_AFTER)
+    content = ProcessWorker(reactor, "content", LONGEST_READING, learn_to_read)
+    analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, be_nice, change_dkimpy)
+    large = ProcessWorker(reactor, "large", LONGEST_READING, be_nice)
+    reads = WarmedWorker(SerialWorker(content), load, reactor, CONTENT_AFTER)
     analyses = WarmedWorker(
-        watched(analysis), partial(read_mail_for_score, FIRST_MAIL), reactor, ANALYSIS_AFTER, reads
+        SerialWorker(analysis),
+        partial(read_mail_for_score, FIRST_MAIL),
+        reactor,
+        ANALYSIS_AFTER,
+        reads,
     )
     return Workers(
         measured(writer),
@@ -127,7 +125,7 @@ def daemon_workers(reactor: Any) -> Workers:
             ThreadWorker(reactor, "passwords", password_threads(os.cpu_count() or 1), NICENESS)
         ),
         measured(analyses),
-        measured(WarmedWorker(watched(large), None, reactor, 0.0)),
+        measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
         partial(reactor.callLater, 0),
         (writer, content, analysis),
         (writer, content),

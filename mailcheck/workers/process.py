@@ -34,12 +34,16 @@ MAX_DIRECT = 65_536
 LAST_GRACE = 1.5
 """Seconds for a child that was killed to be gone: one that waits for a disk that hangs is not."""
 
+LOOK = 1.0
+"""Seconds between looks at a child that owes an answer."""
+
 
 class ProcessWorker:
     """Runs calls in a child process.
 
     :param longest: seconds that a call may take, from when the one before it was answered;
-        a child that takes longer is killed.
+        a child that takes longer is killed. Seconds in which this process was held up itself,
+        and read no answer, are not counted.
     :param prepare: is run first in each child, before any call.
     """
 
@@ -152,23 +156,32 @@ class _Child(ProcessProtocol):
         if not self._asked:
             self._silent_since = self._reactor.seconds()
         self._asked.append(answer)
-        if self._longest is not None and self._timer is None:
-            self._timer = self._reactor.callLater(self._longest, self._look)
+        if self._timer is None:
+            self._timer = self._reactor.callLater(LOOK, self._look)
         return answer
 
     @property
     def silence(self) -> float:
-        return self._reactor.seconds() - self._silent_since if self._asked else 0.0
+        if not self._asked or self._timer is None:
+            return 0.0
+        # After the next look was due it is we who were held up, and have not listened.
+        listened_until: float = min(self._reactor.seconds(), self._timer.getTime())
+        return listened_until - self._silent_since
 
     def _look(self) -> None:
         """Kill a child that owes an answer for too long; look again later at one that does not.
 
         So there is one timer for many calls, and none where none is asked.
         """
-        self._timer = None
-        if not self._asked or self._longest is None:
+        assert self._timer is not None
+        due, self._timer = self._timer.getTime(), None
+        if not self._asked:
             return
-        left = self._longest - self.silence
+        now = self._reactor.seconds()
+        self._silent_since = min(self._silent_since + now - due, now)
+        left = LOOK
+        if self._longest is not None:
+            left = min(LOOK, self._silent_since + self._longest - now)
         if left > 0:
             self._timer = self._reactor.callLater(left, self._look)
             return

@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import pytest
 import pytest_twisted
 from twisted.internet.defer import gatherResults
-from twisted.internet.task import Clock, deferLater
+from twisted.internet.task import deferLater
 from twisted.logger import LogEvent
 
 import mailcheck.storage
@@ -22,7 +21,8 @@ from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
 from mailcheck.operations.in_children import ByName, derive_content
 from mailcheck.storage.mail_store import _delete_message
 from mailcheck.workers.child import load
-from mailcheck.workers.process import LAST_GRACE, ProcessWorker
+from mailcheck.workers.process import LAST_GRACE, LOOK, ProcessWorker
+from tests.workers.stepped_reactor import SteppedReactor
 
 STORAGE = Path(mailcheck.storage.__path__[0])
 
@@ -184,17 +184,6 @@ def test_a_write_is_pickled_as_its_name() -> None:
     assert pickle.loads(pickle.dumps(_delete_message)) is _delete_message
 
 
-class SteppedReactor(Clock):
-    """Starts real processes, on a clock that the test turns."""
-
-    def spawnProcess(self, *arguments: Any, **options: Any) -> object:
-        """Start a process."""
-        from twisted.internet import reactor
-
-        real: Any = reactor
-        return real.spawnProcess(*arguments, **options)
-
-
 @pytest_twisted.ensureDeferred
 async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[LogEvent]) -> None:
     """One that was stopped in the middle of its work, or at rest, is killed when time is up."""
@@ -202,11 +191,11 @@ async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[Lo
     worker = ProcessWorker(clock, "test", longest=6)
     for ask in (worker.run, lambda _: worker.ping()):
         child = await worker.run(os.getpid)
-        clock.advance(6)
+        clock.pump([1] * 6)
         assert worker.silence == 0
         os.kill(child, signal.SIGSTOP)
         asked = ask(os.getpid)
-        clock.advance(5)
+        clock.pump([1] * 5)
         assert worker.silence == 5
         clock.advance(1)
         if asked is not None:
@@ -222,6 +211,22 @@ async def test_a_child_that_does_not_answer_is_replaced(logged_failures: list[Lo
 
 
 @pytest_twisted.ensureDeferred
+async def test_what_was_not_listened_to_is_no_silence() -> None:
+    """A daemon that was held up itself, by a large upgrade, say, hears its children first."""
+    clock = SteppedReactor()
+    worker = ProcessWorker(clock, "test", longest=6)
+    child = await worker.run(os.getpid)
+    clock.advance(60)
+    asked = worker.run(os.getpid)
+    clock.rightNow += 60
+    assert worker.silence == LOOK
+    clock.advance(0)
+    assert worker.silence == LOOK
+    assert await asked == child
+    await worker.stop()
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -> None:
     """What it was asked fails all the same, as what nobody knows, and the next call is answered."""
     clock = SteppedReactor()
@@ -230,7 +235,7 @@ async def test_a_child_that_can_not_be_killed(logged_failures: list[LogEvent]) -
     os.kill(child, signal.SIGSTOP)
     worker.kill = worker._child.kill = lambda: None  # type: ignore[method-assign, union-attr]
     asked = worker.run(os.getpid)
-    clock.advance(6)
+    clock.pump([1] * 6)
     clock.advance(LAST_GRACE)
     with pytest.raises(StoreUnavailable, match="does not end") as caught:
         await asked

@@ -1,34 +1,28 @@
-"""A worker whose calls have to end: the process that does not come to one is replaced.
+"""A worker that hands calls to a process one by one.
 
 A mail that somebody has made to be slow, or a library that never comes back,
-would hold up all the mails behind it.
+costs its own call and no other.
 """
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, DeferredLock, maybeDeferred
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
-from twisted.logger import Logger
 
 from mailcheck.workers.process import ProcessWorker
 
 Result = TypeVar("Result")
 
 
-class WatchedWorker:
-    """Hands calls to a process one by one; ``seconds`` is what each may take.
+class SerialWorker:
+    """Gives each call to the process when the one before it has ended.
 
-    Calls that wait stay here: a child that dies fails the one it was at and
-    no other, and who gives up waiting takes his call back.
+    Calls that wait stay here: a child that dies, or is replaced since a call took too long,
+    fails the one it was at and no other, and who gives up waiting takes his call back.
     """
 
-    _log = Logger()
-
-    def __init__(self, worker: ProcessWorker, clock: IReactorTime, seconds: float) -> None:
+    def __init__(self, worker: ProcessWorker) -> None:
         self._worker = worker
-        self._clock = clock
-        self._seconds = seconds
         self._turn = DeferredLock()
 
     def start(self) -> None:
@@ -51,17 +45,10 @@ class WatchedWorker:
 
     def _begin(self, _: object, call: Callable[[], Result]) -> Deferred[Result]:
         answer: Deferred[Result] = Deferred()
-        timer = self._clock.callLater(self._seconds, self._give_up)
-        maybeDeferred(self._worker.run, call).addBoth(self._end, answer, timer)
+        maybeDeferred(self._worker.run, call).addBoth(self._end, answer)
         return answer
 
-    def _end(self, result: Any, answer: Deferred[Any], timer: IDelayedCall) -> None:
-        if timer.active():
-            timer.cancel()
+    def _end(self, result: Any, answer: Deferred[Any]) -> None:
         self._turn.release()
         if not answer.called:
             answer.callback(result)
-
-    def _give_up(self) -> None:
-        self._log.error("a call took over {seconds} seconds", seconds=self._seconds)
-        self._worker.kill()

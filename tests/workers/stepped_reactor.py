@@ -1,0 +1,16 @@
+"""A reactor whose time is the test's."""
+
+from typing import Any
+
+from twisted.internet.task import Clock
+
+
+class SteppedReactor(Clock):
+    """Starts real processes, on a clock that the test turns."""
+
+    def spawnProcess(self, *arguments: Any, **options: Any) -> object:
+        """Start a process."""
+        from twisted.internet import reactor
+
+        real: Any = reactor
+        return real.spawnProcess(*arguments, **options)
