@@ -23,7 +23,12 @@ from mailcheck.storage.postgresql_connection import (
     PostgresqlWriter,
     connect,
 )
-from mailcheck.storage.schema_upgrade import SchemaStep, require_known, schema_steps
+from mailcheck.storage.schema_upgrade import (
+    SchemaStep,
+    announce_upgrade,
+    require_known,
+    schema_steps,
+)
 
 SCHEMA_LOCK = 0x6D61_696C
 """The advisory lock under which a schema is upgraded: two daemons may start at once."""
@@ -126,6 +131,7 @@ def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
             cursor.execute("SELECT COALESCE(MAX(version), 0) FROM schema_version")
             (version,) = cursor.fetchone()
             require_known(version, steps, "the database")
+            announce_upgrade("the database", version, steps[-1].version)
             for step in steps:
                 if step.version > version:
                     cursor.execute(_in_dialect(step.sql) + step.postgresql)

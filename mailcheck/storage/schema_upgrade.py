@@ -7,7 +7,11 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from twisted.logger import Logger
+
 from mailcheck.core.errors import ExpectedFailure
+
+_log = Logger()
 
 _NUMBERED = re.compile(r"(\d{4})_\w+(?:\.(postgresql|sqlite))?\.sql", re.ASCII)
 
@@ -53,6 +57,17 @@ def require_known(version: int, steps: Sequence[SchemaStep], name: str) -> None:
         )
 
 
+def announce_upgrade(name: str, version: int, newest: int) -> None:
+    """Say what a start may wait for, if it is more than to make the tables."""
+    if 0 < version < newest:
+        _log.info(
+            "{name}: schema version {version} becomes {newest}; a large one takes a while",
+            name=name,
+            version=version,
+            newest=newest,
+        )
+
+
 def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[SchemaStep]) -> None:
     """Apply the steps that the database lacks, all or none.
 
@@ -65,6 +80,7 @@ def upgrade_schema(connection: sqlite3.Connection, path: str, steps: Sequence[Sc
     require_known(version, steps, path)
     if version == newest:
         return
+    announce_upgrade(path, version, newest)
     if version > 0:
         _back_up(connection, f"{path}.v{version}.backup")
     connection.execute("BEGIN IMMEDIATE")

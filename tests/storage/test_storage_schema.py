@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.storage.schema_upgrade import (
     SchemaStep,
@@ -102,9 +103,16 @@ def test_a_fresh_database(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def test_an_upgrade(connection: sqlite3.Connection, path: Path) -> None:
-    """An older database gets the steps it lacks, keeps what it holds, and is copied first."""
+    """An older database gets the steps it lacks, keeps what it holds, and is copied first.
+
+    The log says so before: a start that takes long must not look like one that hangs.
+    """
     upgrade_schema(connection, str(path), OLD)
-    upgrade_schema(connection, str(path), NEW)
+    with capturedLogs() as logged:
+        upgrade_schema(connection, str(path), NEW)
+        upgrade_schema(connection, str(path), NEW)
+    (line,) = map(formatEvent, logged)
+    assert line == f"{path}: schema version 1 becomes 3; a large one takes a while"
     assert state(connection) == (3, {"a", "b"})
     assert connection.execute("SELECT x, z FROM a").fetchall() == [(1, 3)]
     backup = sqlite3.connect(path.parent / "mail.db.v1.backup")
