@@ -31,6 +31,9 @@ START_DEADLINE = 90.0  # seconds
 STOP_DEADLINE = 60.0  # seconds
 ANSWER_DEADLINE = 70.0  # seconds, beyond the longest wait
 POLL = 0.01  # seconds
+NOBODY = f"{HOST}:9"
+"""A resolver that refuses at once: what a test asks must not depend on those of its machine."""
+
 READY = "mailcheck is ready."
 PREFIX = "MAILCHECK_"
 UNMETERED = 100_000_000
@@ -106,6 +109,7 @@ class Daemon:
     def environment(self) -> dict[str, str]:
         """The environment that it is started in: its options, and none of the tests' own."""
         settings = {
+            "dns_resolvers": [NOBODY],
             "accounts_bootstrap": True,
             "smtp_listen": f"{HOST}:{self.smtp_port}",
             "smtp_submission_listen": f"{HOST}:{self.submission_port}",
