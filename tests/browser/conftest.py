@@ -7,14 +7,14 @@ from playwright.sync_api import Browser
 
 from tests.browser.people import Person, make_account
 from tests.browser.watching import AXE, CHROMIUM, OneBrowser, Watched, running_browser, watched_page
-from tests.servers.daemon import Daemon, running_daemon
+from tests.servers.daemon import HOST, Daemon, running_daemon
 
 
 @pytest.fixture(scope="session")
 def one_browser() -> Iterator[OneBrowser]:
     """Have one browser for all tests."""
     if not CHROMIUM.exists():
-        pytest.skip("chromium is missing: run scripts/install-test-needs as root")
+        pytest.skip("chromium-headless-shell is missing: run scripts/install-test-needs as root")
     if not AXE.exists():
         pytest.skip("axe-core is missing: run scripts/install-test-needs")
     with running_browser() as one_browser:
@@ -32,8 +32,12 @@ def browser(one_browser: OneBrowser) -> Iterator[Browser]:
 def pages_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """Run one daemon for all tests of pages; each test has its own account."""
     folder = tmp_path_factory.mktemp("pages")
-    options = {"limits_waits_per_key": 1_000, "accounts_per_address": 1_000}
-    with running_daemon(folder, accounts_password_cost=10, **options) as daemon:
+    with running_daemon(
+        folder,
+        accounts_password_cost=10,
+        limits_waits_per_key=1_000,
+        web_trusted_proxies=[HOST],
+    ) as daemon:
         yield daemon
 
 

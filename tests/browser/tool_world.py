@@ -86,7 +86,7 @@ def running_tool_world(folder: Path, **more: Any) -> Iterator[ToolWorld]:
             dict.fromkeys(NAMES, "2010-01-01T00:00:00Z"),
             spamassassin_spamd="off",
             accounts_password_cost=10,
-            **{"limits_waits_per_key": 1_000, "accounts_per_address": 1_000, **more},
+            **{"limits_waits_per_key": 1_000, "web_trusted_proxies": [HOST], **more},
         ) as daemon,
     ):
         lists.release()
