@@ -20,8 +20,8 @@ def inbox(person: Person, watched: Watched) -> Page:
 
 
 def subjects(page: Page) -> list[str]:
-    """List the subjects that are to be seen."""
-    return page.locator("#mails li:visible .subject").all_inner_texts()
+    """List the subjects that are to be seen; what is not drawn yet has no inner text."""
+    return page.locator("#mails li:visible .subject").all_text_contents()
 
 
 def press(page: Page, *keys: str) -> None:
