@@ -1,7 +1,7 @@
 """What the pages cost: a long list on the server, a live update, the first page over the wire.
 
 Run it with ``python -m benchmarks.dashboard_pages`` (needs Debian's package
-chromium, and what ``make test`` installs). The daemon is a process of its own;
+chromium-headless-shell, and what ``make test`` installs). The daemon is a process of its own;
 the browser is a real one, without a window. There is no peer: each mail tool's
 page is another page.
 
