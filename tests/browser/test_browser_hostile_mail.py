@@ -3,14 +3,19 @@
 Each mail is shown on its page and on the page of its share link, as it is
 shown to people; then with one of the two defences taken away, sanitiser or
 policy, since each has to hold alone.
+
+To load a page costs far more than to show a mail on it. So HTML is shown many mails at a time, each
+in the article and the frame that the server gives for it. Where something happens, each is loaded
+alone, and the failure names those that did it.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Route
+from playwright.sync_api import APIResponse, Error, Route
 
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
 from tests.browser.people import Person, make_account
@@ -21,10 +26,53 @@ pytestmark = pytest.mark.attack
 
 MAILS = read_hostile_mails()
 WITH_HTML = [mail for mail in MAILS if mail.html]
+WITHOUT_HTML = [mail for mail in MAILS if not mail.html]
 PAGES = ("message", "share")
 OWN_FRAMES = ("/frame", "/frame?remote=true", "/preview")
 UNUSED = ("", "about:blank")
 """Frames whose document was not asked for yet."""
+
+Mails = Sequence[HostileMail]
+
+TOGETHER = 28
+"""Mails on a page."""
+
+
+def _in_batches(mails: Mails) -> Sequence[Mails]:
+    return [mails[start : start + TOGETHER] for start in range(0, len(mails), TOGETHER)]
+
+
+def _name_of(mails: object) -> str | None:
+    if not isinstance(mails, list):
+        return None
+    return mails[0].name if len(mails) == 1 else f"{mails[0].name} to {mails[-1].name}"
+
+
+HTML_TOGETHER = pytest.mark.parametrize("mails", _in_batches(WITH_HTML), ids=_name_of)
+
+FRAMES_OF_ARTICLES = """
+    [...document.querySelectorAll("article.mail")]
+        .filter(one => !one.parentElement.closest("article"))
+        .map(one => [...one.querySelectorAll(":scope > .mail-body > iframe")])
+        .map(frames => frames.map(one => one.getAttribute("src")))
+"""
+
+FRAME = re.compile(r'<iframe class="mail-frame"[^>]* src="([^"]+)"')
+
+PREPARE_THE_OTHERS = """
+    for (const one of [...document.querySelectorAll("article.mail")].slice(1)) {
+        window.mailcheck.prepareMail(one);
+    }
+"""
+"""What the page does itself with the mails that it shows one after the other."""
+
+REACH_FRAME = """number => {
+    const frame = document.querySelectorAll("iframe")[number];
+    frame.scrollIntoView();
+    frame.focus();
+    const { left, top } = frame.getBoundingClientRect();
+    return [left, top];
+}"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +82,46 @@ class Shelf:
     watched: Watched
     person: Person
     paths: dict[str, dict[str, str]]
+
+    def begin(self) -> None:
+        """Leave what was looked at: nothing of it goes on, and this page is our own."""
+        self.watched.page.unroute_all()
+        self.watched.go("/healthz")
+        self.watched.forget()
+
+    def show(self, mails: Mails, where: str, query: str = "") -> str:
+        """Load the page of a mail as it is, or that of the first with the others below it."""
+        page = self.watched.page
+        paths = [self.paths[mail.name][where] + query for mail in mails]
+        responses = [self._fetch(path) for path in paths] if len(mails) > 1 else []
+        if responses:
+            head, _, foot = _cut(responses[0])
+            body = head + "".join(_cut(response)[1] for response in responses) + foot
+            page.route(
+                self.watched.origin + paths[0],
+                lambda route: route.fulfill(response=responses[0], body=body),
+            )
+        with page.expect_navigation():
+            # As a link on our own page asks: one from elsewhere gets no remote content.
+            page.evaluate("path => location.assign(path)", paths[0])
+        if responses:
+            frames = [FRAME.findall(_cut(response)[1]) for response in responses]
+            assert page.evaluate(FRAMES_OF_ARTICLES) == frames, "a mail has left its article"
+            page.evaluate(PREPARE_THE_OTHERS)
+        return paths[0]
+
+    def _fetch(self, path: str) -> APIResponse:
+        return self.watched.context.request.get(
+            self.watched.origin + path,
+            headers={"Accept": "text/html", "Sec-Fetch-Site": "same-origin"},
+        )
+
+
+def _cut(response: APIResponse) -> tuple[str, str, str]:
+    """Cut a page into what is before its article, the article, and what is behind it."""
+    head, article, rest = response.text().partition('<article class="mail"')
+    inside, end, foot = rest.rpartition("</article>")
+    return head, article + inside + end, foot
 
 
 @pytest.fixture(scope="module")
@@ -50,28 +138,51 @@ def shelf(one_browser: OneBrowser, pages_daemon: Daemon) -> Iterator[Shelf]:
         assert len(links) == len(MAILS)
         paths = {}
         for mail, link in zip(MAILS, reversed(links), strict=True):
-            watched.go(f"{link}?view=headers")
-            share = watched.page.locator("#share-link").get_attribute("href") or ""
-            paths[mail.name] = {"message": link, "share": urlsplit(share).path}
+            shown = watched.context.request.get(f"{watched.origin}{link}?view=headers").text()
+            share = re.search(r'id="share-link" href="([^"]+)"', shown)
+            assert share is not None
+            paths[mail.name] = {"message": link, "share": urlsplit(share[1]).path}
         watched.require_quiet()
         yield Shelf(watched, person, paths)
 
 
 @pytest.fixture
-def quiet(shelf: Shelf) -> Iterator[Watched]:
+def quiet(shelf: Shelf) -> Watched:
     """Watch one test."""
-    shelf.watched.forget()
-    yield shelf.watched
-    shelf.watched.page.unroute_all()
+    shelf.begin()
+    return shelf.watched
+
+
+def require_each(shelf: Shelf, mails: Mails, look: Callable[[Mails], None]) -> None:
+    """Look at mails together; where something happens at each alone, to name those that did it."""
+
+    def what_happens(mails: Mails) -> str:
+        shelf.begin()
+        try:
+            look(mails)
+        except (AssertionError, Error) as failure:
+            return str(failure) or repr(failure)
+        return ""
+
+    happened = what_happens(mails)
+    if happened and len(mails) > 1:
+        alone = {mail.name: what_happens([mail]) for mail in mails}
+        named = [f"{name}: {what}" for name, what in alone.items() if what]
+        happened = "\n".join(named) or f"only together: {happened}"
+    assert not happened, happened
 
 
 def provoke(watched: Watched) -> None:
-    """Do what a reader does: move over the mail, click into it, go through it by keyboard."""
+    """Do what a reader does: move over the mails, go into them by keyboard, scroll."""
     page = watched.page
     for x, y in ((300, 400), (500, 500)):
         page.mouse.move(x, y)
     page.mouse.wheel(0, 300)
     for _ in range(2):
+        page.keyboard.press("Tab")
+    for number in range(page.locator("iframe").count()):
+        left, top = page.evaluate(REACH_FRAME, number)
+        page.mouse.move(left + 20, top + 20)
         page.keyboard.press("Tab")
 
 
@@ -84,49 +195,58 @@ def require_stay(watched: Watched, address: str) -> None:
 
 
 @pytest.mark.parametrize("where", PAGES)
-@pytest.mark.parametrize("mail", MAILS, ids=lambda mail: mail.name)
-def test_nothing_runs_or_is_fetched(
-    shelf: Shelf, quiet: Watched, mail: HostileMail, where: str
-) -> None:
-    """A hostile mail is only looked at: no script, no request, no way out, no complaint."""
-    path = shelf.paths[mail.name][where]
-    quiet.go(path)
-    for closed in quiet.page.locator(".attachments summary").all():
-        closed.click()
-    provoke(quiet)
-    require_stay(quiet, path)
-    quiet.require_quiet()
+@pytest.mark.parametrize(
+    "mails", [*_in_batches(WITH_HTML), *([mail] for mail in WITHOUT_HTML)], ids=_name_of
+)
+def test_nothing_runs_or_is_fetched(shelf: Shelf, mails: Mails, where: str) -> None:
+    """A hostile mail is only looked at: no script, no request, no way out, no complaint.
+
+    One without HTML is hostile in its subject, its sender, its text: it has a page for itself.
+    """
+    watched = shelf.watched
+
+    def look(mails: Mails) -> None:
+        path = shelf.show(mails, where)
+        for closed in watched.page.locator(".attachments summary").all():
+            closed.click()
+        provoke(watched)
+        require_stay(watched, path)
+        watched.require_quiet()
+
+    require_each(shelf, mails, look)
 
 
-@pytest.mark.parametrize("mail", WITH_HTML, ids=lambda mail: mail.name)
-def test_remote_content_is_images_only(shelf: Shelf, quiet: Watched, mail: HostileMail) -> None:
+@HTML_TOGETHER
+def test_remote_content_is_images_only(shelf: Shelf, mails: Mails) -> None:
     """With remote content asked for, images are fetched, and nothing but images.
 
     Message page and share page show the same document (`test_attack_hostile_mail.py`).
     """
-    path = f"{shelf.paths[mail.name]['share']}?view=html&remote=true"
-    quiet.go("/healthz")  # nothing of the page before goes on, and this one is our own
-    with quiet.page.expect_navigation():
-        # As a link on our own page asks: one from elsewhere gets no remote content.
-        quiet.page.evaluate("path => location.assign(path)", path)
-    provoke(quiet)
-    require_stay(quiet, path)
-    quiet.take_unloaded_images()
-    quiet.require_quiet()
+    watched = shelf.watched
+
+    def look(mails: Mails) -> None:
+        path = shelf.show(mails, "share", "?view=html&remote=true")
+        provoke(watched)
+        require_stay(watched, path)
+        watched.take_unloaded_images()
+        watched.require_quiet()
+
+    require_each(shelf, mails, look)
 
 
 @pytest.mark.parametrize("view", ["text", "headers", "source"])
-@pytest.mark.parametrize(
-    "mail", [mail for mail in MAILS if not mail.html], ids=lambda mail: mail.name
-)
-def test_every_view_is_quiet(shelf: Shelf, quiet: Watched, mail: HostileMail, view: str) -> None:
+@pytest.mark.parametrize("where", PAGES)
+def test_every_view_is_quiet(shelf: Shelf, where: str, view: str) -> None:
     """Hostile texts, headers and sources are shown as what they are: text."""
-    for where in PAGES:
-        path = f"{shelf.paths[mail.name][where]}?view={view}"
-        quiet.go(path)
-        provoke(quiet)
-        require_stay(quiet, path)
-    quiet.require_quiet()
+    watched = shelf.watched
+
+    def look(mails: Mails) -> None:
+        path = shelf.show(mails, where, f"?view={view}")
+        provoke(watched)
+        require_stay(watched, path)
+        watched.require_quiet()
+
+    require_each(shelf, WITHOUT_HTML, look)
 
 
 def test_the_list_is_quiet(shelf: Shelf, quiet: Watched) -> None:
@@ -142,9 +262,10 @@ def test_the_list_is_quiet(shelf: Shelf, quiet: Watched) -> None:
     quiet.require_quiet()
 
 
-@pytest.mark.parametrize("mail", WITH_HTML, ids=lambda mail: mail.name)
-def test_the_sanitiser_holds_alone(shelf: Shelf, quiet: Watched, mail: HostileMail) -> None:
-    """Shown as a page of our own site, without sandbox and policy, a mail still does nothing."""
+@HTML_TOGETHER
+def test_the_sanitiser_holds_alone(shelf: Shelf, mails: Mails) -> None:
+    """Shown as a part of our own site, without sandbox and policy, a mail still does nothing."""
+    watched = shelf.watched
 
     def take_policy_away(route: Route) -> None:
         response = route.fetch()
@@ -155,33 +276,45 @@ def test_the_sanitiser_holds_alone(shelf: Shelf, quiet: Watched, mail: HostileMa
         }
         route.fulfill(response=response, headers=headers)
 
-    path = f"{shelf.paths[mail.name]['message']}/frame"
-    quiet.page.route(f"**{path}", take_policy_away)
-    quiet.go(path)
-    for _ in range(3):
-        quiet.page.keyboard.press("Tab")
-    require_stay(quiet, path)
-    quiet.require_quiet()
+    def look(mails: Mails) -> None:
+        frames = [f"<iframe src={shelf.paths[mail.name]['message']}/frame>" for mail in mails]
+        body = "<!doctype html>" + "</iframe>".join(frames)
+        watched.page.route("**/frame", take_policy_away)
+        watched.page.route(
+            "**/without-policy", lambda route: route.fulfill(body=body, content_type="text/html")
+        )
+        watched.go("/without-policy")
+        provoke(watched)
+        require_stay(watched, "/without-policy")
+        watched.require_quiet()
+
+    require_each(shelf, mails, look)
 
 
-@pytest.mark.parametrize("mail", WITH_HTML, ids=lambda mail: mail.name)
-def test_the_policy_holds_alone(shelf: Shelf, quiet: Watched, mail: HostileMail) -> None:
+@HTML_TOGETHER
+def test_the_policy_holds_alone(shelf: Shelf, mails: Mails) -> None:
     """Put into the frame as it came, a mail runs nothing, fetches nothing, leads nowhere."""
+    watched = shelf.watched
+    came = {f"{shelf.paths[mail.name]['message']}/frame": mail.html for mail in mails}
 
     def take_sanitiser_away(route: Route) -> None:
-        response = route.fetch()
-        route.fulfill(response=response, body=f"<!doctype html>{mail.html}")
+        html = came[urlsplit(route.request.url).path]
+        route.fulfill(response=route.fetch(), body=f"<!doctype html>{html}")
 
-    path = f"{shelf.paths[mail.name]['message']}?view=html"
-    quiet.page.route("**/frame", take_sanitiser_away)
-    quiet.go(path)
-    provoke(quiet)
-    assert quiet.page.url == quiet.origin + path
-    went = {urlsplit(url).scheme: urlsplit(url).netloc for url in quiet.moves}
-    assert went.pop("http") == urlsplit(quiet.origin).netloc
-    assert went.keys() <= {"about", "chrome-error"}  # frames inside of the mail that were refused
-    # The browser says what it has refused; what ran would have opened a dialog or asked elsewhere.
-    assert (quiet.dialogs, quiet.sent_elsewhere(), quiet.pages[1:]) == ([], [], [])
+    def look(mails: Mails) -> None:
+        watched.page.route("**/frame", take_sanitiser_away)
+        path = shelf.show(mails, "message", "?view=html")
+        provoke(watched)
+        assert watched.page.url == watched.origin + path
+        went = {urlsplit(url)[:2] for url in watched.moves}
+        # Frames inside of a mail that were refused are about: or chrome-error:.
+        reached = {host for scheme, host in went if scheme not in ("about", "chrome-error")}
+        assert reached == {urlsplit(watched.origin).netloc}
+        # The browser says what it has refused; what ran would have opened a dialog or asked
+        # elsewhere.
+        assert (watched.dialogs, watched.sent_elsewhere(), watched.pages[1:]) == ([], [], [])
+
+    require_each(shelf, mails, look)
 
 
 def test_the_watch_sees_what_a_mail_does(shelf: Shelf, quiet: Watched) -> None:
@@ -199,4 +332,3 @@ def test_the_watch_sees_what_a_mail_does(shelf: Shelf, quiet: Watched) -> None:
     assert "https://canary.test/1" in quiet.sent_elsewhere()
     assert quiet.dialogs == ["1"]
     assert len(quiet.pages) == 2
-    quiet.pages.pop().close()

@@ -93,10 +93,13 @@ class Watched:
         self.page.keyboard.up(key)
 
     def forget(self) -> None:
-        """Begin to watch anew."""
+        """Begin to watch anew, without the pages that were opened."""
         for seen in (self.requests, self.complaints, self.dialogs, self.moves):
             seen.clear()
         self.strange.clear()
+        for page in self.pages[1:]:
+            page.close()
+        del self.pages[1:]
 
     @property
     def elsewhere(self) -> list[str]:
