@@ -14,8 +14,8 @@ done about it.
 
 Targets: at most 1.5 x; where From and subject are looked through, in which every message
 has another subject, at most 3 x once they are held in memory (the first request of all reads
-them, and is printed apart). ``q`` is asked of an inbox of 10,000 messages, the quota, with
-4 KB of text each: at most 100 ms.
+them, and is printed apart; inboxes of more than 500,000 are not held). ``q`` is asked of an
+inbox of 10,000 messages, the quota, with 4 KB of text each: at most 100 ms.
 """
 
 import argparse
