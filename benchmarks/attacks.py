@@ -30,9 +30,6 @@ BETWEEN_GUESSES, BETWEEN_MAILS = 0.2, 0.05
 """Seconds that one of those who guess, or send, rests: a flood that takes all of the processor is a
 matter for a firewall, and here it would come out of the same two cores."""
 
-NICENESS = 5
-"""Of the attackers' processes, and of their name server: what an attack takes of the processor on
-other machines must not be taken from the daemon here."""
 
 MANY, MORE_THAN_IS_READ, ALIASES, STRINGS = 100, 500, 400, 16_000
 KINDS = ("many", "chain", "texts", "deep." + ".".join("a" * 100))
@@ -54,6 +51,14 @@ def ask(target: Target, path: str) -> bytes:
     with contextlib.closing(HTTPConnection(HOST, target.http_port, timeout=120)) as connection:
         connection.request("GET", API + path, headers={"X-API-Key": target.key})
         return connection.getresponse().read()
+
+
+def take_what_is_left() -> None:
+    """Have this process use processors only while nobody else wants them.
+
+    What an attack takes of the processors of other machines must not be taken from the daemon here.
+    """
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
 class Attacks:
@@ -82,7 +87,7 @@ class Attacks:
 
     def begin(self, names: Sequence[str]) -> None:
         """Do those of these names until killed."""
-        os.nice(NICENESS)
+        take_what_is_left()
         for place, (name, (action, crowd)) in enumerate(self.crowds.items()):
             if name not in names:
                 continue
@@ -178,7 +183,7 @@ class HostileZone:
 
     def serve(self) -> None:
         """Answer over UDP and TCP until killed."""
-        os.nice(NICENESS)
+        take_what_is_left()
         for _ in range(4):
             threading.Thread(target=self._serve_streams, daemon=True).start()
         while True:

@@ -19,9 +19,9 @@ message instead, beside checks and senders. Targets: p50 and p99 within 4 x, ``/
 100 ms.
 
 Each row also says what the attackers got done, and how much processor they and the daemon's
-processes took. Where both have the same few cores much of the honest client's time is theirs: the
-attackers' are niced, so that the daemon is as on a machine of its own. Where ``others`` had much of
-it the row says nothing.
+processes took. Attackers have machines of their own: here theirs only use processors that nobody
+else wants. Where ``others`` had much of them the row says nothing: most of a long time is then
+spent waiting for a processor.
 """
 
 import argparse

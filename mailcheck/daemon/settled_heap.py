@@ -8,10 +8,11 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 SETTLED_AFTER = 3.0
 """Seconds after the start: pages and routes are compiled by then, and children are warm."""
 
-THRESHOLDS = (5_000, 40, 200)
+THRESHOLDS = (5_000, 4, 2_000)
 """Of the three generations. With Python's own (700, 10, 10) a busy daemon looks through all that
 it holds several times a minute: 94 ms each time, 570 with 5,000 waits parked. A first one of
-20,000 lets so much garbage come together under attack that freeing it takes up to 40 ms."""
+20,000 lets so much come together under attack that looking through it takes up to 40 ms; a
+second one of 40 as well, and one of 10 up to 25 ms."""
 
 
 class Collector(Protocol):

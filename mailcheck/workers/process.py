@@ -258,7 +258,8 @@ class _Child(ProcessProtocol):
                 return
             self._pieces, self._wanted = [received[end:]], LENGTH.size
             self._size -= end
-            self._answer(received[LENGTH.size : end])
+            # Not copied: the answer may be a mail of 25 MiB.
+            self._answer(memoryview(received)[LENGTH.size : end])
 
     def processEnded(self, reason: Failure) -> None:
         """Fail the calls that will get no answer."""
@@ -272,7 +273,7 @@ class _Child(ProcessProtocol):
             self._asked.popleft().errback(WorkerDied(f"the {self._name} process has died"))
         self._when_ended.callback(None)
 
-    def _answer(self, pickled: bytes) -> None:
+    def _answer(self, pickled: memoryview) -> None:
         # Nobody but our own child, started by us, can write to this pipe.
         asked = self._asked.popleft()
         self._silent_since = self._reactor.seconds()
