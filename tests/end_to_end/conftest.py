@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.clocks import hurried
 from tests.servers.daemon import Daemon, running_daemon
 
 
@@ -13,6 +14,13 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """Run a daemon with its defaults, but for the limits that tests would meet."""
     limits = {"limits_waits_per_key": 1_000, "inbox_max_messages": 1_000_000}
     with running_daemon(tmp_path, **limits) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def hurried_daemon(tmp_path: Path) -> Iterator[Daemon]:
+    """Run a daemon for a test that would wait for one of its periods: its time flies."""
+    with running_daemon(tmp_path, environment=hurried()) as daemon:
         yield daemon
 
 

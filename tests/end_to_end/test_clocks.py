@@ -1,42 +1,14 @@
 """Somebody sets the machine's clock while the daemon runs: with libfaketime, for it alone."""
 
-import os
 import smtplib
 from pathlib import Path
 
 import pytest
 
+from tests.servers.clocks import faketime, needs_faketime
 from tests.servers.daemon import HOST, Daemon
 
 pytestmark = pytest.mark.end_to_end
-
-LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-
-needs_faketime = pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed")
-
-
-def faketime(clock: Path) -> dict[str, str]:
-    """Give the environment of a process whose clock of the day goes by a file."""
-    return {
-        **os.environ,
-        "LD_PRELOAD": str(LIBRARIES[0]),
-        "FAKETIME_TIMESTAMP_FILE": str(clock),
-        "FAKETIME_NO_CACHE": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-    }
-
-
-def hurried(times: int) -> dict[str, str]:
-    """Give the environment of a process all of whose clocks go so many times as fast as ours."""
-    if not LIBRARIES:
-        return dict(os.environ)
-    return {
-        **os.environ,
-        "LD_PRELOAD": str(LIBRARIES[0]),
-        "FAKETIME": f"+0 x{times}",
-        "FAKETIME_NO_CACHE": "1",
-    }
 
 
 @needs_faketime

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.test_clocks import LIBRARIES, faketime, needs_faketime
+from tests.servers.clocks import LIBRARIES, faketime, hurried, needs_faketime
 from tests.servers.daemon import (
     HOST,
     Daemon,
@@ -267,7 +267,7 @@ def test_a_second_daemon_without_redis(tmp_path: Path, postgresql_database: str)
         running_daemon(tmp_path / "one", **options),
         pytest.raises(DaemonFailed, match=r"without \[cluster\] redis one serves it"),
     ):
-        Daemon(tmp_path / "two", **options).start()
+        Daemon(tmp_path / "two", environment=hurried(), **options).start()
 
 
 def test_processes(tmp_path: Path, postgresql_database: str, redis: RedisServer) -> None:

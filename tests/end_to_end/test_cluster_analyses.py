@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from mailcheck.core.instants import SECOND
 from mailcheck.dns.servers import Server
+from mailcheck.operations.deliverability.run_test_checks import LEASE
 from tests.end_to_end.test_cluster import options_of
 from tests.end_to_end.test_deliverability_crash import MAIL, RECORDS, generate, send, verdict
 from tests.fakes.memory_zone import MemoryZone
@@ -24,7 +26,7 @@ from tests.servers.postgresql import TEMPLATE, PostgresqlServer
 from tests.servers.redis import running_redis
 
 TAKEN_OVER = 40.0
-"""Seconds after which the tests of a dead daemon are with another one."""
+"""Seconds after which the tests of a dead daemon have their reports from another one."""
 
 ANALYSED = re.compile(r'mailcheck_analyses_total\{outcome="(\w+)"\} (\d+)')
 
@@ -84,6 +86,11 @@ class Two:
         sql = "SELECT attempts FROM deliverability_test WHERE state <> 'pending' ORDER BY attempts"
         return [attempts for (attempts,) in self._postgresql.run(sql, self._database)]
 
+    def let_leases_end(self) -> None:
+        """Have the time over for which daemons have taken tests; the database's clock counts."""
+        sql = f"UPDATE deliverability_test SET lease_until = lease_until - {LEASE}"
+        self._postgresql.run(sql, self._database)
+
 
 @pytest.fixture
 def two(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[Two]:
@@ -106,7 +113,6 @@ def test_each_test_is_analysed_once(two: Two) -> None:
         assert two.attempts() == [1] * len(tests)
 
 
-@pytest.mark.long
 def test_a_daemon_dies_with_tests(two: Two) -> None:
     """They move to another one within 40 s, who waits there gets their reports, and none of
     either daemon's tests is analysed twice.
@@ -125,7 +131,8 @@ def test_a_daemon_dies_with_tests(two: Two) -> None:
                 client.sendmail("ann@good.test", [test["email"] for test in tests], MAIL)
             dying.wait_until(lambda: two.attempts() == [1] * len(tests))
             dying.kill()
-        began = time.monotonic()
+            two.let_leases_end()
+        began = time.monotonic() - LEASE / SECOND
         send(heir, own["email"])
         expected = verdict(heir, own["testId"])
         waits = [heir.ask("GET", f"/test/{test['testId']}/wait?timeout=60") for test in tests]

@@ -25,10 +25,9 @@ BACKLOG, AT_ONCE = 10_000, 100
 """Messages behind a reader, and recipients of each mail that they come from."""
 
 
-@pytest.fixture
-def library(daemon: Daemon, tmp_path: Path) -> ModuleType:
-    """The Python client, as the daemon serves it."""
-    path = tmp_path / "mailcheck_client.py"
+def library_of(daemon: Daemon) -> ModuleType:
+    """Give the Python client, as a daemon serves it."""
+    path = daemon.folder / "mailcheck_client.py"
     with urlopen(f"http://{HOST}:{daemon.http_port}/clients/{path.name}", timeout=60) as response:
         path.write_bytes(response.read())
     spec = importlib.util.spec_from_file_location("downloaded_for_events", path)
@@ -37,6 +36,12 @@ def library(daemon: Daemon, tmp_path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def library(daemon: Daemon) -> ModuleType:
+    """The Python client."""
+    return library_of(daemon)
 
 
 def send(daemon: Daemon, *subjects: str, tag: str = "a") -> None:
@@ -106,8 +111,9 @@ def test_ten_thousand_events_behind(daemon: Daemon) -> None:
     assert resident_bytes(daemon.process.pid) - before < 60_000_000
 
 
-def test_a_revoked_key_ends_its_stream(daemon: Daemon, library: ModuleType) -> None:
+def test_a_revoked_key_ends_its_stream(hurried_daemon: Daemon) -> None:
     """Revoked on the command line, by another process, it ends within seconds; then it is 401."""
+    daemon, library = hurried_daemon, library_of(hurried_daemon)
     inbox = library.Mailcheck(f"http://{HOST}:{daemon.http_port}", daemon.key)
     events = inbox.events(after="c0")
     send(daemon, "heard")

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 
 from tests.browser.tool_world import ToolWorld, running_tool_world
-from tests.end_to_end.test_clocks import hurried
 from tests.operations.scored_mails import MAIL
+from tests.servers.clocks import hurried
 from tests.spec.description import load_document
 
 FOLDER = Path(__file__).parent

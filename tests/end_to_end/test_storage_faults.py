@@ -13,6 +13,7 @@ from typing import Protocol
 import pytest
 
 from tests.end_to_end.load import send
+from tests.servers.clocks import hurried
 from tests.servers.daemon import HOST, Daemon, running_daemon
 
 pytestmark = pytest.mark.end_to_end
@@ -129,7 +130,9 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
     folder = small_disk.folder
     options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
     with running_daemon(
-        tmp_path, **{name: str(value) for name, value in options.items()}
+        tmp_path,
+        environment=hurried(),  # a look at the disk is all ten seconds
+        **{name: str(value) for name, value in options.items()},
     ) as daemon:
         daemon._key = (folder / "api-key").read_text().strip()
         recipient = daemon.address("full")
@@ -170,8 +173,9 @@ def test_failing_writes(daemon: Daemon) -> None:
     require_resuming(FileSizeLimit(daemon.folder), daemon)
 
 
-def test_locked_database(daemon: Daemon) -> None:
+def test_locked_database(hurried_daemon: Daemon) -> None:
     """While another process locks the database mail gets 451 and readers read; then it resumes."""
+    daemon = hurried_daemon
     recipient = daemon.address()
     codes: list[int] = []
     lock = sqlite3.connect(daemon.folder / "var" / "mailcheck.db", isolation_level=None)
@@ -195,7 +199,7 @@ def test_locked_database(daemon: Daemon) -> None:
 
 def test_two_daemons_on_one_file(daemon: Daemon) -> None:
     """The second refuses to start and names the first, which goes on; after a kill one may."""
-    second = Daemon(daemon.folder)
+    second = Daemon(daemon.folder, environment=hurried())  # it tries for seconds
     second.launch()
     try:
         assert second.when_ended() == 1
