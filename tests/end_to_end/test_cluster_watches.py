@@ -13,6 +13,7 @@ import pytest
 from tests.end_to_end.test_cluster_analyses import Two, address_of, stopped
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
+from tests.servers.clocks import hurried
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.held_names import HeldNames, holding_names
 from tests.servers.name_server import publishing_name_server
@@ -87,6 +88,7 @@ def world(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[World
         held.release()
         world = World(tmp_path, postgresql_server, redis.url, held, zone, publish)
         world.options["dns_resolvers"] = [address_of(names)]
+        world.options["environment"] = hurried()  # they look, and tell, each some seconds
         yield world
 
 

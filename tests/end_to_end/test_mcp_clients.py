@@ -6,7 +6,6 @@ import re
 import shlex
 import smtplib
 import subprocess
-import time
 from collections.abc import Iterator
 from email.message import EmailMessage
 from pathlib import Path
@@ -23,6 +22,7 @@ from tests.end_to_end.mcp_clients.installed import (
     node_environment,
     require,
 )
+from tests.servers.clocks import hurried
 from tests.servers.daemon import HOST, Daemon, running_daemon
 from tests.servers.programs import find_program
 
@@ -67,8 +67,12 @@ CLIENTS = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """A daemon that lets a key park a single wait: one that is left behind is noticed."""
-    with running_daemon(tmp_path_factory.mktemp("mcp"), limits_waits_per_key=1) as daemon:
+    """A daemon that lets a key park a single wait: one that is left behind is noticed.
+
+    Its first progress comes soon, and a second is soon over.
+    """
+    folder = tmp_path_factory.mktemp("mcp")
+    with running_daemon(folder, environment=hurried(), limits_waits_per_key=1) as daemon:
         yield daemon
 
 
@@ -87,7 +91,9 @@ def send(daemon: Daemon, recipient: str, code: str = "482913") -> None:
 
 
 def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
-    """Let a client talk, send it the mail that it waits for, and give what it told of each step."""
+    """Let a client talk, send it mail when it has heard that its wait is parked, and give what it
+    told of each step.
+    """
     steps = {}
     process = subprocess.Popen(
         command,
@@ -101,10 +107,10 @@ def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
         assert process.stderr is not None
         for line in process.stdout:
             told = json.loads(line)
-            steps[told.pop("step")] = told
-            if "address" in told:
-                time.sleep(1.0)  # the client must be parked, and have heard of progress
-                send(daemon, told["address"])
+            step = told.pop("step")
+            if step == "waiting" and step not in steps:
+                send(daemon, steps["address"]["address"])
+            steps[step] = told
         complaints = process.stderr.read()
     assert process.wait(DEADLINE) == 0, complaints
     return steps

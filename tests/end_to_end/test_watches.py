@@ -17,6 +17,7 @@ import pytest
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import self_signed
+from tests.servers.clocks import hurried
 from tests.servers.daemon import HOST, Daemon
 from tests.servers.mail_host import running_mail_host
 from tests.servers.mail_relay import PATIENCE, MailRelay, running_relay
@@ -109,6 +110,7 @@ def world(tmp_path: Path) -> Iterator[World]:
             "mail.good.test",
             server,
             registered,
+            environment=hurried(),  # alerts are told each ten seconds
             alerts_smtp_relay=f"127.0.0.1:{relay.port}",
             alerts_tls="never",
             alerts_allow_recipients=[f"developer={OPS}"],

@@ -41,6 +41,7 @@ async def converse(session):
 
     async def note(done, total, message):
         progress.append(done)
+        tell("waiting")
 
     wanted = {"tag": address["tag"], "after": address["cursor"], "timeout": 20}
     arrived = await session.call_tool("wait_for_message", wanted, progress_callback=note)

@@ -27,13 +27,20 @@ async def converse(client):
 
     async def note(done, total, message):
         progress.append(done)
+        tell("waiting")
 
     wanted = {"tag": address["tag"], "after": address["cursor"], "timeout": 20}
     arrived = await client.call_tool("wait_for_message", wanted, progress_callback=note)
     message = arrived.structured_content["message"]
     tell("arrived", codes=message["codes"], link=message["bestLink"], progress=progress)
-    wait = asyncio.create_task(client.call_tool("wait_for_message", {"tag": "never"}))
-    await asyncio.sleep(0.5)
+    is_parked = asyncio.Event()
+
+    async def note_parked(*_):
+        is_parked.set()
+
+    never = client.call_tool("wait_for_message", {"tag": "never"}, progress_callback=note_parked)
+    wait = asyncio.create_task(never)
+    await is_parked.wait()
     wait.cancel()
     try:
         await wait

@@ -32,14 +32,15 @@ async function main() {
   tell("address", address);
   const progress = [];
   const wanted = { tag: address.tag, after: address.cursor, timeout: 20 };
-  const onprogress = ({ progress: done }) => progress.push(done);
+  const onprogress = ({ progress: done }) => {
+    progress.push(done);
+    tell("waiting");
+  };
   const { message } = (await call("wait_for_message", wanted, { onprogress })).structuredContent;
   tell("arrived", { codes: message.codes, link: message.bestLink, progress });
   const abort = new AbortController();
-  setTimeout(() => abort.abort("no longer wanted"), 500);
-  await call("wait_for_message", { tag: "never" }, { signal: abort.signal }).catch(() => {
-    tell("cancelled");
-  });
+  const unwanted = { signal: abort.signal, onprogress: () => abort.abort("no longer wanted") };
+  await call("wait_for_message", { tag: "never" }, unwanted).catch(() => tell("cancelled"));
   // In the handshake era the cancellation is a message of its own, on its way beside the next call.
   await new Promise((resume) => setTimeout(resume, 500));
   const again = await call("wait_for_message", { tag: "never", timeout: 1 });
