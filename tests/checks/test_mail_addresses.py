@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from mailcheck.checks.dns_answers import Answers, HostAddresses, look_up_addresses
+from mailcheck.checks.dns_answers import Answers, DnsStatus, HostAddresses, look_up_addresses
 from mailcheck.checks.dnsbl.mail_addresses import choose_listed_addresses, choose_sending_host
 from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from tests.fakes.memory_zone import MemoryZone
@@ -21,7 +21,13 @@ HOSTS = {
 
 def look(*mx: str, a: tuple[str, ...] = (WEB,)) -> tuple[MxVerdict, HostAddresses]:
     """Evaluate d.example with these MX and own addresses."""
-    zone = MemoryZone(HOSTS)
+    return look_in(MemoryZone(HOSTS), *mx, a=a)
+
+
+def look_in(
+    zone: MemoryZone, *mx: str, a: tuple[str, ...] = (WEB,)
+) -> tuple[MxVerdict, HostAddresses]:
+    """Evaluate it in a zone."""
     zone.publish("d.example", "MX", *mx)
     zone.publish("d.example", "A", *a)
 
@@ -52,6 +58,15 @@ def test_the_sending_host_is_given_or_the_best_mail_host(
 def test_without_any_address_there_is_no_sending_host() -> None:
     """Nothing is made up."""
     assert choose_sending_host([], *look(a=())) is None
+
+
+@pytest.mark.parametrize("unknown", [("d.example", "MX"), "mx1.d.example"])
+def test_a_mail_host_that_could_not_be_found_out_has_no_stand_in(
+    unknown: str | tuple[str, str],
+) -> None:
+    """The web server is not judged in its place: its name may well be a bad one for mail."""
+    zone = MemoryZone(HOSTS, failing={unknown: DnsStatus.TIMEOUT})
+    assert choose_sending_host([], *look_in(zone, "10 mx1.d.example.")) is None
 
 
 @pytest.mark.parametrize(

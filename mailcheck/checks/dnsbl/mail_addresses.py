@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from mailcheck.checks.dns_answers import Answers, HostAddresses, Presence, look_up_addresses
 from mailcheck.checks.dnsbl.listings import Target, target_address
-from mailcheck.checks.hosts.mx import HostProblem, MxVerdict, evaluate_mx
+from mailcheck.checks.hosts.mx import MxVerdict, evaluate_mx
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.core.domain_names import is_within
 from mailcheck.core.network_addresses import DOCUMENTATION, IpAddress, why_not_public
@@ -33,13 +33,16 @@ def choose_sending_host(
 ) -> SendingHost | None:
     """Give the first given address, else the best mail host's, else the domain's own.
 
-    The web server's name says nothing about mail, so it comes last.
+    The web server's name says nothing about mail, so it comes last, and not where there may be
+    mail hosts that could not be found out.
     """
     best = mx.best
     if given:
         return SendingHost(given[0], "")
     if best is not None and best.addresses:
         return SendingHost(best.addresses[0], best.exchange)
+    if mx.has_unknown_hosts:
+        return None
     return SendingHost(own.addresses[0], own.name) if own.addresses else None
 
 
@@ -102,11 +105,8 @@ class MailHosts(Struct, frozen=True):
     @property
     def is_address_unknown(self) -> bool:
         """Tell whether there may be addresses that could not be found out."""
-        if self.mx.presence is Presence.UNDETERMINED:
-            return True
-        if not self.mx.hosts:
-            return self.own.presence is Presence.UNDETERMINED
-        return any(host.problem is HostProblem.UNDETERMINED for host in self.mx.hosts)
+        is_own_unknown = not self.mx.hosts and self.own.presence is Presence.UNDETERMINED
+        return self.mx.has_unknown_hosts or is_own_unknown
 
     def listed_addresses(
         self, given: Sequence[IpAddress], *, allow_private: bool

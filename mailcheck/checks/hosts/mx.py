@@ -88,6 +88,12 @@ class MxVerdict(Struct, frozen=True):
         return next((host for host in self.hosts if host.is_usable), next(iter(self.hosts), None))
 
     @property
+    def has_unknown_hosts(self) -> bool:
+        """Tell whether there may be hosts, or addresses of hosts, that could not be found out."""
+        of_hosts = (host.problem is HostProblem.UNDETERMINED for host in self.hosts)
+        return self.presence is Presence.UNDETERMINED or any(of_hosts)
+
+    @property
     def is_implicit_mx(self) -> bool:
         """Tell whether mail goes to the domain's own address for want of an MX."""
         return self.implicit_host is not None and bool(self.implicit_host.addresses)

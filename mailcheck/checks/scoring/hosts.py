@@ -111,11 +111,7 @@ def classify_reverse_dns(
 
 def _classify_without_address(mx: MxVerdict) -> tuple[ReverseDnsOutcome, str]:
     own = mx.implicit_host
-    is_unknown = (
-        mx.presence is Presence.UNDETERMINED
-        or (own is not None and own.presence is Presence.UNDETERMINED)
-        or any(host.problem is HostProblem.UNDETERMINED for host in mx.hosts)
-    )
-    if is_unknown:
+    is_own_unknown = own is not None and own.presence is Presence.UNDETERMINED
+    if mx.has_unknown_hosts or is_own_unknown:
         return ReverseDnsOutcome.UNDETERMINED, "no address of a mail host could be found out."
     return ReverseDnsOutcome.ABSENT, "There is no address whose name could be judged."
