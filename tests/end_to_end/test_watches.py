@@ -5,8 +5,6 @@ watch. The daemon is started anew in between: it forgets nothing.
 """
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.command_line import Outcome, run_command
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.certificates import self_signed
@@ -59,30 +58,24 @@ class World:
         self._folder = folder
         self._given = dict(daemon.options)
 
-    def mailcheck(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run the command line beside the daemon."""
-        return subprocess.run(
-            [str(Path(sys.executable).with_name("mailcheck")), *arguments],
-            env=self.daemon.environment,
-            cwd=self.daemon.folder,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def watch(self, *arguments: str) -> Outcome:
+        """Run ``mailcheck watch`` beside the daemon."""
+        url = f"http://{HOST}:{self.daemon.http_port}"
+        key = str(self.daemon.folder / "var" / "api-key")
+        return run_command("watch", *arguments, "--url", url, "--key-file", key)
 
     def run(self, status: int) -> dict[str, Any]:
         """Run the watch; gives its alerts by what they are about, open ones without an ending."""
-        shown = self.mailcheck("watch", "show", "good.test", "--run", "--json")
-        assert shown.returncode == status, shown
-        return {one["sentence"]: one["ending"] for one in json.loads(shown.stdout)["alerts"]}
+        shown = self.watch("show", "good.test", "--run", "--json")
+        assert shown.status == status, shown
+        return {one["sentence"]: one["ending"] for one in json.loads(shown.output)["alerts"]}
 
     def until_it_says(self, line: str) -> None:
         """Look at the watch until a line is there."""
         deadline = time.monotonic() + PATIENCE
-        while line not in self.mailcheck("watch", "show", "good.test").stdout:
+        while line not in self.watch("show", "good.test").output:
             assert time.monotonic() < deadline, f"it never said: {line}"
-            time.sleep(0.2)
+            time.sleep(0.02)
 
     def start_again(self, **options: object) -> None:
         """Stop the daemon, and start it with some other options than at first."""
@@ -130,11 +123,11 @@ def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
     Who is told by mail gets the first ones too, though the relay takes none until a restart.
     """
     chosen = ("--ip", "127.0.0.7", "--every", "1440", "--alert-to")
-    refused = world.mailcheck("watch", "add", "good.test", *chosen, "boss@good.test")
-    assert (refused.returncode, "does not allow" in refused.stderr) == (1, True)
+    refused = world.watch("add", "good.test", *chosen, "boss@good.test")
+    assert (refused.status, "does not allow" in refused.errors) == (1, True)
     world.relay.replies = {"MAIL": b"451 later"}
-    added = world.mailcheck("watch", "add", "good.test", *chosen, OPS)
-    assert added.returncode == 0, added
+    added = world.watch("add", "good.test", *chosen, OPS)
+    assert added.status == 0, added
     assert world.run(0) == {}
     world.zone.publish("_dmarc.good.test", "TXT")
     world.zone.publish(LISTED, "A", "127.0.0.2")
@@ -167,7 +160,7 @@ def test_exactly_the_right_alerts_come_and_end(world: World) -> None:
 
     world.start_again()
     assert open_in(world.run(0)) == []
-    listed = world.mailcheck("watch", "list")
-    assert (listed.returncode, len(listed.stdout.splitlines())) == (0, 1)
-    assert world.mailcheck("watch", "remove", "good.test").returncode == 0
+    listed = world.watch("list")
+    assert (listed.status, len(listed.lines)) == (0, 1)
+    assert world.watch("remove", "good.test").status == 0
     assert world.daemon.get("/watches").json["total"] == 0

@@ -1,0 +1,156 @@
+"""``mailcheck watch``: what it prints, and the exit statuses that a job reads."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mailcheck.checks.dns_answers import DnsStatus
+from tests.cli.command_line import Mailcheck, Outcome, run_command
+from tests.servers.daemon import HOST, free_ports
+from tests.servers.house_server import serving_house
+from tests.web.test_web_watches import HOUR, Watching
+
+DMARC = "_dmarc.good.example"
+
+
+@pytest.fixture
+def watching() -> Watching:
+    """A house that watches nothing yet."""
+    return Watching()
+
+
+@pytest.fixture
+def watch(watching: Watching, tmp_path: Path) -> Iterator[Mailcheck]:
+    """Run ``mailcheck watch`` with the key of its first account."""
+    key = tmp_path / "key"
+    key.write_text(watching.house.key)
+    with serving_house(watching.house) as url:
+
+        def call(*arguments: str) -> Outcome:
+            part, *rest = arguments
+            given = ("--url", url, "--key-file", str(key))
+            return run_command("watch", part, *given, *rest)
+
+        yield call
+
+
+def test_what_is_watched_and_what_is_not(watch: Mailcheck, tmp_path: Path) -> None:
+    """What is made is printed with its id; each that is refused is named, and the status is 1."""
+    names = tmp_path / "names"
+    names.write_text("# ours\n\nb.good.example  # the shop\n8.8.4.10\n")
+    made = watch("add", "good.example", "--file", str(names), "--every", "15")
+    assert (made.status, made.errors) == (0, "")
+    targets = ["good.example", "b.good.example", "8.8.4.10"]
+    assert [line.split()[1] for line in made.lines] == targets
+    assert [line.split(maxsplit=2)[1:] for line in watch("list").lines] == [
+        [target, "every 15 min"] for target in sorted(targets)
+    ]
+    again = watch("add", "good.example", "c.good.example")
+    assert again.status == 1
+    assert again.lines[0].endswith("  c.good.example")
+    assert again.errors.startswith("mailcheck: good.example: ")
+    assert watch("add").status == 2
+    assert watch("add", "d.example", "--every", "14").status == 1
+
+
+def test_all_are_listed_however_many(watch: Mailcheck, tmp_path: Path) -> None:
+    """More than a request takes, or a page shows, are added and listed as they are."""
+    names = tmp_path / "names"
+    names.write_text("\n".join(f"d{number}.good.example" for number in range(520)))
+    assert len(watch("add", "--file", str(names)).lines) == 520
+    assert len(watch("list").lines) == 520
+
+
+def test_who_is_told(watch: Mailcheck) -> None:
+    """The secret of a receiver is shown, with a word to keep it."""
+    made = watch("add", "good.example", "--alert-to", "https://hooks.example/x")
+    assert made.status == 0
+    url, secret = made.lines[1].split()
+    assert (url, secret.partition("_")[0]) == ("https://hooks.example/x", "whsec")
+    assert "keep each secret" in made.errors
+    refused = watch("add", "8.8.4.10", "--alert-to", "ops@good.example")
+    assert refused.status == 1
+    assert "sends no mail" in refused.errors
+
+
+def test_how_one_is(watch: Mailcheck, watching: Watching) -> None:
+    """Its score, what is wrong, what could not be found out, its hosts and the newest changes."""
+    watch("add", "good.example", "--selector", "gone")
+    assert watch("show", "good.example").lines == ["good.example  not run yet"]
+    ran = watch("show", "Good.Example.", "--run")
+    assert ran.status == 0
+    assert ran.lines[0] == "good.example  2026-11-21 12:00"
+    assert ran.lines[1].startswith("score ")
+    assert any("gone" in line for line in ran.lines)
+    watching.zone.publish(DMARC, "TXT")
+    watching.house.pass_time(HOUR)
+    worse = watch("show", "good.example", "--run")
+    assert worse.status == 1
+    (alert,) = [line for line in worse.lines if line.startswith("ALERT good.example: ")]
+    assert "DMARC" in alert
+    assert alert.endswith("(since 2026-11-21 13:00)")
+    assert "mx1.good.example took connections for 100.00% of the time" in worse.lines
+    assert worse.lines[-1].startswith("2026-11-21 13:00  ")
+    listed = watch("list")
+    assert (listed.status, listed.lines[-1]) == (1, alert)
+
+
+def test_what_could_not_be_found_out(watch: Mailcheck, watching: Watching) -> None:
+    """What no run of three could find out is an alert, and named beside it."""
+    watch("add", "good.example")
+    watch("show", "good.example", "--run")
+    watching.zone.failing = {("good.example", "MX"): DnsStatus.TIMEOUT}
+    for _ in range(3):
+        watching.house.pass_time(HOUR)
+        lost = watch("show", "good.example", "--run")
+    assert lost.status == 1
+    (alert,) = [line for line in lost.lines if line.startswith("ALERT ")]
+    assert "Could not be found out in 3 runs in a row: MX" in alert
+    assert "could not be found out: MX, SPF" in lost.lines
+
+
+def test_as_json(watch: Mailcheck, watching: Watching) -> None:
+    """Each command prints what the daemon says, and its status says the same."""
+    made = json.loads(watch("add", "good.example", "localhost", "--json").output)
+    assert [one["target"] for one in made["made"]] == ["good.example"]
+    assert [one["target"] for one in made["refused"]] == ["localhost"]
+    assert made["newWebhooks"] == []
+    (one,) = made["made"]
+    watch("show", one["id"], "--run")
+    watching.zone.publish(DMARC, "TXT")
+    watching.house.pass_time(HOUR)
+    shown = watch("show", one["id"], "--run", "--json")
+    assert shown.status == 1
+    (alert,) = json.loads(shown.output)["alerts"]
+    assert json.loads(shown.output)["history"]["changes"]
+    listed = watch("list", "--json")
+    assert listed.status == 1
+    assert json.loads(listed.output)["openAlerts"][0]["sentence"] == alert["sentence"]
+    removed = watch("remove", "good.example", "--json")
+    assert json.loads(removed.output)["id"] == one["id"]
+    assert json.loads(watch("list", "--json").output) == {"watches": [], "openAlerts": []}
+
+
+def test_one_that_is_not_there(watch: Mailcheck) -> None:
+    """Nothing is shown or removed, and it is said why; what is removed is gone."""
+    watch("add", "good.example")
+    for part in ("show", "remove"):
+        missing = watch(part, "other.example")
+        assert (missing.status, missing.output) == (1, "")
+        assert missing.errors.startswith("mailcheck: ")
+    removed = watch("remove", "good.example")
+    assert removed.status == 0
+    assert removed.output.endswith(" is watched no more\n")
+    assert watch("list").output == ""
+
+
+@pytest.mark.parametrize("part", ["list", "show", "remove", "add"])
+def test_no_daemon(watch: Mailcheck, part: str) -> None:
+    """Where no daemon answers nothing is known: status 3, and what to do."""
+    named = [] if part == "list" else ["good.example"]
+    (nobody,) = free_ports(1)
+    lost = watch(part, *named, "--url", f"http://{HOST}:{nobody}")
+    assert (lost.status, lost.output) == (3, "")
+    assert "is it running?" in lost.errors

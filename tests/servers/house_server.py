@@ -1,0 +1,42 @@
+"""A house in memory behind a real port, for clients that need one: the command line waits in it.
+
+with serving_house(house) as url:
+    run_command("watch", "list", "--url", url)
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+
+from tests.house import House
+from tests.servers.http_stub import serving
+
+
+@contextmanager
+def serving_house(house: House) -> Iterator[str]:
+    """Answer requests with what the house answers; gives its address.
+
+    One at a time: whoever asks does nothing else in the meantime.
+    """
+
+    class Answering(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            """Answer a request."""
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            headers = {name: self.headers[name] for name in ("Authorization", "Content-Type")}
+            given = {name: value for name, value in headers.items() if value}
+            found = house.open(
+                self.path, self.command, None, headers=given, data=body or None
+            ).answer()
+            self.send_response(found.status)
+            self.send_header("Content-Length", str(len(found.body)))
+            self.end_headers()
+            self.wfile.write(found.body)
+
+        do_GET = do_POST = do_DELETE = answer  # noqa: N815, it is how http.server asks
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+            """Say nothing."""
+
+    with serving(Answering) as url:
+        yield url
