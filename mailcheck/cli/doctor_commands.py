@@ -16,6 +16,7 @@ from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.cluster.local import LocalCluster
+from mailcheck.config.options import Config
 from mailcheck.daemon.wall_clock import time_of_day
 from mailcheck.operations.doctor import Examination, Health
 from mailcheck.wire.domains.doctor import render_diagnosis, worst_health
@@ -42,22 +43,28 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
 
 def examine(options: argparse.Namespace, console: Console) -> int:
     """Examine everything, or print the zone lines."""
+    found = on_reactor(lambda reactor: look(options, console.config, reactor))
+    return say(found, options, console)
 
-    async def work(reactor: Any) -> tuple[Examination, ...] | tuple[RecordToPublish, ...]:
-        resolvers = open_resolvers(console.config, reactor, os.urandom)
-        cluster = LocalCluster(reactor)
-        probes = Probes(console.config, reactor, time_of_day, resolvers.plain, cluster)
-        try:
-            checks = ChecksAssembly(
-                console.config, reactor, time_of_day, os.urandom, resolvers, probes, cluster
-            )
-            assembly = DoctorAssembly(console.config, reactor, checks, probes)
-            return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
-        finally:
-            probes.stop()
-            await resolvers.close()
 
-    found: Any = on_reactor(work)
+async def look(options: argparse.Namespace, config: Config, reactor: Any) -> Any:
+    """Give all examinations, or the records to publish."""
+    resolvers = open_resolvers(config, reactor, os.urandom)
+    cluster = LocalCluster(reactor)
+    probes = Probes(config, reactor, time_of_day, resolvers.plain, cluster)
+    try:
+        checks = ChecksAssembly(
+            config, reactor, time_of_day, os.urandom, resolvers, probes, cluster
+        )
+        assembly = DoctorAssembly(config, reactor, checks, probes)
+        return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
+    finally:
+        probes.stop()
+        await resolvers.close()
+
+
+def say(found: Any, options: argparse.Namespace, console: Console) -> int:
+    """Print what `look` has found; gives the exit status."""
     if options.dns:
         return _say_zone(found, console)
     if options.json:

@@ -1,11 +1,9 @@
 """``mailcheck doctor``: every planted fault is found, and a good set-up has none."""
 
+import io
 import json
-import os
 import socket
 import socketserver
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,16 +14,28 @@ from typing import Any
 import dns.message
 import dns.rcode
 import pytest
+import pytest_twisted
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, succeed
 
+from mailcheck.assembly.doctor import DoctorAssembly
+from mailcheck.assembly.probes import Probes
+from mailcheck.cli.commands import Console
+from mailcheck.cli.doctor_commands import look, say
+from mailcheck.cli.main import make_parser
+from mailcheck.cluster.local import LocalCluster
+from mailcheck.config.options import ProbeOptions, SpamassassinOptions
+from mailcheck.config.reading import load_config
 from mailcheck.dns.servers import Server
+from mailcheck.operations.domains.probe_hosts import OutboundPort
+from mailcheck.storage.sqlite import SqliteEngine
+from mailcheck.workers.direct import DirectWorker
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
+from tests.house import config_in_memory, run
 from tests.servers.certificates import Authority
 from tests.servers.name_server import running_name_server
-
-pytestmark = pytest.mark.end_to_end
-
-MAILCHECK = str(Path(sys.executable).with_name("mailcheck"))
+from tests.web.checking import checking_house
 
 DOMAIN, HOST = "mail.test", "mx.mail.test"
 
@@ -41,6 +51,10 @@ BAD = {
     HOST: {"A": ["127.0.0.1"]},
     "old.mail.test": {"A": ["127.0.0.1"]},
 }
+
+
+NOBODY = 9
+"""A port that nobody listens on."""
 
 
 @contextmanager
@@ -90,25 +104,30 @@ def greeting(line: bytes) -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
-def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tuple[int, str]:
+async def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tuple[int, str]:
     """Run the doctor; gives its exit status, and what it prints."""
     lines = []
     for section, values in settings.items():
         lines.append(f"[{section}]")
         lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
-    config = folder / "mailcheck.toml"
-    config.write_text("\n".join(lines))
-    done = subprocess.run(
-        [MAILCHECK, "--config", str(config), "doctor", *options],
-        cwd=folder,
-        env={name: one for name, one in os.environ.items() if not name.startswith("MAILCHECK_")},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert not done.stderr, done.stderr
-    return done.returncode, done.stdout
+    path = folder / "mailcheck.toml"
+    path.write_text("\n".join(lines))
+    config = load_config(path, {})
+    chosen = make_parser(["doctor"]).parse_args(["doctor", *options])
+    # What the command does, on the reactor of the tests: none can run beside it.
+    found = await look(chosen, config, reactor)
+    output, errors = io.StringIO(), io.StringIO()
+    status = say(found, chosen, Console(config, output, errors))
+    assert not errors.getvalue()
+    return status, output.getvalue()
+
+
+def findings_of(printed: str) -> dict[str, dict[str, Any]]:
+    """Give the findings of each topic, by their ids."""
+    return {
+        one["topic"]: {finding["id"]: finding for finding in one["findings"]}
+        for one in json.loads(printed)["examinations"]
+    }
 
 
 def settings_for(folder: Path, server: Any, web: str, smtp_port: int) -> dict[str, Any]:
@@ -124,7 +143,8 @@ def settings_for(folder: Path, server: Any, web: str, smtp_port: int) -> dict[st
     }
 
 
-def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
     """Everything that can be known here is fine; that port 25 is open can't be."""
     zone = MemoryZone(GOOD)
     publish_living_lists(zone)
@@ -137,7 +157,7 @@ def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
         settings = settings_for(tmp_path, server, web, port)
         settings["storage"]["min_free"] = 0
         make_store(tmp_path)
-        status, printed = diagnose(tmp_path, settings, "--json")
+        status, printed = await diagnose(tmp_path, settings, "--json")
         found = {one["topic"]: one["health"] for one in json.loads(printed)["examinations"]}
     assert found.pop("port-out") == "unknown"
     assert set(found.values()) == {"fine"}, printed
@@ -146,17 +166,14 @@ def test_a_good_set_up_has_no_problem(tmp_path: Path) -> None:
 
 def make_store(folder: Path) -> None:
     """Make the database that a daemon would have made."""
-    subprocess.run(
-        [MAILCHECK, "init"],
-        cwd=folder,
-        env={**os.environ, "MAILCHECK_STORAGE_URL": f"sqlite:{folder}/mail.db"},
-        check=True,
-        timeout=60,
-    )
+    engine = SqliteEngine(str(folder / "mail.db"), DirectWorker(), DirectWorker())
+    engine.open()
+    engine.close()
     (folder / "mail.db").chmod(0o600)
 
 
-def test_planted_faults_are_found(tmp_path: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_planted_faults_are_found(tmp_path: Path) -> None:
     """Thirteen faults at once: each is named, with what to do."""
     authority = Authority()
     certificate, key = authority.issue(HOST, is_expired=True).write_to(tmp_path)
@@ -172,13 +189,9 @@ def test_planted_faults_are_found(tmp_path: Path) -> None:
         settings["storage"]["min_free"] = 2**50
         settings["smtp"] |= {"certificate": str(certificate), "private_key": str(key)}
         settings["spamassassin"]["spamd"] = "127.0.0.1:1"
-        status, printed = diagnose(tmp_path, settings, "--json")
-        _, text = diagnose(tmp_path, settings)
-    found = {
-        finding["id"]: finding
-        for one in json.loads(printed)["examinations"]
-        for finding in one["findings"]
-    }
+        status, printed = await diagnose(tmp_path, settings, "--json")
+        _, text = await diagnose(tmp_path, settings)
+    found = {name: one for topic in findings_of(printed).values() for name, one in topic.items()}
     assert {
         "doctor.mx.elsewhere",
         "doctor.spf.open",
@@ -210,7 +223,8 @@ class DeniesAll(socketserver.BaseRequestHandler):
         port.sendto(reply.to_wire(), self.client_address)
 
 
-def test_a_resolver_of_a_closed_network(tmp_path: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_resolver_of_a_closed_network(tmp_path: Path) -> None:
     """A resolver that denies even the root is named: through it nothing would exist."""
     with (
         socketserver.ThreadingUDPServer(("127.0.0.1", 0), DeniesAll) as resolver,
@@ -218,16 +232,16 @@ def test_a_resolver_of_a_closed_network(tmp_path: Path) -> None:
     ):
         threading.Thread(target=resolver.serve_forever, daemon=True).start()
         server = Server("127.0.0.1", resolver.server_address[1])
-        _, printed = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
+        _, printed = await diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
         resolver.shutdown()
-    found = {one["topic"]: one["findings"] for one in json.loads(printed)["examinations"]}
-    assert [one["id"] for one in found["resolver"]] == ["doctor.resolver.closed"]
+    assert list(findings_of(printed)["resolver"]) == ["doctor.resolver.closed"]
 
 
-def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
     """What ``--dns`` prints, published, leaves nothing to find in the zone."""
     with running_name_server(MemoryZone(BAD)) as server, web_server_at("") as web:
-        _, lines = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--dns")
+        _, lines = await diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--dns")
     assert f"{DOMAIN}.  3600  IN  MX  10 {HOST}." in lines.splitlines()
     zone = MemoryZone.from_text(
         "\n".join(line for line in lines.splitlines() if not line.startswith(";"))
@@ -236,7 +250,62 @@ def test_the_zone_lines_mend_the_zone(tmp_path: Path) -> None:
     zone.publish("1.0.0.127.in-addr.arpa", "PTR", f"{HOST}.")
     publish_living_lists(zone)
     with running_name_server(zone) as server, web_server_at("") as web:
-        _, printed = diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
-    assert {one["topic"]: one for one in json.loads(printed)["examinations"]}["dns"][
-        "findings"
-    ] == []
+        _, printed = await diagnose(tmp_path, settings_for(tmp_path, server, web, 1), "--json")
+    assert findings_of(printed)["dns"] == {}
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_machine_of_its_own(tmp_path: Path) -> None:
+    """Without a domain nobody outside is expected; where no resolver answers that is all one."""
+    with web_server_at("") as web:
+        settings = settings_for(tmp_path, Server("127.0.0.1", NOBODY), web, 1)
+        del settings["inbox"], settings["smtp"]
+        status, printed = await diagnose(tmp_path, settings, "--json")
+    found = findings_of(printed)
+    assert found["dns"]["doctor.dns.example"]["severity"] == "note"
+    assert found["port-in"] == {}
+    assert found["resolver"]["doctor.resolver.undetermined"]["meaning"] == "No resolver answers."
+    (lists,) = found["blocklists"].values()
+    assert lists["meaning"] == "No blocklist answers the resolver."
+    assert status == 1  # there is no database either
+
+
+@pytest_twisted.ensureDeferred
+async def test_what_a_cluster_shares_is_away(tmp_path: Path) -> None:
+    """Neither PostgreSQL nor Redis answers: each is named with what to do."""
+    with running_name_server(MemoryZone(GOOD)) as server, web_server_at("") as web:
+        settings = settings_for(tmp_path, server, web, 1)
+        settings["storage"]["url"] = f"postgresql://mailcheck@127.0.0.1:{NOBODY}/mailcheck"
+        settings["cluster"] = {"redis": f"redis://127.0.0.1:{NOBODY}"}
+        _, printed = await diagnose(tmp_path, settings, "--json")
+    found = findings_of(printed)
+    assert "mend [storage] url" in found["database"]["doctor.database.away"]["fix"]
+    assert f"127.0.0.1:{NOBODY}" in found["redis"]["doctor.redis.away"]["meaning"]
+    assert found["disk"] == {}  # the database's is not this machine's
+
+
+@pytest.mark.parametrize(
+    ("port", "expected"),
+    [
+        (OutboundPort.OPEN, None),
+        (OutboundPort.BLOCKED, "doctor.port-out.blocked"),
+        (OutboundPort.UNKNOWN, "doctor.port-out.undetermined"),
+    ],
+)
+def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> None:
+    """That they are blocked is a warning; that it could not be found out is none."""
+
+    class Network(Probes):
+        def outbound_port(self) -> Deferred[OutboundPort]:
+            return succeed(port)
+
+    config = config_in_memory(
+        probes=ProbeOptions(rdap_bootstrap="registries.json"),
+        spamassassin=SpamassassinOptions(spamd="off"),
+    )
+    house = checking_house(MemoryZone(GOOD), config)
+    checks, clock = house.assembly.checks, house.clock
+    network = Network(config, clock, house.assembly.now, house.zone, LocalCluster(clock))
+    found = run(DoctorAssembly(config, clock, checks, network).doctor.examine())
+    (findings,) = [one.findings for one in found if one.topic == "port-out"]
+    assert [finding.id for finding in findings] == ([expected] if expected else [])
