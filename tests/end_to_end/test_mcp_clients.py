@@ -94,7 +94,7 @@ def converse(daemon: Daemon, command: list[str]) -> dict[str, Any]:
     """Let a client talk, send it mail when it has heard that its wait is parked, and give what it
     told of each step.
     """
-    steps = {}
+    steps: dict[str, Any] = {}
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
