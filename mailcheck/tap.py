@@ -83,10 +83,12 @@ def _build(options: Options) -> IService:
 def _no_garbage() -> Iterator[None]:
     """Keep the garbage collector from what is made here: it lives as long as the daemon.
 
-    Looking through it again and again would cost a tenth of the start.
+    Looking through it again and again would cost a tenth of the start, and as much when the
+    collector finds all of it new: it is set aside until the daemon has settled.
     """
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         gc.enable()

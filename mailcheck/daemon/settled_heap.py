@@ -24,6 +24,9 @@ class Collector(Protocol):
     def freeze(self) -> None:
         """Set aside what there is: no later collection looks at it."""
 
+    def unfreeze(self) -> None:
+        """Take back what was set aside."""
+
     def set_threshold(self, threshold0: int, threshold1: int, threshold2: int, /) -> None:
         """Say how many new objects, and collections of younger ones, call for the next."""
 
@@ -48,6 +51,7 @@ class SettledHeap(Service):
             self._call.cancel()
 
     def _settle(self) -> None:
+        self._collector.unfreeze()
         self._collector.collect()
         self._collector.freeze()
         self._collector.set_threshold(*THRESHOLDS)

@@ -20,19 +20,23 @@ class ScriptedCollector:
         """Note it."""
         self.told.append("freeze")
 
+    def unfreeze(self) -> None:
+        """Note it."""
+        self.told.append("unfreeze")
+
     def set_threshold(self, *thresholds: int) -> None:
         """Note it."""
         self.told.append(thresholds)
 
 
 def test_what_is_there_when_ready_is_set_aside() -> None:
-    """Garbage is collected once, the rest is set aside, and collections become rarer: once."""
+    """Garbage, of the start too, is collected once, the rest set aside, collections are rarer."""
     clock, collector = Clock(), ScriptedCollector()
     SettledHeap(clock, collector).startService()
     clock.advance(SETTLED_AFTER - 0.1)
     assert collector.told == []
     clock.advance(1_000)
-    assert collector.told == ["collect", "freeze", THRESHOLDS]
+    assert collector.told == ["unfreeze", "collect", "freeze", THRESHOLDS]
 
 
 def test_a_daemon_that_stops_at_once() -> None:
