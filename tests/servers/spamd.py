@@ -60,7 +60,7 @@ def running_spamd() -> Iterator[str]:
                 f"--allowed-ips={HOST}",
                 "--syslog=stderr",
             ],
-            env={"PATH": "/usr/bin:/bin", "HOME": name},
+            env={"PATH": "/usr/bin:/bin", "HOME": name, "TMPDIR": name},
             stderr=subprocess.PIPE,
             **rights,
         )
