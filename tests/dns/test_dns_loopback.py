@@ -1,6 +1,7 @@
 """The resolver over real sockets, with a name server in the same process."""
 
 import os
+import socket
 from typing import Any, cast
 
 import pytest
@@ -8,10 +9,12 @@ from twisted.internet.defer import gatherResults, maybeDeferred
 from twisted.internet.protocol import DatagramProtocol
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
+from mailcheck.dns.exchange import MAX_WAITING, READ_AT_ONCE, Exchange
 from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
 from mailcheck.dns.servers import Server
+from mailcheck.dns.wire_format import pack_question
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.name_server import has_address, running_name_server
 
@@ -87,3 +90,63 @@ async def test_loopback_ports_and_ids_differ() -> None:
     await maybeDeferred(port.stopListening)
     assert len(set(denier.ports)) >= 8
     assert len(denier.idents) >= 95
+
+
+class UnreadSockets:
+    """The reactor; the sockets that are opened on it are read by the test."""
+
+    def __init__(self, reactor: Any) -> None:
+        self._reactor = reactor
+        self.opened: list[Any] = []
+
+    def seconds(self) -> float:
+        """Give the reactor's time."""
+        return cast(float, self._reactor.seconds())
+
+    def listenUDP(self, *given: Any) -> Any:
+        """Open a socket that the reactor does not watch."""
+        port = self._reactor.listenUDP(*given)
+        port.stopReading()
+        self.opened.append(port)
+        return port
+
+
+class Heard:
+    """One that asks, and counts its replies."""
+
+    def __init__(self) -> None:
+        self.replies = 0
+
+    def heard(self, _: bytes) -> None:
+        """Count a reply."""
+        self.replies += 1
+
+    def unreachable(self) -> None:
+        """Count nothing."""
+
+
+async def test_replies_that_come_together_are_read_a_few_at_a_time() -> None:
+    """However many replies wait at a socket, each turn of the reactor takes a few of them.
+
+    Each may be a truncated one, for which a stream is opened: others are served in between.
+    """
+    from twisted.internet import reactor
+
+    network, heard = UnreadSockets(reactor), Heard()
+    exchange = Exchange(cast(DnsReactor, network), os.urandom)
+    question = pack_question(DnsQuestion("a.name.of.usual.length.example", "A"))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        for _ in range(MAX_WAITING):
+            exchange.ask(Server(*server.getsockname()), question, True, heard)
+            query, client = server.recvfrom(4096)
+            reply = query[:2] + b"\x83\x80\0\1" + bytes(6) + question
+            server.sendto(reply, client)
+    taken = []
+    while heard.replies < MAX_WAITING:
+        before = heard.replies
+        network.opened[0].doRead()
+        taken.append(heard.replies - before)
+    await exchange.close()
+    assert len(network.opened) == 1
+    assert max(taken) <= READ_AT_ONCE // len(reply) + 1 <= 12
