@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from http.client import HTTPConnection, HTTPException
 from itertools import count, pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -30,6 +31,8 @@ BETWEEN_GUESSES, BETWEEN_MAILS = 0.2, 0.05
 """Seconds that one of those who guess, or send, rests: a flood that takes all of the processor is a
 matter for a firewall, and here it would come out of the same two cores."""
 
+
+AUTOGROUP, NICENESS = Path("/proc/self/autogroup"), "10"
 
 MANY, MORE_THAN_IS_READ, ALIASES, STRINGS = 100, 500, 400, 16_000
 KINDS = ("many", "chain", "texts", "deep." + ".".join("a" * 100))
@@ -57,8 +60,13 @@ def take_what_is_left() -> None:
     """Have this process use processors only while nobody else wants them.
 
     What an attack takes of the processors of other machines must not be taken from the daemon here.
+    Where Linux shares processors out by sessions (sched(7)), what a process is given counts within
+    its own, and the daemon has one of its own: so the session is made nice as well.
     """
+    os.setsid()
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    with contextlib.suppress(OSError):  # they are not shared so here
+        AUTOGROUP.write_text(NICENESS)
 
 
 class Attacks:
