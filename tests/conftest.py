@@ -4,6 +4,7 @@ import gc
 import importlib.metadata
 import os
 import signal
+import socket
 import sys
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -68,6 +69,17 @@ def pytest_configure() -> None:
     """Let Ctrl-C reach what tests start, also where the caller (nohup, a job) ignores it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Let each process of xdist tell at once which tests it runs.
+
+    Where tests may be run once more, each is told of in two pieces, over TCP: the second would wait
+    40 ms for the first to be acknowledged (Nagle's algorithm), longer than most tests take.
+    """
+    told = getattr(getattr(session.config, "failures_db", None), "sock", None)
+    if told is not None and hasattr(session.config, "workerinput"):
+        told.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 @pytest.hookimpl(trylast=True)  # the plugin of Hypothesis marks its tests in the same hook
