@@ -142,9 +142,7 @@ class _Child(ProcessProtocol):
         self._silent_since = 0.0
         self._timer: IDelayedCall | None = None
         self._asked: deque[Deferred[Any]] = deque()
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._wanted = LENGTH.size
+        self._received = bytearray()
         self._is_direct = False
         self.has_ended = False
         self._when_ended: Deferred[None] = Deferred()
@@ -210,18 +208,14 @@ class _Child(ProcessProtocol):
         pipe = self.transport.pipes.get(REQUESTS)
         # When all that was sent has been answered nothing waits in the buffer.
         is_direct = pipe is not None and (self._is_direct or not self._asked)
-        self._is_direct = is_direct and len(request) <= MAX_DIRECT
-        if not self._is_direct:
-            # Two writes: to put a large mail behind its length would copy it once more.
-            self.transport.writeToChild(REQUESTS, length)
-            self.transport.writeToChild(REQUESTS, request)
-            return
-        frame = length + request
-        sent = pipe.writeSomeData(frame)
-        if sent != len(frame):
-            self._is_direct = False
-            rest = frame[sent:] if isinstance(sent, int) else frame
-            self.transport.writeToChild(REQUESTS, rest)
+        # A large mail that waits in the buffer alone is not copied there.
+        first, rest = (length, request) if len(request) > MAX_DIRECT else (length + request, b"")
+        if is_direct:
+            sent = pipe.writeSomeData(first)
+            first = first[sent:] if isinstance(sent, int) else first
+        self._is_direct = is_direct and not (first or rest)
+        for waiting in filter(None, (first, rest)):
+            self.transport.writeToChild(REQUESTS, waiting)
 
     def finish(self) -> Deferred[None]:
         if not self.has_ended:
@@ -247,19 +241,18 @@ class _Child(ProcessProtocol):
             text = data.decode("utf-8", "replace").rstrip()
             self._log.warn("{name} process: {text}", name=self._name, text=text)
             return
-        self._pieces.append(data)
-        self._size += len(data)
-        # Joined once for the length of a frame, and once when all of it is there.
-        while self._size >= self._wanted:
-            received = b"".join(self._pieces)
+        # Each piece is put where it belongs as it comes, and unpickled from there: twenty
+        # megabytes that are copied twice more, when the last one is there, hold everybody up.
+        received = self._received
+        received += data
+        while len(received) >= LENGTH.size:
             end = LENGTH.size + LENGTH.unpack_from(received)[0]
-            if self._size < end:
-                self._pieces, self._wanted = [received], end
+            if len(received) < end:
                 return
-            self._pieces, self._wanted = [received[end:]], LENGTH.size
-            self._size -= end
-            # Not copied: the answer may be a mail of 25 MiB.
-            self._answer(memoryview(received)[LENGTH.size : end])
+            with memoryview(received) as view, view[LENGTH.size : end] as pickled:
+                answer = _unpickled(pickled)
+            del received[:end]
+            self._answer(answer)
 
     def processEnded(self, reason: Failure) -> None:
         """Fail the calls that will get no answer."""
@@ -273,15 +266,18 @@ class _Child(ProcessProtocol):
             self._asked.popleft().errback(WorkerDied(f"the {self._name} process has died"))
         self._when_ended.callback(None)
 
-    def _answer(self, pickled: memoryview) -> None:
-        # Nobody but our own child, started by us, can write to this pipe.
+    def _answer(self, answer: Any) -> None:
         asked = self._asked.popleft()
         self._silent_since = self._reactor.seconds()
-        try:
-            answer = pickle.loads(pickled)  # noqa: S301
-        except Exception:
-            answer = Failure()
         if isinstance(answer, ExpectedFailure | Failure):
             asked.errback(answer)
         else:
             asked.callback(answer)
+
+
+def _unpickled(answer: memoryview) -> Any:
+    # Nobody but our own child, started by us, can write to its pipe.
+    try:
+        return pickle.loads(answer)  # noqa: S301
+    except Exception:
+        return Failure()

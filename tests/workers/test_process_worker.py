@@ -3,6 +3,7 @@
 import os
 import pickle
 import signal
+import tracemalloc
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -82,6 +83,35 @@ async def test_large_calls_and_answers_arrive_whole(worker: ProcessWorker) -> No
     """A mail of 25 MiB goes there and back unchanged."""
     raw = os.urandom(1024) * 25 * 1024
     assert await worker.run(partial(bytes, raw)) == raw
+
+
+@pytest_twisted.ensureDeferred
+async def test_large_answers_are_copied_once(worker: ProcessWorker) -> None:
+    """A large answer is held as it comes and as it is given, and never as anything in between."""
+    size = 8 * 1024 * 1024
+    await worker.run(int)
+    answer = worker.run(partial(bytes, size))
+    tracemalloc.start()
+    try:
+        await answer
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert held < 2.5 * size
+
+
+@pytest_twisted.ensureDeferred
+async def test_large_calls_are_copied_once(worker: ProcessWorker) -> None:
+    """A large call is held as the bytes that the child gets, and in no buffer beside them."""
+    raw = bytes(8 * 1024 * 1024)
+    await worker.run(int)
+    tracemalloc.start()
+    try:
+        assert await worker.run(partial(len, raw)) == len(raw)
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert held < 1.75 * len(raw)  # pickle takes half as much more while it works
 
 
 @pytest_twisted.ensureDeferred
