@@ -1,5 +1,6 @@
 """Reports of receivers, as each of them writes them: what is read, and what is said about it."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -22,7 +23,8 @@ from mailcheck.checks.receiver_reports.senders import (
     overview_of,
     seen_in,
 )
-from mailcheck.checks.receiver_reports.tls import TlsReport
+from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report, sessions_of
+from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import Instant
 from tests.corpus.report_files import document, gzipped, report_mail, zipped
 
@@ -286,3 +288,73 @@ def test_days_are_whole() -> None:
     """A report counts for the day in which it begins, also where it begins within it."""
     (seen,) = seen_in(parsed("seznam.xml"), "seznam.cz")
     assert seen.first_day == seen.last_day == Instant(1_794_960_000_000)
+
+
+def tls_report(**changes: object) -> bytes:
+    """Write Google's TLS report with other values."""
+    return json.dumps({**json.loads(document("google.json")), **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"no JSON", "it is no JSON"),
+        (b"[]", "it is JSON, but no TLS report: it is no object"),
+        (tls_report(policies=[]), "it does not say which domain it is about"),
+        (tls_report(policies=None), "it does not say which domain it is about"),
+        (tls_report(**{"date-range": 5}), 'its start-datetime is "", no time'),
+        (
+            tls_report(**{"date-range": {"start-datetime": "yesterday", "end-datetime": "today"}}),
+            'its start-datetime is "yesterday", no time',
+        ),
+        (
+            tls_report(
+                **{
+                    "date-range": {
+                        "start-datetime": "2026-11-19T00:00:00Z",
+                        "end-datetime": "2026-11-18T00:00:00Z",
+                    }
+                }
+            ),
+            "its time does not end after it begins, or is over a month",
+        ),
+    ],
+)
+def test_what_is_no_tls_report(data: bytes, reason: str) -> None:
+    """It is refused with what is wrong with it."""
+    with pytest.raises(ReportRefused) as refused:
+        parse_tls_report(data)
+    assert str(refused.value) == reason
+
+
+def test_parts_of_a_tls_report_that_make_no_sense() -> None:
+    """They are left out and named; numbers as text, single items and failures that are only
+    counted are read.
+    """
+    policy = {"policy-type": "tlsa", "policy-domain": "example.org"}
+    failures = [{"failed-session-count": "2", "result-type": "starttls-not-supported"}, 7]
+    counted = {"total-successful-session-count": "40", "total-failure-session-count": 5}
+    report = parse_tls_report(
+        tls_report(
+            policies=[
+                {"policy": policy, "summary": counted, "failure-details": failures},
+                {"policy": {"policy-domain": "no domain"}, "summary": counted},
+                {"policy": policy, "summary": {"total-successful-session-count": True}},
+                {
+                    "policy": policy,
+                    "summary": {"total-failure-session-count": 1},
+                    "failure-details": {"failed-session-count": -1},
+                },
+                "nothing",
+            ]
+        )
+    )
+    assert report.problems == (
+        "policy 2 is left out: it names no domain",
+        "policy 3 is left out: its sessions are no number",
+        "a failure of policy 4 is left out: its sessions are no number",
+        "policy 5 is left out: it names no domain",
+    )
+    ended = [(one.result, count) for one, count in sessions_of(report, "example.org")]
+    assert ended == [("", 40), ("starttls-not-supported", 2), ("unknown", 3), ("unknown", 1)]
+    assert list(sessions_of(report, "other.example")) == []

@@ -146,3 +146,23 @@ def test_both_tools_say_what_they_take_and_give() -> None:
         hints = tools[name]["annotations"]
         assert hints["readOnlyHint"]
         assert hints["openWorldHint"]
+
+
+def test_watches_are_what_rest_gives() -> None:
+    """Agents see the watches of the account, how one is, and its alert."""
+    zone = zone_with({})
+    with agent_over(zone) as agent:
+        made = agent.house.ask("POST", "/watches", data=b'{"target": "good.example"}').answer().json
+        path = f"/watches/{made['id']}"
+        agent.house.ask("POST", f"{path}/run").answer()
+        zone.publish("_dmarc.good.example", "TXT")
+        agent.house.pass_time(3_600)
+        agent.house.ask("POST", f"{path}/run").answer()
+        listed = agent.use("list_watches")
+        rest = agent.house.get("/watches").json
+        assert listed["watches"] == rest["watches"]
+        assert listed["openAlerts"] == rest["openAlerts"]
+        shown = agent.use("get_watch", watchId=made["id"])["watch"]
+        assert shown["alerts"] == agent.house.get(path).json["alerts"]
+        assert "DMARC" in shown["alerts"][0]["sentence"]
+        assert "no such watch" in agent.fail("get_watch", watchId="nothing")
