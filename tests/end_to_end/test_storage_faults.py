@@ -131,7 +131,6 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
     options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
     with running_daemon(
         tmp_path,
-        environment=hurried(),  # a look at the disk is all ten seconds
         **{name: str(value) for name, value in options.items()},
     ) as daemon:
         daemon._key = (folder / "api-key").read_text().strip()
