@@ -13,7 +13,7 @@ from mailcheck.assembly.workers import (
 from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.webhooks import MOST_WEBHOOKS
-from mailcheck.dns import wire_format
+from mailcheck.dns import exchange, wire_format
 from mailcheck.operations import ask, places
 from mailcheck.operations.accounts.sign_in import (
     PER_ADDRESS,
@@ -72,6 +72,7 @@ CONFIG = Config()
             f"{wire_format.MAX_OCTETS // 1024} KiB; {wire_format.MAX_ALIASES} links of CNAME"
         ),
         f"{wire_format.MAX_WORK:,} steps of about a microsecond; over {wire_format.READ_AT_ONCE} ",
+        f"| DNS socket | {exchange.OCTETS_A_TURN} octets and one reply",
         f"| records, octets of DNS | request | {ask.MAX_RECORDS}, {ask.MAX_OCTETS // 1024} KiB",
         f"| checks under way | account | {places.CHECKS_OF_ACCOUNT}, the next wait",
         f"or after {places.CHECK_PATIENCE:.0f} s",

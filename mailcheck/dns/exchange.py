@@ -25,7 +25,7 @@ MAX_WAITING = 64
 RECEIVE_BUFFER = MAX_WAITING * 4096  # octets
 MAX_DATAGRAM = 4096  # octets; some servers send more than was announced
 
-READ_AT_ONCE = 512
+OCTETS_A_TURN = 512
 """Octets, and the rest of a datagram, that a socket gives in a turn of the reactor. All that waits
 there may be 64 truncated replies, each of which opens a stream: 15 ms in which nobody else is
 served."""
@@ -116,7 +116,7 @@ class ConnectedSocket(DatagramProtocol):
     def startProtocol(self) -> None:
         """Take replies from this one server only: the kernel drops those of others."""
         self.is_open = True
-        self.transport.maxThroughput = READ_AT_ONCE
+        self.transport.maxThroughput = OCTETS_A_TURN
         handle: socket.socket = self.transport.getHandle()
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
         try:

@@ -9,7 +9,7 @@ from twisted.internet.defer import gatherResults, maybeDeferred
 from twisted.internet.protocol import DatagramProtocol
 
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
-from mailcheck.dns.exchange import MAX_WAITING, READ_AT_ONCE, Exchange
+from mailcheck.dns.exchange import MAX_WAITING, OCTETS_A_TURN, Exchange
 from mailcheck.dns.reactor import DnsReactor
 from mailcheck.dns.resolution import ResolverSettings
 from mailcheck.dns.resolver import StubResolver
@@ -149,4 +149,4 @@ async def test_replies_that_come_together_are_read_a_few_at_a_time() -> None:
         taken.append(heard.replies - before)
     await exchange.close()
     assert len(network.opened) == 1
-    assert max(taken) <= READ_AT_ONCE // len(reply) + 1 <= 12
+    assert max(taken) <= OCTETS_A_TURN // len(reply) + 1 <= 12
