@@ -13,7 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import LogEvent
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
-from mailcheck.workers.process import ProcessWorker
+from mailcheck.workers.process import LOOK, ProcessWorker
 from mailcheck.workers.serial import SerialWorker
 from tests.workers.stepped_reactor import SteppedReactor
 
@@ -55,12 +55,14 @@ async def test_a_call_that_does_not_end(
 
 @pytest_twisted.ensureDeferred
 async def test_each_call_has_its_own_time(worker: SerialWorker, clock: SteppedReactor) -> None:
-    """The time of a call begins with its turn."""
+    """The time of a call begins with its turn, and no timer is left behind."""
     first, second = worker.run(os.getpid), worker.run(os.getpid)
     clock.pump([1] * (SECONDS - 1))
     child = await first
     clock.pump([1] * (SECONDS - 1))
     assert await second == child
+    clock.advance(LOOK)
+    assert clock.getDelayedCalls() == []
 
 
 @pytest_twisted.ensureDeferred
@@ -91,13 +93,16 @@ async def test_a_call_taken_back(worker: SerialWorker, tmp_path: Path) -> None:
 
 
 @pytest_twisted.ensureDeferred
-async def test_an_answer_given_up(worker: SerialWorker) -> None:
+async def test_an_answer_given_up(worker: SerialWorker, clock: SteppedReactor) -> None:
     """A call under way goes on when its answer is not wanted any more; the next one waits."""
     first = worker.run(partial(time.sleep, 0.05))
     first.cancel()
     with pytest.raises(CancelledError):
         await first
+    assert len(clock.getDelayedCalls()) == 1
     assert await worker.run(partial(int, "7")) == 7
+    clock.advance(LOOK)
+    assert clock.getDelayedCalls() == []
 
 
 @pytest_twisted.ensureDeferred
