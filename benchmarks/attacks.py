@@ -31,8 +31,9 @@ BETWEEN_GUESSES, BETWEEN_MAILS = 0.2, 0.05
 """Seconds that one of those who guess, or send, rests: a flood that takes all of the processor is a
 matter for a firewall, and here it would come out of the same two cores."""
 
-
-AUTOGROUP, NICENESS = Path("/proc/self/autogroup"), "10"
+AUTOGROUP = Path("/proc/self/autogroup")
+NICENESS = 10
+"""Of the attackers' sessions, and of their name server's."""
 
 MANY, MORE_THAN_IS_READ, ALIASES, STRINGS = 100, 500, 400, 16_000
 KINDS = ("many", "chain", "texts", "deep." + ".".join("a" * 100))
@@ -66,7 +67,7 @@ def take_what_is_left() -> None:
     os.setsid()
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     with contextlib.suppress(OSError):  # they are not shared so here
-        AUTOGROUP.write_text(NICENESS)
+        AUTOGROUP.write_text(str(NICENESS))
 
 
 class Attacks:

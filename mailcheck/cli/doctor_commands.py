@@ -47,7 +47,9 @@ def examine(options: argparse.Namespace, console: Console) -> int:
     return say(found, options, console)
 
 
-async def look(options: argparse.Namespace, config: Config, reactor: Any) -> Any:
+async def look(
+    options: argparse.Namespace, config: Config, reactor: Any
+) -> tuple[Examination, ...] | tuple[RecordToPublish, ...]:
     """Give all examinations, or the records to publish."""
     resolvers = open_resolvers(config, reactor, os.urandom)
     cluster = LocalCluster(reactor)

@@ -15,6 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.browser.watching import CHROMIUM
 from tests.docs.blocks import read_blocks
 from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
 
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.end_to_end
 CHECKOUT = Path(__file__).parents[2]
 RECIPES = CHECKOUT / "docs" / "recipes"
 NODE_MODULES = CHECKOUT / "node_modules"
-CHROMIUM = Path("/usr/bin/chromium-headless-shell")
 CLIENTS = ("mailcheck_client.py", "mailcheck.mjs", "mailcheck.d.mts")
 
 LIMITS = {"limits_requests_per_minute": 60, "limits_requests_per_day": 1_000}

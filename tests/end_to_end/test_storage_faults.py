@@ -130,8 +130,7 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
     folder = small_disk.folder
     options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
     with running_daemon(
-        tmp_path,
-        **{name: str(value) for name, value in options.items()},
+        tmp_path, **{name: str(value) for name, value in options.items()}
     ) as daemon:
         daemon._key = (folder / "api-key").read_text().strip()
         recipient = daemon.address("full")

@@ -1,8 +1,7 @@
 """Clocks of a daemon, and of none but it: set by a test, or fast. With libfaketime.
 
-running_daemon(tmp_path, environment=hurried())
-running_daemon(tmp_path, environment=faketime(clock))
-clock.write_text("+15")
+A daemon started with the environment of `hurried` hurries; the clock of one with that of `faketime`
+is set by writing, say, ``+15`` (seconds) into the file.
 """
 
 import os
@@ -13,7 +12,6 @@ import pytest
 LIBRARIES = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
 
 needs_faketime = pytest.mark.skipif(not LIBRARIES, reason="libfaketime is not installed")
-
 
 HURRY = 5
 """How many times as fast clocks go where a test waits for a daemon's own periods: what it gives
