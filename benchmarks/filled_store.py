@@ -93,7 +93,7 @@ def fill(
         received_at = Instant(int(began * 1000) + number)
         delivery = make_delivery(accounts[0][0], tag_of(number), received_at)
         numbered = raw.replace(b"Welcome", b"Welcome %d" % number, 1)
-        mails.deliver(delivery._replace(raw_message=numbered))
+        mails.deliver(replace(delivery, raw_message=numbered))
         contents.save_content(delivery.id, content)
         if number % GROUP == 0:
             worker.run_all()

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measuring import own_cpu_seconds
 from benchmarks.smtp_intake import send
@@ -83,7 +84,7 @@ def measure(earlier: Path, rounds: int, count: int) -> tuple[Version, Version]:
     """Run both versions in turn; the earlier one comes second."""
     with ExitStack() as running:
         folder = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="mailcheck-bench-")))
-        limits = {"inbox_max_messages": 10**9, "inbox_max_bytes": 10**15}
+        limits: dict[str, Any] = {"inbox_max_messages": 10**9, "inbox_max_bytes": 10**15}
         now = running.enter_context(running_daemon(folder / "now", **limits))
         then = EarlierDaemon(folder / "then", str(earlier / ".venv/bin/twistd"), **limits)
         running.callback(then.kill)

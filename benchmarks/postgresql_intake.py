@@ -41,6 +41,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from benchmarks.filled_store import TEXT, fill, make_delivery
 from benchmarks.measuring import fsync_milliseconds
 from benchmarks.smtp_intake import send
@@ -313,7 +315,7 @@ def measure_floor(server: PostgresqlServer, sqlite: Measured, rounds: int) -> No
             make_delivery(ANN, "load", Instant(1_800_000_000_000 + number * FEW + n))
             for n in range(FEW)
         ]
-        commit_group(writer, [Write(deliver, one._replace(raw_message=raw)) for one in mails])
+        commit_group(writer, [Write(deliver, replace(one, raw_message=raw)) for one in mails])
     taken = [send_again(server, writer, f"floor_{number}") for number in range(rounds)]
     writer.close()
     client, its_server = (statistics.median(one) for one in zip(*taken, strict=True))

@@ -1,14 +1,12 @@
 """A mail on its way in, and a mail as it is kept.
 
-What is made for every mail is a named tuple, made several times as fast as a
-dataclass. One goes to another process as a plain tuple of plain tuples: to name
-the class of each part would cost more than all that it holds.
+What is made for every mail is a Struct without a place in the garbage collector's lists: none
+of them can be part of a cycle.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 from mailcheck.core.addresses import UNTAGGED
 from mailcheck.core.content import Extracted, HeaderSummary, MessageContent
@@ -26,14 +24,14 @@ NULL_REVERSE_PATH = ""
 """The empty MAIL FROM of bounces and other notifications (RFC 5321 4.5.5)."""
 
 
-class TlsFacts(NamedTuple):
+class TlsFacts(Struct, frozen=True, array_like=True, gc=False):
     """What was negotiated: ``version`` like ``TLSv1.3``, ``cipher`` in OpenSSL's spelling."""
 
     version: str
     cipher: str
 
 
-class Session(NamedTuple):
+class Session(Struct, frozen=True, array_like=True, gc=False):
     """Facts of one SMTP connection, as they stand when a transaction begins.
 
     ``account_id`` is the account that authenticated, on the submission port.
@@ -46,7 +44,7 @@ class Session(NamedTuple):
     account_id: AccountId | None = None
 
 
-class Recipient(NamedTuple):
+class Recipient(Struct, frozen=True, array_like=True, gc=False):
     """One accepted RCPT TO: the address as it was written, and whose inbox it reaches.
 
     With a ``test_id`` it is the address of that account's deliverability test, with a
@@ -65,7 +63,7 @@ class Recipient(NamedTuple):
         return self.test_id is None and self.report_kind is None
 
 
-class Envelope(NamedTuple):
+class Envelope(Struct, frozen=True, array_like=True, gc=False):
     """One SMTP transaction up to DATA. Recipients are distinct.
 
     ``transcript`` is the conversation, a line ``C: ...`` or ``S: ...`` each; it
@@ -77,8 +75,11 @@ class Envelope(NamedTuple):
     transcript: tuple[str, ...] = ()
 
 
-class Delivery(NamedTuple):
-    """A mail to be stored: one message for each recipient with an inbox, ``raw_message`` once."""
+class Delivery(Struct, frozen=True, array_like=True, gc=False):
+    """A mail to be stored: one message for each recipient with an inbox, ``raw_message`` once.
+
+    To another process it goes as MessagePack: to pickle each of its parts takes five times as long.
+    """
 
     id: DeliveryId
     session: Session
@@ -89,29 +90,17 @@ class Delivery(NamedTuple):
     message_ids: tuple[MessageId, ...]
     share_tokens: tuple[str, ...]
 
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        client_ip, helo_name, is_extended, tls, account_id = self.session
-        envelope_sender, recipients, transcript = self.envelope
-        return _delivery_of, (
-            self.id,
-            (client_ip, helo_name, is_extended, tls and tuple(tls), account_id),
-            (envelope_sender, tuple(map(tuple, recipients)), transcript),
-            *self[3:],
-        )
+    def __reduce__(self) -> tuple[object, tuple[bytes]]:
+        return _decode_delivery, (_encode_delivery(self),)
 
 
-def _delivery_of(
-    delivery_id: DeliveryId, session: tuple[Any, ...], envelope: tuple[Any, ...], *rest: Any
-) -> Delivery:
+_encode_delivery = msgpack.Encoder().encode
+_DECODER = msgpack.Decoder(Delivery)
+
+
+def _decode_delivery(packed: bytes) -> Delivery:
     """Make a delivery of what its ``__reduce__`` gives."""
-    client_ip, helo_name, is_extended, tls, account_id = session
-    envelope_sender, recipients, transcript = envelope
-    return Delivery(
-        delivery_id,
-        Session(client_ip, helo_name, is_extended, tls and TlsFacts(*tls), account_id),
-        Envelope(envelope_sender, tuple(map(Recipient._make, recipients)), transcript),
-        *rest,
-    )
+    return _DECODER.decode(packed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from mailcheck.checks import quality
 from mailcheck.checks.deliverability import quality as quality_of_test
@@ -137,10 +138,10 @@ OTHERS: dict[str, Callable[[], Sequence[ChargedFinding]]] = {
         None, is_extended=True, tls_was_offered=False
     ),
     "transport.old-tls": lambda: judge_transport(
-        TLS._replace(version="TLSv1.1"), is_extended=True, tls_was_offered=True
+        replace(TLS, version="TLSv1.1"), is_extended=True, tls_was_offered=True
     ),
     "transport.weak-cipher": lambda: judge_transport(
-        TLS._replace(cipher="DES-CBC3-SHA"), is_extended=True, tls_was_offered=True
+        replace(TLS, cipher="DES-CBC3-SHA"), is_extended=True, tls_was_offered=True
     ),
     "transport.helo": lambda: judge_transport(TLS, is_extended=False, tls_was_offered=True),
     "transport.refused-commands": lambda: judge_transport(

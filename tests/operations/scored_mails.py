@@ -6,6 +6,7 @@ The zone also stands for all blocklists: a name that is not in it is on no list.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import ChecksAssembly, Resolvers
@@ -63,14 +64,14 @@ MAIL = (
 def received(raw_message: bytes | None = None, **changes: Any) -> ReceivedMail:
     """Give a signed mail as it came in over TLS; ``changes`` are fields of session and mail."""
     session = Session(ADDRESS, HELO, is_extended=True, tls=TLS)
-    of_session = {key: changes.pop(key) for key in list(changes) if key in Session._fields}
+    of_session = {key: changes.pop(key) for key in list(changes) if key in Session.__struct_fields__}
     mail = {
         "envelope_sender": SENDER,
         "received_at": instant_of(SIGNED_AT + 60),
         "raw_message": RSA.sign(MAIL) if raw_message is None else raw_message,
         **changes,
     }
-    return ReceivedMail(session=session._replace(**of_session), **mail)
+    return ReceivedMail(session=replace(session, **of_session), **mail)
 
 
 def zone_with(

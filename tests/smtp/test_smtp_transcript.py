@@ -7,6 +7,7 @@ from ipaddress import ip_network
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 
 from mailcheck.core.addresses import Mailbox
@@ -34,7 +35,7 @@ class Receiver(FakeMailReceiver):
         """Accept as ever; the form of an address makes it a test's."""
         found = super().accept_recipient(session, envelope_sender, mailbox)
         test_id = parse_local_part(mailbox.local_part)
-        return found.addCallback(lambda one: one._replace(test_id=test_id))
+        return found.addCallback(lambda one: replace(one, test_id=test_id))
 
 
 def to(*addresses: str) -> bytes:

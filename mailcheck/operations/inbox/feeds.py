@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec.structs import replace
 from twisted.internet.defer import Deferred, fail, succeed
 from twisted.python.failure import Failure
 
@@ -429,5 +430,5 @@ def _message_of(delivery: Delivery, number: int, position: Position) -> MessageR
         share_token=delivery.share_tokens[number],
     )
     # Which account has sent it is no fact of the connection that is kept.
-    session = delivery.session._replace(account_id=None)
+    session = replace(delivery.session, account_id=None)
     return MessageRow(summary, delivery.envelope.envelope_sender, session)
