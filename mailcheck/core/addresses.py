@@ -44,6 +44,11 @@ class Mailbox(Struct, frozen=True):
             local_part = f'"{escaped}"'
         return f"{local_part}@{self.domain}"
 
+    @property
+    def folded(self) -> tuple[str, str]:
+        """Both parts in the form in which two addresses are compared."""
+        return self.local_part.casefold(), self.domain.casefold().rstrip(".")
+
 
 def is_dot_atom(text: str) -> bool:
     """Tell whether the text may stand unquoted in a local part (RFC 5322 3.2.3)."""

@@ -4,7 +4,6 @@ import binascii
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from twisted.internet.defer import maybeDeferred
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Caller
@@ -128,10 +127,11 @@ def _decode(response: bytes) -> bytes:
 
 
 def _check(connection: MailProtocol, secret: bytes) -> None:
-    answer = maybeDeferred(
-        connection.receiver.authenticate, secret.decode("utf-8", "surrogateescape")
+    connection.ask(
+        partial(connection.receiver.authenticate, secret.decode("utf-8", "surrogateescape")),
+        partial(_accept, connection),
+        partial(_refuse, connection),
     )
-    connection.wait_for(answer, partial(_accept, connection), partial(_refuse, connection))
 
 
 def _accept(connection: MailProtocol, caller: Caller) -> None:

@@ -28,16 +28,17 @@ class SpokenFor(Struct, frozen=True):
 class Client:
     """The facts of a connection, as far as the client has told them.
 
-    ``ip`` is who really connected, by the PROXY header where there was one.
-    ``overrides`` came by XCLIENT and last; ``forwarded`` came by XFORWARD and
-    goes for the next mail alone.
+    ``ip`` is who really connected, by the PROXY header where there was one; policies go by
+    ``claimed_ip``, which is what XCLIENT said, if it did. ``helo_name`` is empty before EHLO or
+    HELO. ``forwarded`` came by XFORWARD and goes for the next mail alone.
     """
 
     __slots__ = (
-        "_helo_name",
-        "_is_extended",
+        "claimed_ip",
         "forwarded",
+        "helo_name",
         "ip",
+        "is_extended",
         "overrides",
         "signed_in",
         "tls",
@@ -45,44 +46,31 @@ class Client:
 
     def __init__(self, ip: str) -> None:
         self.ip = ip
-        self._helo_name = ""
-        self._is_extended = False
         self.tls: TlsFacts | None = None
-        self.signed_in: Caller | None = None
-        self.overrides = SpokenFor()
         self.forwarded: SpokenFor | None = None
+        self.override(SpokenFor())
 
     @property
     def account_id(self) -> AccountId | None:
         """The account that has signed in."""
         return None if self.signed_in is None else self.signed_in.account_id
 
-    @property
-    def claimed_ip(self) -> str:
-        """The address that policies go by: what XCLIENT said, else who connected."""
-        return self.overrides.client_ip or self.ip
-
-    @property
-    def helo_name(self) -> str:
-        """The name in EHLO or HELO, empty before."""
-        return self.overrides.helo_name or self._helo_name
-
-    @property
-    def is_extended(self) -> bool:
-        """Tell whether the client said EHLO, not HELO."""
-        said = self.overrides.is_extended
-        return self._is_extended if said is None else said
+    def override(self, overrides: SpokenFor) -> None:
+        """Be another client from now on, as far as it was named (XCLIENT), and start anew."""
+        self.overrides = overrides
+        self.claimed_ip = overrides.client_ip or self.ip
+        self.forget()
 
     def greet(self, helo_name: str, *, is_extended: bool) -> None:
-        """Take note of an EHLO or HELO."""
-        self._helo_name = helo_name
-        self._is_extended = is_extended
+        """Take note of an EHLO or HELO, as far as XCLIENT does not say otherwise."""
+        said = self.overrides
+        self.helo_name = said.helo_name or helo_name
+        self.is_extended = is_extended if said.is_extended is None else said.is_extended
 
     def forget(self) -> None:
         """Go back to the state right after connecting; TLS and XCLIENT's facts stay."""
-        self._helo_name = ""
-        self._is_extended = False
-        self.signed_in = None
+        self.greet("", is_extended=False)
+        self.signed_in: Caller | None = None
         self.forwarded = None
 
     def session(self) -> Session:

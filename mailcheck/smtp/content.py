@@ -9,6 +9,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.faults import Fault, Meeting
 from mailcheck.core.identifiers import DeliveryId
+from mailcheck.core.messages import Envelope
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError, parse_bdat
@@ -17,12 +18,16 @@ from mailcheck.smtp.settings import SMALL_CHUNK
 from mailcheck.smtp.transaction import (
     ChunkReader,
     DataReader,
+    LineEnds,
     MessageBuffer,
     Transaction,
     undo_dots_after_lf,
 )
 
 T = TypeVar("T")
+
+Answer = Callable[[bytes], Deferred[None] | None]
+"""Says the reply to a mail that is on disk, now or later, or something else in its place."""
 
 
 def finish_mail(
@@ -33,56 +38,43 @@ def finish_mail(
     has_doubled_dots: bool = False,
 ) -> None:
     """Hand over a mail that has come in whole, and reply when it is on disk."""
-    refusal = why_dropped(message)
-    strays = _why_strays_matter(transaction, message)
-    has_lone_line_feed = message.has_lone_line_feed
+    refusal, line_ends = why_dropped(message), message.line_ends
     raw_message = message.take()
     connection.end_transaction()
     if refusal is not None:
         turn_away(connection, transaction, refusal)
         return
-    if strays is not None:
-        # By its line ends this sender and we may not agree where the mail
-        # ended. What comes next could be more of it: nobody listens.
-        connection.close(strays)
-        _record(connection, transaction, strays)
-        return
-    if has_lone_line_feed and has_doubled_dots:
-        raw_message = undo_dots_after_lf(raw_message)
+    if line_ends is not LineEnds.CRLF:
+        strays = _why_strays_matter(transaction, line_ends)
+        if strays is not None:
+            # By its line ends this sender and we may not agree where the mail
+            # ended. What comes next could be more of it: nobody listens.
+            connection.close(strays)
+            _record(connection, transaction, strays)
+            return
+        if has_doubled_dots:
+            raw_message = undo_dots_after_lf(raw_message)
+    envelope = transaction.envelope(connection.transcript)
     refuse = partial(_not_delivered, connection, transaction)
-    fault = connection.receiver.find_fault(connection.client.signed_in, transaction.recipients)
+    fault = connection.receiver.find_fault(connection.client.signed_in, envelope.recipients)
     if fault is not None:
-        meet = partial(_meet, connection, transaction, raw_message)
+        meet = partial(_meet, connection, transaction, envelope, raw_message)
         connection.wait_for(fault.addCallback(meet), _done, refuse)
         return
-    connection.wait_for(
-        _deliver(connection, transaction, raw_message),
-        partial(_delivered, connection, transaction, len(raw_message), connection.clock.seconds()),
-        refuse,
-    )
+    stored = _store(connection, transaction, envelope, raw_message, connection.reply)
+    connection.wait_for(stored, _done, refuse)
 
 
-def _deliver(
-    connection: MailProtocol, transaction: Transaction, raw_message: bytes
-) -> Deferred[DeliveryId]:
-    return maybeDeferred(
-        connection.receiver.deliver,
-        transaction.session,
-        transaction.envelope(connection.transcript),
-        raw_message,
-    )
-
-
-def _why_strays_matter(transaction: Transaction, message: MessageBuffer) -> bytes | None:
+def _why_strays_matter(transaction: Transaction, line_ends: LineEnds) -> bytes | None:
     """Give the reply to a message whose lines do not all end in CRLF.
 
     A program that has signed in may end them with LF: its mail goes no further than here, so
     no other server can be told a second mail inside of it. CRLF . CRLF alone ends it all the
     same.
     """
-    if message.has_lone_line_feed:
-        return None if transaction.session.account_id is not None else replies.BARE_LINE_FEED
-    return replies.BARE_CONTENT if message.has_stray_control else None
+    if line_ends is LineEnds.STRAY:
+        return replies.BARE_CONTENT
+    return None if transaction.session.account_id is not None else replies.BARE_LINE_FEED
 
 
 def why_dropped(message: MessageBuffer) -> bytes | None:
@@ -100,16 +92,6 @@ def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes
     _record(connection, transaction, refusal)
 
 
-def _delivered(
-    connection: MailProtocol,
-    transaction: Transaction,
-    size: int,
-    complete_at: float,
-    delivery_id: DeliveryId,
-) -> None:
-    connection.reply(_take_note(connection, transaction, size, complete_at, delivery_id))
-
-
 def _take_note(
     connection: MailProtocol,
     transaction: Transaction,
@@ -123,24 +105,29 @@ def _take_note(
         transaction.session,
         transaction.envelope_sender,
         delivery_id,
-        transaction.recipient_count,
+        len(transaction.recipients),
         size,
         connection.clock.seconds() - complete_at,
     )
-    return replies.reply(250, f"OK, delivery {delivery_id}", "2.0.0")
+    return replies.delivered(delivery_id)
 
 
 def _meet(
-    connection: MailProtocol, transaction: Transaction, raw_message: bytes, fault: Fault | None
+    connection: MailProtocol,
+    transaction: Transaction,
+    envelope: Envelope,
+    raw_message: bytes,
+    fault: Fault | None,
 ) -> Deferred[None]:
     """Let a mail meet the fault that it asks for, whichever of its recipients asks."""
+    store = partial(_store, connection, transaction, envelope, raw_message)
     if fault is None:
-        return _store(connection, transaction, raw_message, connection.reply)
+        return store(connection.reply)
     match fault.meeting:
         case Meeting.DELAYED:
-            return _delay(connection, transaction, raw_message, fault.seconds)
+            return _delay(connection, transaction, store, fault.seconds)
         case Meeting.DROPPED_AFTER:
-            return _store(connection, transaction, raw_message, lambda _: connection.vanish())
+            return store(lambda _: connection.vanish())
         case Meeting.DROPPED:
             connection.vanish()
             said = f"{fault.tag}: the connection was ended in place of the reply"
@@ -154,10 +141,13 @@ def _meet(
 
 
 def _delay(
-    connection: MailProtocol, transaction: Transaction, raw_message: bytes, seconds: int
+    connection: MailProtocol,
+    transaction: Transaction,
+    store: Callable[[Answer], Deferred[None]],
+    seconds: int,
 ) -> Deferred[None]:
     held = connection.slow_replies
-    accounts = {one.account_id for one in transaction.recipients}
+    accounts = {one.account_id for one in transaction.recipients.values()}
     if any(held[one] >= connection.limits.slow_replies for one in accounts):
         connection.reply(replies.TOO_MANY_SLOW)
         _record(connection, transaction, replies.TOO_MANY_SLOW)
@@ -171,17 +161,15 @@ def _delay(
                 del held[one]
         return done
 
-    stored = _store(
-        connection, transaction, raw_message, partial(connection.reply_after, float(seconds))
-    )
-    return stored.addBoth(give_back)
+    return store(partial(connection.reply_after, float(seconds))).addBoth(give_back)
 
 
 def _store(
     connection: MailProtocol,
     transaction: Transaction,
+    envelope: Envelope,
     raw_message: bytes,
-    answer: Callable[[bytes], Deferred[None] | None],
+    answer: Answer,
 ) -> Deferred[None]:
     complete_at = connection.clock.seconds()
 
@@ -189,7 +177,10 @@ def _store(
         size = len(raw_message)
         return answer(_take_note(connection, transaction, size, complete_at, delivery_id))
 
-    return _deliver(connection, transaction, raw_message).addCallback(stored)
+    delivered = maybeDeferred(
+        connection.receiver.deliver, transaction.session, envelope, raw_message
+    )
+    return delivered.addCallback(stored)
 
 
 def _done(_: None) -> None:
@@ -206,7 +197,7 @@ def _record(connection: MailProtocol, transaction: Transaction, refusal: bytes) 
     connection.receiver.record_refusal(
         transaction.session,
         transaction.envelope_sender,
-        transaction.recipients,
+        tuple(transaction.recipients.values()),
         refusal.decode("ascii").strip(),
     )
 
@@ -216,7 +207,7 @@ def data(connection: MailProtocol, argument: bytes) -> None:
     try:
         want_no_argument(argument)
         transaction = _ready_transaction(connection)
-        if transaction.has_chunks:
+        if transaction.message is not None:
             raise CommandError(replies.BDAT_IS_OPEN)
     except CommandError as refusal:
         if not connection.has_more_input:
@@ -302,6 +293,6 @@ def _ready_transaction(connection: MailProtocol) -> Transaction:
     transaction = connection.transaction
     if transaction is None:
         raise CommandError(replies.MAIL_FIRST)
-    if not transaction.recipient_count:
+    if not transaction.recipients:
         raise CommandError(replies.NO_RECIPIENTS)
     return transaction

@@ -41,8 +41,7 @@ def xclient(connection: MailProtocol, argument: bytes) -> None:
     overrides = speak(client.overrides, attributes)
     if attributes.get("ADDR") is not None and overrides.client_ip is None:
         raise CommandError(replies.BAD_ATTRIBUTES)
-    client.overrides = overrides
-    client.forget()
+    client.override(overrides)
     connection.greet()
 
 

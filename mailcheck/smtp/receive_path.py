@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, fail
 from twisted.internet.interfaces import (
     IDelayedCall,
     IOpenSSLContextFactory,
@@ -51,32 +51,30 @@ class Reader(typing.Protocol):
 class LineInput:
     """A buffer that copies no byte more than a few times, however the input is cut."""
 
-    __slots__ = ("_arrived", "_buffer", "_is_skipping", "_max_line", "_position", "arrived_size")
+    __slots__ = ("_buffer", "_held", "_is_skipping", "_max_line", "_position", "held_size")
 
     def __init__(self, max_line: int) -> None:
         """Take lines of at most ``max_line`` octets, CRLF included."""
         self._max_line = max_line
         self._buffer = b""
         self._position = 0
-        self._arrived: list[bytes] = []
+        self._held: list[bytes] = []
         self._is_skipping = False
-        self.arrived_size = 0
+        self.held_size = 0
+
+    def hold(self, data: bytes) -> None:
+        """Keep what has arrived until the next `add`; ``held_size`` octets by now."""
+        self._held.append(data)
+        self.held_size += len(data)
 
     def add(self, data: bytes) -> None:
-        """Keep what has arrived until `gather` is called; ``arrived_size`` octets by now."""
-        self._arrived.append(data)
-        self.arrived_size += len(data)
-
-    def gather(self) -> None:
-        """Make all that has arrived ready to be taken."""
-        rest = self._buffer[self._position :]
-        if rest or len(self._arrived) > 1:
-            self._buffer = b"".join((rest, *self._arrived))
-        else:
-            self._buffer = self._arrived[0] if self._arrived else b""
+        """Make what has arrived ready to be taken, behind the rest and what was held."""
+        if self._held or self._position < len(self._buffer):
+            data = b"".join((self._buffer[self._position :], *self._held, data))
+            self._held.clear()
+            self.held_size = 0
+        self._buffer = data
         self._position = 0
-        self._arrived.clear()
-        self.arrived_size = 0
 
     @property
     def has_more(self) -> bool:
@@ -178,7 +176,7 @@ class Wire:
     all that was written was taken at once there is nothing it could overtake.
     """
 
-    __slots__ = ("_is_bare_socket", "_is_direct", "_is_paused", "_lines", "_transport")
+    __slots__ = ("_is_bare_socket", "_is_paused", "_lines", "_send_now", "_transport")
 
     def __init__(self, transport: Any) -> None:
         """Use a transport that is an ITLSTransport and an IPushProducer at once."""
@@ -188,7 +186,9 @@ class Wire:
             # acknowledged that, which it may put off for 40 ms.
             transport.setTcpNoDelay(True)
         self._is_bare_socket = isinstance(transport, FileDescriptor)
-        self._is_direct = self._is_bare_socket
+        self._send_now: Callable[[bytes], int] | None = (
+            transport.getHandle().send if self._is_bare_socket else None
+        )
         self._is_paused = False
         self._lines: list[bytes] = []
 
@@ -202,19 +202,22 @@ class Wire:
             return
         data = b"".join(self._lines)
         self._lines.clear()
-        if self._is_direct:
-            sent = self._transport.writeSomeData(data)
+        if self._send_now is not None:
+            try:
+                sent = self._send_now(data)
+            except OSError:
+                sent = 0  # the transport meets it again, and knows what to do
             if sent == len(data):
                 return
             # The rest, and all that follows it, goes through the buffer.
-            self._is_direct = False
-            data = data[sent:] if isinstance(sent, int) else data
+            self._send_now = None
+            data = data[sent:]
         self._transport.write(data)
 
     def start_tls(self, certificate: IOpenSSLContextFactory) -> None:
         """Encrypt from here on."""
         self.flush()
-        self._is_direct = self._is_bare_socket = False
+        self._send_now, self._is_bare_socket = None, False
         self._transport.startTLS(certificate)
 
     def tls_facts(self) -> TlsFacts:
@@ -309,16 +312,16 @@ class ReceivePath(Protocol):
         """Work through what arrived, or keep it until the pending answer is there."""
         if self._is_closed:
             return
-        self._input.add(data)
         if self._is_waiting:
-            if self._input.arrived_size > MAX_HELD_INPUT:
+            self._input.hold(data)
+            if self._input.held_size > MAX_HELD_INPUT:
                 self._wire.pause()
             return
         if self._reader is not None:
             # Half a command is no sign of life; a message may take its time,
             # as long as it goes on and up to its deadline.
             self._watchdog.pat(self._deadline)
-        self._run()
+        self._run(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Let go of everything; an answer under way still arrives, and is told to nobody."""
@@ -359,6 +362,22 @@ class ReceivePath(Protocol):
             self._wire.add(line)
             if not self._is_running:
                 self._wire.flush()
+
+    def ask(
+        self,
+        question: Callable[[], T | Deferred[T]],
+        then: Callable[[T], object],
+        otherwise: Callable[[Failure], object],
+    ) -> None:
+        """Go on with the answer, at once where it is known; else as `wait_for`."""
+        try:
+            answer = question()
+        except Exception:
+            answer = fail()
+        if isinstance(answer, Deferred):
+            self.wait_for(answer, then, otherwise)
+        else:
+            then(answer)
 
     def wait_for(
         self,
@@ -424,11 +443,11 @@ class ReceivePath(Protocol):
         else:
             self.close(replies.TOO_SLOW)
 
-    def _run(self) -> None:
+    def _run(self, data: bytes = b"") -> None:
         self._is_running = True
         try:
-            self._input.gather()
-            while self._input.has_more and not self._is_waiting and self._step():
+            self._input.add(data)
+            while not (self._is_waiting or self._is_closed) and self._step():
                 pass
         except BareLineEnding:
             self.close(replies.BARE_LINE_ENDING)
@@ -439,7 +458,7 @@ class ReceivePath(Protocol):
         self._wire.flush()
 
     def _step(self) -> bool:
-        """Take one thing from the input; tell whether to go on."""
+        """Take one thing from the input; tell whether there was one, and whether to go on."""
         if self._reader is not None:
             if not self._input.feed(self._reader):
                 return False

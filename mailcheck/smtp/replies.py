@@ -18,6 +18,7 @@ from mailcheck.core.errors import (
     ShuttingDown,
     StoreUnavailable,
 )
+from mailcheck.core.identifiers import DeliveryId
 
 MAX_TEXT = 400  # octets: RFC 5321 4.5.3.1.5 allows 512 for a whole reply line
 
@@ -46,6 +47,11 @@ def reply(code: int, text: str, enhanced: str = "") -> bytes:
     """Write a reply of one line; what is not printable ASCII in the text becomes ``?``."""
     head = f"{code} {enhanced}" if enhanced else str(code)
     return f"{head} {_UNPRINTABLE.sub('?', text[:MAX_TEXT])}\r\n".encode("ascii")
+
+
+def delivered(delivery_id: DeliveryId) -> bytes:
+    """Write the reply to a mail that is on disk."""
+    return f"250 2.0.0 OK, delivery {delivery_id}\r\n".encode("ascii")
 
 
 def reply_lines(code: int, lines: list[str]) -> bytes:

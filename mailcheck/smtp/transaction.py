@@ -7,8 +7,8 @@ a bare CR or LF for a line end could be told a second mail inside the first.
 """
 
 import re
+from enum import Enum
 
-from mailcheck.core.addresses import Mailbox
 from mailcheck.core.client_limits import largest_holder
 from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.smtp.transcript import Transcript
@@ -61,6 +61,14 @@ class MemoryBudget:
         del client.messages[message]
         if not client.messages:
             del self._clients[message.client]
+
+
+class LineEnds(Enum):
+    """How the lines of a message end."""
+
+    CRLF = "each with CRLF"
+    LONE_LF = "some with an LF that stands alone"
+    STRAY = "there is a CR that stands alone, or a NUL"
 
 
 class MessageBuffer:
@@ -137,15 +145,11 @@ class MessageBuffer:
         return self.size > self._max_size
 
     @property
-    def has_stray_control(self) -> bool:
-        """Tell whether a CR or LF stands alone, or there is a NUL (RFC 5321 2.3.8, 4.1.1.4)."""
-        return self._has_nul or self._returns != self._pairs or self.has_lone_line_feed
-
-    @property
-    def has_lone_line_feed(self) -> bool:
-        """Tell whether an LF stands alone, and nothing else: each CRLF has one."""
-        has_others = self._has_nul or self._returns != self._pairs
-        return not has_others and self._line_feeds != self._pairs
+    def line_ends(self) -> LineEnds:
+        """Say how its lines end (RFC 5321 2.3.8, 4.1.1.4): each CRLF has a CR and an LF."""
+        if self._has_nul or self._returns != self._pairs:
+            return LineEnds.STRAY
+        return LineEnds.CRLF if self._line_feeds == self._pairs else LineEnds.LONE_LF
 
     def take(self) -> bytes:
         """Give the whole message, byte for byte, and let go of it."""
@@ -234,18 +238,18 @@ class ChunkReader:
 class Transaction:
     """Sender, accepted recipients, and the message as far as it has come.
 
-    ``deadline`` is when it must be complete; ``has_failed`` says that a chunk
-    of it was refused.
+    ``recipients`` has each once, in order, by its folded address; ``message`` is there from DATA
+    or the first BDAT on, and must be complete at the ``deadline``. ``has_failed`` says that a
+    chunk of it was refused.
     """
 
     __slots__ = (
-        "_recipients",
-        "_test_addresses",
         "deadline",
         "envelope_sender",
         "has_failed",
         "is_utf8",
         "message",
+        "recipients",
         "session",
     )
 
@@ -253,44 +257,16 @@ class Transaction:
         self.session = session
         self.envelope_sender = envelope_sender
         self.is_utf8 = is_utf8
+        self.recipients: dict[tuple[str, str], Recipient] = {}
         self.message: MessageBuffer | None = None
         self.deadline = 0.0
         self.has_failed = False
-        self._recipients: dict[tuple[str, str], Recipient] = {}
-        self._test_addresses: list[bytes] = []
-
-    @property
-    def has_chunks(self) -> bool:
-        """Tell whether BDAT has begun: no recipient and no DATA may follow (RFC 3030 2)."""
-        return self.message is not None
-
-    @property
-    def recipients(self) -> tuple[Recipient, ...]:
-        """The accepted recipients, each once, in order."""
-        return tuple(self._recipients.values())
-
-    @property
-    def recipient_count(self) -> int:
-        """How many distinct recipients were accepted."""
-        return len(self._recipients)
-
-    def has(self, mailbox: Mailbox) -> bool:
-        """Tell whether the address was accepted before, in whatever case it was written."""
-        return _folded(mailbox) in self._recipients
-
-    def add(self, mailbox: Mailbox, recipient: Recipient) -> None:
-        """Take in an accepted recipient."""
-        self._recipients[_folded(mailbox)] = recipient
-        if recipient.test_id is not None:
-            self._test_addresses.append(f"<{recipient.address.lower()}>".encode())
 
     def envelope(self, transcript: Transcript) -> Envelope:
         """Freeze sender and recipients; with the transcript where it is for a test."""
-        if not self._test_addresses:
-            return Envelope(self.envelope_sender, self.recipients)
-        lines = transcript.lines(self._test_addresses)
-        return Envelope(self.envelope_sender, self.recipients, lines)
-
-
-def _folded(mailbox: Mailbox) -> tuple[str, str]:
-    return mailbox.local_part.casefold(), mailbox.domain.casefold().rstrip(".")
+        recipients = tuple(self.recipients.values())
+        of_tests = [one.address.lower() for one in recipients if one.test_id is not None]
+        if not of_tests:
+            return Envelope(self.envelope_sender, recipients)
+        lines = transcript.lines([f"<{address}>".encode() for address in of_tests])
+        return Envelope(self.envelope_sender, recipients, lines)

@@ -1,11 +1,11 @@
 """What a client may say: EHLO, STARTTLS, MAIL and RCPT, and every command by its verb."""
 
 from collections.abc import Mapping
+from functools import partial
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from mailcheck.core.addresses import Mailbox
 from mailcheck.core.errors import RecipientUnknown
 from mailcheck.core.messages import Recipient
 from mailcheck.smtp import replies
@@ -138,33 +138,31 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
     transaction = connection.transaction
     if transaction is None:
         raise CommandError(replies.MAIL_FIRST)
-    if transaction.has_chunks:
+    if transaction.message is not None:  # RFC 3030 2: after BDAT none may follow
         raise CommandError(replies.BDAT_IS_OPEN)
     mailbox = parse_rcpt(argument, is_utf8=transaction.is_utf8)
-    if transaction.has(mailbox):
+    address = mailbox.folded
+    if address in transaction.recipients:
         connection.reply(replies.RECIPIENT_OK)
         return
-    if transaction.recipient_count >= connection.limits.recipients:
+    if len(transaction.recipients) >= connection.limits.recipients:
         connection.reply(replies.TOO_MANY_RECIPIENTS)
         return
-    answer = maybeDeferred(
-        connection.receiver.accept_recipient,
-        transaction.session,
-        transaction.envelope_sender,
-        mailbox,
-    )
-    connection.wait_for(
-        answer,
-        lambda recipient: _accept(connection, transaction, mailbox, recipient),
-        lambda failure: _refuse(connection, failure),
-    )
 
+    def accept(recipient: Recipient) -> None:
+        transaction.recipients[address] = recipient
+        connection.reply(replies.RECIPIENT_OK)
 
-def _accept(
-    connection: MailProtocol, transaction: Transaction, mailbox: Mailbox, recipient: Recipient
-) -> None:
-    transaction.add(mailbox, recipient)
-    connection.reply(replies.RECIPIENT_OK)
+    connection.ask(
+        partial(
+            connection.receiver.accept_recipient,
+            transaction.session,
+            transaction.envelope_sender,
+            mailbox,
+        ),
+        accept,
+        partial(_refuse, connection),
+    )
 
 
 def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:

@@ -215,7 +215,7 @@ def test_what_is_sent_ahead_is_bounded() -> None:
     talk.say(b"hi\r\n.\r\n")
     pump(house, talk, b"NOOP\r\n" * 100_000)
     assert talk.transport.producerState == "paused"
-    assert talk.protocol._input.arrived_size <= 65_536 + 4096
+    assert talk.protocol._input.held_size <= 65_536 + 4096
     house.receiver.answer()
     assert talk.codes()[0] == "250"
     assert talk.transport.producerState == "producing"

@@ -64,7 +64,9 @@ MAIL = (
 def received(raw_message: bytes | None = None, **changes: Any) -> ReceivedMail:
     """Give a signed mail as it came in over TLS; ``changes`` are fields of session and mail."""
     session = Session(ADDRESS, HELO, is_extended=True, tls=TLS)
-    of_session = {key: changes.pop(key) for key in list(changes) if key in Session.__struct_fields__}
+    of_session = {
+        key: changes.pop(key) for key in list(changes) if key in Session.__struct_fields__
+    }
     mail = {
         "envelope_sender": SENDER,
         "received_at": instant_of(SIGNED_AT + 60),

@@ -14,7 +14,6 @@ def lines_of(pieces: list[bytes], max_line: int = 20) -> list[bytes | str]:
     source = LineInput(max_line)
     for piece in pieces:
         source.add(piece)
-        source.gather()
         while source.has_more:
             try:
                 line = source.take_line()
@@ -63,19 +62,18 @@ def test_an_endless_line_is_not_kept() -> None:
     source = LineInput(20)
     for _ in range(1000):
         source.add(b"x" * 1000)
-        source.gather()
         assert source.take_line() is None
         assert not source.has_more
 
 
-def test_many_pieces_are_gathered_at_once() -> None:
+def test_many_pieces_are_joined_at_once() -> None:
     """A hundred thousand pieces that arrive while nobody looks are copied once."""
     source = LineInput(20)
     for _ in range(100_000):
-        source.add(b"x\r\n")
-    assert source.arrived_size == 300_000
-    source.gather()
-    assert source.arrived_size == 0
+        source.hold(b"x\r\n")
+    assert source.held_size == 300_000
+    source.add(b"")
+    assert source.held_size == 0
     count = 0
     while source.take_line() is not None:
         count += 1
@@ -86,7 +84,6 @@ def test_a_reader_takes_its_part_and_no_more() -> None:
     """What a reader leaves is there for the next line."""
     source = LineInput(20)
     source.add(b"BDAT\r\nabcNOOP\r\n")
-    source.gather()
     assert source.take_line() == b"BDAT"
     message = MessageBuffer(10, MemoryBudget(10), "")
     assert source.feed(ChunkReader(3, message))

@@ -1,7 +1,6 @@
 """Replies written at once, and in order when the socket does not take them."""
 
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.main import CONNECTION_LOST
 from twisted.internet.testing import MemoryReactor
 
 from mailcheck.smtp.receive_path import Wire
@@ -17,10 +16,16 @@ class NarrowSocket(FileDescriptor):
         self.sent = b""
         self.buffered = b""
 
-    def writeSomeData(self, data: bytes) -> int | BaseException:
-        """Take what there is room for."""
+    def getHandle(self) -> "NarrowSocket":
+        """Give what the system knows it by."""
+        return self
+
+    def send(self, data: bytes) -> int:
+        """Take what there is room for, as a socket that does not block."""
         if self.is_gone:
-            return CONNECTION_LOST
+            raise ConnectionResetError
+        if not self.room:
+            raise BlockingIOError
         taken = data[: self.room]
         self.room -= len(taken)
         self.sent += taken
