@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from treq.testing import StubTreq
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
@@ -173,12 +173,14 @@ class House:
         session = Session("192.0.2.7", "mx.example.com", True)
         receiver = self.assembly.receiver
         accepted = [
-            result_of(receiver.accept_recipient(session, sender, parse_mailbox(recipient)))
+            result_of(
+                maybeDeferred(receiver.accept_recipient, session, sender, parse_mailbox(recipient))
+            )
             for recipient in recipients or (self.address(),)
         ]
         raw = mail() if raw is None else raw
         delivery: DeliveryId = result_of(
-            receiver.deliver(session, Envelope(sender, tuple(accepted)), raw)
+            maybeDeferred(receiver.deliver, session, Envelope(sender, tuple(accepted)), raw)
         )
         return delivery
 

@@ -166,6 +166,7 @@ class Assembly:
         self._workers = workers
         self._random_bytes = random_bytes
         self._turns = Turns(reactor)
+        self._traffic = MailTraffic(reactor, workers.soon)
         self.conditions = Conditions()
         self.pace = Pace()
         self.clients = ClientJournal(self.pace)
@@ -221,7 +222,7 @@ class Assembly:
 
     def _build_storage(self) -> None:
         inbox = self.config.inbox
-        self.engine = database_engine(self.config, self._workers)
+        self.engine = database_engine(self.config, self._workers, self._traffic.gather)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
         self._mail_bytes = MailBytes(
@@ -272,12 +273,11 @@ class Assembly:
             lambda content: self.checks.selectors.learn(content.header_list),
             reactor,
         )
-        traffic = self._traffic = MailTraffic(reactor)
         is_alone = not is_shared(config)
         self.derivation = Derivation(
-            contents, self._content_store, traffic, reactor, self.now, is_alone=is_alone
+            contents, self._content_store, self._traffic, reactor, self.now, is_alone=is_alone
         )
-        self._hand_over = HandOver(self.feeds, contents, self.derivation.want, self._workers.soon)
+        self._hand_over = HandOver(self.feeds, contents, self.derivation.want, self._traffic.gather)
         loader = self._loader = MessageLoader(store, contents, now)
         slots = self._build_tests()
         self.inbox = InboxOperations(

@@ -12,7 +12,7 @@ from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.presence import Presence
-from mailcheck.operations.ports import Memory, Now, RateCounters, SelectorStore
+from mailcheck.operations.ports import Memory, Now, RateCounters, SelectorStore, Soon
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, SqlSelectors
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
@@ -23,9 +23,10 @@ def is_shared(config: Config) -> bool:
     return not config.storage.url.startswith("sqlite:")
 
 
-def database_engine(config: Config, workers: Workers) -> DatabaseEngine:
+def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseEngine:
     """Make the engine of the configured database; nothing is opened yet.
 
+    :param gather: what is written until it calls shares a commit.
     :raises ConfigError: the folder of a SQLite file can't be made.
     """
     url, writer, reader = config.storage.url, workers.writer, workers.reader
@@ -33,12 +34,12 @@ def database_engine(config: Config, workers: Workers) -> DatabaseEngine:
         # Loaded where it is used alone: psycopg2 takes a while, and memory.
         from mailcheck.storage.postgresql import PostgresqlEngine
 
-        return PostgresqlEngine(url, writer, reader, workers.soon)
+        return PostgresqlEngine(url, writer, reader, gather)
     path = url.partition(":")[2]
     if path != IN_MEMORY:
         with naming("[storage] url"):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-    return SqliteEngine(path, writer, reader, workers.soon)
+    return SqliteEngine(path, writer, reader, gather)
 
 
 def daemon_presence(config: Config, name: str) -> Presence | None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.ports import Soon
 
 
 async def run_all(*coroutines: Coroutine[Any, Any, Any]) -> list[Any]:
@@ -174,13 +175,63 @@ QUIET = 0.05
 """Seconds without new mail after which the machine counts as idle."""
 
 
-class MailTraffic:
-    """Remembers when mail came in last, and since when without a pause."""
+GATHERING = 0.002
+"""Seconds: what is to be written waits for mails whose content began to come in so short a time
+ago. A commit costs much the same for one mail and for ten, and takes about as long itself."""
 
-    def __init__(self, clock: IReactorTime) -> None:
+
+class MailTraffic:
+    """Knows which mail is coming in, when the last came, and since when without a pause.
+
+    :param soon: calls after all that the reactor has found to do.
+    """
+
+    def __init__(self, clock: IReactorTime, soon: Soon) -> None:
         self._clock = clock
+        self._soon = soon
         self._newest_at = -math.inf
         self._burst_began_at = -math.inf
+        self._begun_at: dict[object, float] = {}  # the oldest first
+        self._held: list[Callable[[], object]] = []
+        self._longest: IDelayedCall | None = None
+
+    def begun(self, mail: object) -> None:
+        """Take note that the content of a mail comes in from now on."""
+        self._begun_at[mail] = self._clock.seconds()
+
+    def ended(self, mail: object) -> None:
+        """Take note that it is there, or will not come."""
+        self._begun_at.pop(mail, None)
+        if self._held and not self._expects_more():
+            self._soon(self._let_go)
+
+    def gather(self, call: Callable[[], object]) -> None:
+        """Call soon, or a moment later together with what a mail that is coming in asks for."""
+        if not self._expects_more():
+            self._soon(call)
+            return
+        self._held.append(call)
+        if self._longest is None:
+            self._longest = self._clock.callLater(GATHERING, self._let_go)
+
+    def _expects_more(self) -> bool:
+        """Tell whether a mail is about to be there; one that takes its time is not waited for."""
+        since = self._clock.seconds() - GATHERING
+        while self._begun_at:
+            mail = next(iter(self._begun_at))
+            if self._begun_at[mail] > since:
+                return True
+            del self._begun_at[mail]
+        return False
+
+    def _let_go(self) -> None:
+        if self._longest is not None:
+            if self._longest.active():
+                self._longest.cancel()
+            self._longest = None
+        held, self._held = self._held, []
+        for call in held:
+            call()
 
     def note(self) -> None:
         """Take note of a mail that has just been stored."""

@@ -29,16 +29,30 @@ class MailJournal(Protocol):
         """Note a reply of 4xx or 5xx to a command, or to a client that sent none yet."""
 
 
+class Traffic(Protocol):
+    """Keeps in mind which mails are coming in: those that end together are stored together."""
+
+    def begun(self, mail: object) -> None:
+        """Take note that the content of a mail comes in from now on."""
+
+    def ended(self, mail: object) -> None:
+        """Take note that it is there, or will not come."""
+
+
 class MailReceiver(Protocol):
     """Says whose a recipient is and takes mails in.
 
-    Expected failures arrive as exceptions of `mailcheck.core.errors`; anything
-    else is a fault of ours and temporary to the sender.
+    Expected failures are exceptions of `mailcheck.core.errors`, raised at once or by the
+    Deferred; anything else is a fault of ours and temporary to the sender.
     """
+
+    @property
+    def traffic(self) -> Traffic:
+        """Give who is to be told when the content of a mail begins to come in, and ends."""
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
-    ) -> Deferred[Recipient]:
+    ) -> Recipient | Deferred[Recipient]:
         """Find the inbox, or test, of a recipient; a bare ``postmaster`` has an empty domain.
 
         :raises RecipientUnknown: no such inbox, test or domain (550).

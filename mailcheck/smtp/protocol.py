@@ -128,9 +128,10 @@ class MailProtocol(ReceivePath):
 
     def end_transaction(self) -> None:
         """Drop the mail that has begun, if any, and be ready for the next."""
-        if self.transaction is not None and self.transaction.message is not None:
-            self.transaction.message.discard()
-        self.transaction = None
+        transaction, self.transaction = self.transaction, None
+        if transaction is not None and transaction.message is not None:
+            transaction.message.discard()
+            self.receiver.traffic.ended(transaction)
         self.client.forwarded = None
 
     def forgive(self) -> None:

@@ -77,7 +77,7 @@ class GroupCommit:
     def close(self) -> Deferred[None]:
         """Take no more writes; fires when all that were given are committed."""
         self._is_closed = True
-        self._begin()
+        self._gathered()
         self._tell_finished()
         return self._when_finished
 
@@ -91,7 +91,7 @@ class GroupCommit:
         A commit costs much the same for one mail and for ten: where mails come
         in a stream, many small groups would take their time from the receiver.
         """
-        if not self._waiting or self._under_way == MAX_UNDER_WAY:
+        if not self._waiting or self._is_gathering or self._under_way == MAX_UNDER_WAY:
             return
         if not self._under_way or len(self._waiting) >= self._last_size:
             self._commit_next()

@@ -14,6 +14,7 @@ from mailcheck.daemon.derivation import LONGEST_PUT_OFF, REST_SHARE, Derivation
 from mailcheck.operations.concurrency import QUIET, MailTraffic
 from mailcheck.operations.inbox.contents import Contents
 from mailcheck.storage.engine import Transaction, for_each
+from mailcheck.storage.group_commit import at_once
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, result_of, run
 from tests.storage.held_worker import HeldWorker
@@ -138,7 +139,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
     mail_bytes, clock = shop.assembly._mail_bytes, shop.clock
     contents = Breaking(store, mail_bytes, lambda content: None, clock)
     derivation = Derivation(
-        contents, store, MailTraffic(clock), clock, shop.assembly.now, is_alone=True
+        contents, store, MailTraffic(clock, at_once), clock, shop.assembly.now, is_alone=True
     )
     derivation.startService()
     shop.rest(1)
@@ -220,7 +221,7 @@ def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     assembly = shop.assembly
     store, mail_bytes = assembly._content_store, assembly._mail_bytes
     contents = Contents(store, mail_bytes, lambda content: None, shop.clock)
-    traffic = MailTraffic(shop.clock)
+    traffic = MailTraffic(shop.clock, at_once)
     other = Derivation(contents, store, traffic, shop.clock, assembly.now, is_alone=False)
     other.startService()
     for _ in range(3):

@@ -39,6 +39,22 @@ class Refused:
     reason: str
 
 
+class FakeTraffic:
+    """Keeps the mails whose content is coming in."""
+
+    def __init__(self) -> None:
+        self.arriving: list[object] = []
+
+    def begun(self, mail: object) -> None:
+        """Keep one that was not there."""
+        assert mail not in self.arriving
+        self.arriving.append(mail)
+
+    def ended(self, mail: object) -> None:
+        """Let go of one that was there."""
+        self.arriving.remove(mail)
+
+
 @dataclass
 class FakeMailReceiver:
     """Takes mail for ``domain`` (and postmaster), but not for local parts in ``unknown``.
@@ -58,6 +74,7 @@ class FakeMailReceiver:
     asked: list[tuple[Session, str, Mailbox]] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
     pending: list[Deferred[None]] = field(default_factory=list)
+    traffic: FakeTraffic = field(default_factory=FakeTraffic)
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox

@@ -29,6 +29,7 @@ from mailcheck.operations.deliverability.run_test_checks import (
 )
 from mailcheck.operations.ports import Lease
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
+from mailcheck.storage.group_commit import at_once
 from tests.fakes.analyst import REPORT, Analyst
 from tests.house import House, mail, result_of, run
 
@@ -79,7 +80,7 @@ class Work:
             self.tests.store,
             analyst,
             LocalWakeUps(),
-            MailTraffic(self.house.clock),
+            MailTraffic(self.house.clock, at_once),
             "other",
             self.house.clock,
             self.house.assembly.now,
@@ -418,7 +419,7 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
         store,
         analyst,
         LocalWakeUps(),
-        MailTraffic(idle.house.clock),
+        MailTraffic(idle.house.clock, at_once),
         "another",
         idle.house.clock,
         idle.house.assembly.now,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import Config, InboxOptions, StorageOptions
@@ -41,7 +41,9 @@ def accept(house: House, address: str, session: Session = STRANGER) -> Recipient
     """Ask for a recipient; ``postmaster`` has no domain."""
     mailbox = parse_mailbox(address) if "@" in address else Mailbox(address, "")
     recipient: Recipient = result_of(
-        house.assembly.receiver.accept_recipient(session, "shop@example.com", mailbox)
+        maybeDeferred(
+            house.assembly.receiver.accept_recipient, session, "shop@example.com", mailbox
+        )
     )
     return recipient
 
@@ -49,7 +51,7 @@ def accept(house: House, address: str, session: Session = STRANGER) -> Recipient
 def deliver(house: House, *recipients: Recipient) -> "Deferred[DeliveryId]":
     """Hand a mail in."""
     envelope = Envelope("shop@example.com", recipients)
-    return house.assembly.receiver.deliver(STRANGER, envelope, mail())
+    return maybeDeferred(house.assembly.receiver.deliver, STRANGER, envelope, mail())
 
 
 def refusals(house: House) -> list[tuple[str, str]]:
@@ -211,8 +213,8 @@ class TestRoom:
         shutil.rmtree(folder)
         house.pass_time(1)
         assert _kind(deliver(house, recipient)) is StoreUnavailable
-        accepted = house.assembly.receiver.accept_recipient(
-            STRANGER, "", parse_mailbox(house.address())
+        accepted = maybeDeferred(
+            house.assembly.receiver.accept_recipient, STRANGER, "", parse_mailbox(house.address())
         )
         assert _kind(accepted) is StoreUnavailable
         house.close()

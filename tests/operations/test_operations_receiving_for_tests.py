@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 
 from mailcheck.config.options import InboxOptions
 from mailcheck.core.addresses import parse_mailbox
@@ -48,7 +48,7 @@ def state(house: House, test_id: DeliverabilityTestId) -> State:
 def accept(house: House, address: str, session: Session = STRANGER) -> Recipient:
     """Ask for a recipient."""
     recipient: Recipient = result_of(
-        house.assembly.receiver.accept_recipient(session, "", parse_mailbox(address))
+        maybeDeferred(house.assembly.receiver.accept_recipient, session, "", parse_mailbox(address))
     )
     return recipient
 
@@ -57,7 +57,9 @@ def deliver(
     house: House, *recipients: Recipient, raw: bytes | None = None
 ) -> "Deferred[DeliveryId]":
     """Hand a mail in."""
-    return house.assembly.receiver.deliver(STRANGER, Envelope("", recipients), raw or mail())
+    return maybeDeferred(
+        house.assembly.receiver.deliver, STRANGER, Envelope("", recipients), raw or mail()
+    )
 
 
 def messages(house: House) -> int:

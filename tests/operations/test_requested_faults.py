@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from twisted.internet.defer import maybeDeferred
 
 from mailcheck.config.options import InboxOptions
 from mailcheck.core.addresses import parse_mailbox
@@ -19,7 +20,7 @@ def accept(house: House, tag: str, sender: str = "shop@example.com") -> Recipien
     """Ask for a recipient; fails as the SMTP side would see it."""
     mailbox = parse_mailbox(house.address(tag))
     accepted: Recipient = result_of(
-        house.assembly.receiver.accept_recipient(STRANGER, sender, mailbox)
+        maybeDeferred(house.assembly.receiver.accept_recipient, STRANGER, sender, mailbox)
     )
     return accepted
 

@@ -170,3 +170,33 @@ def test_after_the_last_chunk_the_mail_is_over() -> None:
     talk = House().greeted()
     talk.say(MAIL, RCPT, b"BDAT 4 LAST\r\nhi\r\n")
     assert talk.codes(b"BDAT 4 LAST\r\nhi\r\n") == ["503"]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"hi\r\n.\r\n",
+        b"stray\rhi\r\n.\r\n",
+        b"x" * 100 + b"\r\n",
+    ],
+)
+def test_each_mail_that_begins_to_come_in_ends(rest: bytes) -> None:
+    """Whether a content comes in whole, is refused or breaks off: nobody goes on expecting it."""
+    house = House()
+    talk = house.at_data()
+    assert len(house.receiver.traffic.arriving) == 1
+    talk.say(rest)
+    talk.leave()
+    assert house.receiver.traffic.arriving == []
+
+
+def test_a_mail_in_chunks_begins_with_the_first() -> None:
+    """It is one mail however many chunks it has, and ends with the last, or with RSET."""
+    house = House()
+    talk = house.greeted()
+    begin = b"MAIL FROM:<s@client.example>\r\nRCPT TO:<bob@inbox.example>\r\n"
+    for end in (b"BDAT 0 LAST\r\n", b"RSET\r\n"):
+        talk.say(begin, b"BDAT 4\r\nhi\r\n", b"BDAT 4\r\nyo\r\n")
+        assert len(house.receiver.traffic.arriving) == 1
+        talk.say(end)
+        assert house.receiver.traffic.arriving == []

@@ -79,7 +79,7 @@ def test_writes_that_wait_share_a_commit() -> None:
 
 
 def test_what_comes_at_once_is_gathered() -> None:
-    """All that is given before the reactor has looked at everything shares the first commit."""
+    """All that is given before the reactor has looked at everything shares a commit."""
     commits = HeldCommits()
     later: list[Callable[[], object]] = []
     group_commit = GroupCommit(commits, later.append)
@@ -91,11 +91,12 @@ def test_what_comes_at_once_is_gathered() -> None:
     written.append(group_commit.submit(nothing, 3))
     assert len(later) == 1
     commits.end()
-    assert commits.groups == [[0, 1, 2], [3]]
+    written.append(group_commit.submit(nothing, 4))
+    assert commits.groups == [[0, 1, 2]]
     later.pop()()
+    assert commits.groups == [[0, 1, 2], [3, 4]]
     commits.end()
-    assert [result_of(one) for one in written] == [0, 1, 2, 3]
-    assert len(commits.groups) == 2
+    assert [result_of(one) for one in written] == [0, 1, 2, 3, 4]
 
 
 def test_closing_while_writes_are_gathered() -> None:

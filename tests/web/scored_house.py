@@ -8,6 +8,8 @@ scored.house.get(f"/test/{test_id}").json["score"]   # 10.0
 
 from typing import Any
 
+from twisted.internet.defer import maybeDeferred
+
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
@@ -50,10 +52,10 @@ class ScoredHouse:
         mail = mail or received()
         receiver, sender = self.house.assembly.receiver, mail.envelope_sender
         accepted = result_of(
-            receiver.accept_recipient(mail.session, sender, parse_mailbox(recipient))
+            maybeDeferred(receiver.accept_recipient, mail.session, sender, parse_mailbox(recipient))
         )
         envelope = Envelope(sender, (accepted,), mail.transcript)
-        result_of(receiver.deliver(mail.session, envelope, mail.raw_message))
+        result_of(maybeDeferred(receiver.deliver, mail.session, envelope, mail.raw_message))
         self.house.pass_time(0)
 
     def scored(self, mail: ReceivedMail | None = None) -> tuple[str, Any]:

@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import pytest
+from twisted.internet.defer import maybeDeferred
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
@@ -84,8 +85,10 @@ def test_the_envelope(house: House) -> None:
     session = Session("2001:db8::7", "[IPv6:2001:db8::7]", True, TlsFacts("TLSv1.3", "AES"))
     recipient = house.address("Tag")
     receiver = house.assembly.receiver
-    accepted = result_of(receiver.accept_recipient(session, "", parse_mailbox(recipient)))
-    result_of(receiver.deliver(session, Envelope("", (accepted,)), mail()))
+    accepted = result_of(
+        maybeDeferred(receiver.accept_recipient, session, "", parse_mailbox(recipient))
+    )
+    result_of(maybeDeferred(receiver.deliver, session, Envelope("", (accepted,)), mail()))
     message = house.get("/inbox/wait?after=c0").json
     assert message["envelope"] == {
         "mailFrom": "",

@@ -6,6 +6,7 @@ from html import unescape
 from typing import Any
 
 import pytest
+from twisted.internet.defer import maybeDeferred
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.dnsbl.catalogue import packaged_catalogue_text, parse_catalogue
@@ -100,11 +101,15 @@ def send_to_both(scored: ScoredHouse, mail: ReceivedMail) -> tuple[str, str]:
     """Send one mail to the inbox and to a new test; gives the ids of message and test."""
     receiver, test_id = scored.house.assembly.receiver, scored.generate()
     accepted = tuple(
-        result_of(receiver.accept_recipient(mail.session, mail.envelope_sender, parse_mailbox(to)))
+        result_of(
+            maybeDeferred(
+                receiver.accept_recipient, mail.session, mail.envelope_sender, parse_mailbox(to)
+            )
+        )
         for to in (scored.house.address(), scored.address(test_id))
     )
     envelope = Envelope(mail.envelope_sender, accepted)
-    result_of(receiver.deliver(mail.session, envelope, mail.raw_message))
+    result_of(maybeDeferred(receiver.deliver, mail.session, envelope, mail.raw_message))
     scored.house.pass_time(1)  # analyses are paced while mail comes in
     (message, *_) = scored.house.get("/inbox/messages?limit=1").json["messages"]
     return message["id"], test_id

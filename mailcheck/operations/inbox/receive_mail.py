@@ -7,7 +7,7 @@ time; the storing transaction has the last word about inbox and quota.
 from collections.abc import Callable
 
 from msgspec import Struct
-from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.defer import Deferred, succeed
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -16,7 +16,6 @@ from mailcheck.core.addresses import INBOX_PREFIX, Mailbox, fold_tag, split_suba
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
-    ExpectedFailure,
     FaultMet,
     InboxFull,
     OperatorMissing,
@@ -96,7 +95,7 @@ class ReceiveMail:
         self._store = store
         self._authenticator = authenticator
         self._wake_ups = wake_ups
-        self._traffic = traffic
+        self.traffic = traffic
         self._hand_over = hand_over
         self._tests = tests
         self._reports = reports
@@ -109,31 +108,27 @@ class ReceiveMail:
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
-    ) -> Deferred[Recipient]:
+    ) -> Recipient | Deferred[Recipient]:
         """Find the inbox, test or reports of a recipient; see the port for what it may raise."""
-        try:
-            mailbox_name, tag = split_subaddress(mailbox.local_part)
-            # The name of an inbox begins as no address of a test or of reports does.
-            if not mailbox_name.startswith(INBOX_PREFIX):
-                other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
-                if other is not None:
-                    return other.addCallback(self._require_space_for)
-            if fold_tag(tag) in OWN_TAGS and session is not OWN_SESSION:
-                raise RecipientUnknown(f"the tag {tag} is for mail of this service itself")
-            found = self._find_inbox(session, mailbox, mailbox_name)
-            if isinstance(found, InboxState):
-                room = self._require_room(found, session, envelope_sender, mailbox, tag)
-                accepted = succeed(room)
-            else:
-                accepted = found.addCallback(
-                    self._require_room, session, envelope_sender, mailbox, tag
-                )
-        except ExpectedFailure as failure:
-            return fail(failure)
+        mailbox_name, tag = split_subaddress(mailbox.local_part)
+        # The name of an inbox begins as no address of a test or of reports does.
+        if not mailbox_name.startswith(INBOX_PREFIX):
+            other = self._tests.find_recipient(mailbox) or self._reports.find_recipient(mailbox)
+            if other is not None:
+                return other.addCallback(self._require_space_for)
+        if fold_tag(tag) in OWN_TAGS and session is not OWN_SESSION:
+            raise RecipientUnknown(f"the tag {tag} is for mail of this service itself")
+        found = self._find_inbox(session, mailbox, mailbox_name)
+        accepted: Recipient | Deferred[Recipient]
+        if isinstance(found, Deferred):
+            accepted = found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
+        else:
+            accepted = self._require_room(found, session, envelope_sender, mailbox, tag)
         fault = self._faults.at_recipient(tag)
         if fault is None:
             return accepted
-        return accepted.addCallback(self._meet, fault, session, envelope_sender)
+        when_accepted = accepted if isinstance(accepted, Deferred) else succeed(accepted)
+        return when_accepted.addCallback(self._meet, fault, session, envelope_sender)
 
     def find_fault(
         self, sender: Caller | None, recipients: tuple[Recipient, ...]
@@ -145,10 +140,7 @@ class ReceiveMail:
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
         """Store a mail; fires when it is on disk; see the port for what it may raise."""
-        try:
-            self._require_space()
-        except ExpectedFailure as failure:
-            return fail(failure)
+        self._require_space()
         received_at = self._now()
         count = len(envelope.recipients)
         delivery = Delivery(
@@ -270,7 +262,7 @@ class ReceiveMail:
         recipients = delivery.envelope.recipients
         accounts = {one.account_id for one in recipients if one.is_inbox}
         if accounts:
-            self._traffic.note()
+            self.traffic.note()
             self._hand_over.stored(delivery, positions)
         for account_id in accounts:
             self._wake_ups.publish(account_id)

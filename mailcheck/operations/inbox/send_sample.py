@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from twisted.internet.defer import Deferred
+
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import Mailbox, join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
@@ -66,9 +68,8 @@ class SendToOwn:
         """
         address = join_subaddress(mailbox_name, tag, self._domain)
         sender = str(Mailbox(local_part, self._domain))
-        recipient = await self._receiver.accept_recipient(
-            OWN_SESSION, sender, parse_mailbox(address)
-        )
+        accepted = self._receiver.accept_recipient(OWN_SESSION, sender, parse_mailbox(address))
+        recipient = await accepted if isinstance(accepted, Deferred) else accepted
         raw_message = write(address, sender)
         return await self._receiver.deliver(
             OWN_SESSION, Envelope(sender, (recipient,)), raw_message
