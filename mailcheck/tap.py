@@ -45,10 +45,12 @@ def _build(options: Options) -> IService:
     from mailcheck.assembly.workers import daemon_workers
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
+    from mailcheck.daemon.dispatch import dispatch_bare
     from mailcheck.daemon.listening import CannotStart, raise_file_limit
     from mailcheck.daemon.wall_clock import run_on_monotonic_clock, time_of_day
 
     run_on_monotonic_clock(reactor)
+    dispatch_bare(reactor)
     path = Path(options["config"]) if options["config"] else None
     read_config = partial(load_config, path, os.environ)
     try:

@@ -4,9 +4,10 @@ No line holds a body, a key, or more of a sender than the domain. What a client 
 chosen itself stands at the end of a line: it can't pass for what we have to say.
 """
 
+import time
 from collections import Counter
 
-from twisted.logger import Logger
+from twisted.logger import Logger, LogLevel
 
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.identifiers import DeliveryId
@@ -22,6 +23,12 @@ MAX_CLIENTS = 1_000
 """Clients that are told apart in a minute; those that come later share their lines."""
 
 OTHERS = "others"
+
+ACCEPTED = (
+    "mail accepted: client={client} port={port} delivery={delivery} "
+    "recipients={recipients} size={size} tls={tls} reply=250 ms={ms} sender={sender}"
+)
+"""The line of a mail that is on disk."""
 
 
 class Pace:
@@ -75,17 +82,25 @@ class MailJournal:
     ) -> None:
         """Note a mail that is on disk."""
         self.replies.add("DATA", "250", "2.0.0")
-        self._log.info(
-            "mail accepted: client={client} port={port} delivery={delivery} "
-            "recipients={recipients} size={size} tls={tls} reply=250 ms={ms} sender={sender}",
-            client=session.client_ip,
-            port=self._port,
-            delivery=delivery_id,
-            recipients=recipients,
-            size=size,
-            tls=None if session.tls is None else session.tls.version,
-            ms=round(seconds * 1_000, 1),
-            sender=envelope_sender.rpartition("@")[2],
+        log = self._log
+        # What `Logger.info` makes of it, in half of the time: there is one for each mail.
+        log.observer(
+            {
+                "log_logger": log,
+                "log_level": LogLevel.info,
+                "log_namespace": log.namespace,
+                "log_source": log.source,
+                "log_format": ACCEPTED,
+                "log_time": time.time(),
+                "client": session.client_ip,
+                "port": self._port,
+                "delivery": delivery_id,
+                "recipients": recipients,
+                "size": size,
+                "tls": None if session.tls is None else session.tls.version,
+                "ms": round(seconds * 1_000, 1),
+                "sender": envelope_sender.rpartition("@")[2],
+            }
         )
 
     def note_refusal(self, client_ip: str, command: str, reply: bytes) -> None:

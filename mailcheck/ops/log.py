@@ -70,8 +70,8 @@ class LogWriter:
         number = LEVELS[level]
         if number < self._lowest:
             return
-        text = _text_of(event)
         is_our_own = event.get("log_namespace", "").startswith(OWN)
+        text = _text_of(event, is_our_own=is_our_own)
         if not is_our_own and number <= LEVELS[LogLevel.info] and _NOISE.fullmatch(text):
             return
         if number >= LEVELS[LogLevel.warn]:
@@ -131,9 +131,9 @@ def twistd_output(twistd: Mapping[str, Any]) -> Output | None:
     return file
 
 
-def _text_of(event: LogEvent) -> str:
+def _text_of(event: LogEvent, *, is_our_own: bool) -> str:
     """Format an event: ours are plain enough for what is twenty times as fast."""
-    if event.get("log_namespace", "").startswith(OWN):
+    if is_our_own:
         try:
             return str(event["log_format"].format_map(event))
         except Exception:

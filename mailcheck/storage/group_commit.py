@@ -29,6 +29,10 @@ MAX_UNDER_WAY = 2
 With more of them the groups, and what a commit is shared by, get smaller."""
 
 
+FAILED = (ExpectedFailure, Failure)
+"""Outcomes of a write that failed."""
+
+
 def at_once(call: Callable[[], object]) -> None:
     """Call it: for who does one thing at a time."""
     call()
@@ -112,7 +116,7 @@ class GroupCommit:
         self._begin()
         for number, when_committed in enumerate(group):
             outcome = outcomes if isinstance(outcomes, Failure) else outcomes[number]
-            if isinstance(outcome, ExpectedFailure | Failure):
+            if isinstance(outcome, FAILED):
                 when_committed.errback(outcome)
             else:
                 when_committed.callback(outcome)
