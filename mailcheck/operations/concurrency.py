@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -175,9 +175,9 @@ QUIET = 0.05
 """Seconds without new mail after which the machine counts as idle."""
 
 
-GATHERING = 0.002
-"""Seconds: what is to be written waits for mails whose content began to come in so short a time
-ago. A commit costs much the same for one mail and for ten, and takes about as long itself."""
+GATHERING = 0.005
+"""Seconds at most for which what is to be written waits for mails that are coming in. A commit
+costs much the same for one mail and for ten."""
 
 
 class MailTraffic:
@@ -191,44 +191,37 @@ class MailTraffic:
         self._soon = soon
         self._newest_at = -math.inf
         self._burst_began_at = -math.inf
-        self._begun_at: dict[object, float] = {}  # the oldest first
+        self._arriving: set[object] = set()
+        self._has_moved = False
         self._held: list[Callable[[], object]] = []
-        self._longest: IDelayedCall | None = None
+        self._held_since = 0.0
 
     def begun(self, mail: object) -> None:
         """Take note that the content of a mail comes in from now on."""
-        self._begun_at[mail] = self._clock.seconds()
+        self._arriving.add(mail)
+        self._has_moved = True
 
     def ended(self, mail: object) -> None:
         """Take note that it is there, or will not come."""
-        self._begun_at.pop(mail, None)
-        if self._held and not self._expects_more():
-            self._soon(self._let_go)
+        self._arriving.discard(mail)
+        self._has_moved = True
 
     def gather(self, call: Callable[[], object]) -> None:
-        """Call soon, or a moment later together with what a mail that is coming in asks for."""
-        if not self._expects_more():
-            self._soon(call)
-            return
+        """Call soon; where mails are coming in, when a look at all connections finds no more of it.
+
+        What all of them ask for is done together then.
+        """
         self._held.append(call)
-        if self._longest is None:
-            self._longest = self._clock.callLater(GATHERING, self._let_go)
+        if len(self._held) == 1:
+            self._held_since = self._clock.seconds()
+            self._soon(self._look)
 
-    def _expects_more(self) -> bool:
-        """Tell whether a mail is about to be there; one that takes its time is not waited for."""
-        since = self._clock.seconds() - GATHERING
-        while self._begun_at:
-            mail = next(iter(self._begun_at))
-            if self._begun_at[mail] > since:
-                return True
-            del self._begun_at[mail]
-        return False
-
-    def _let_go(self) -> None:
-        if self._longest is not None:
-            if self._longest.active():
-                self._longest.cancel()
-            self._longest = None
+    def _look(self) -> None:
+        is_soon_enough = self._clock.seconds() < self._held_since + GATHERING
+        if self._arriving and self._has_moved and is_soon_enough:
+            self._has_moved = False
+            self._soon(self._look)
+            return
         held, self._held = self._held, []
         for call in held:
             call()

@@ -14,6 +14,7 @@ from mailcheck.core.messages import Envelope, Recipient, Session
 from mailcheck.smtp.transcript import Transcript
 
 CRLF = b"\r\n"
+LINE_WITH_DOT = b"\r\n."
 FINAL_DOT = b"\r\n.\r\n"
 _OVERLAP = len(FINAL_DOT) - 1
 
@@ -188,26 +189,28 @@ class DataReader:
         """Take in ``data`` from ``start``; give the position behind the final dot, once seen."""
         tail = self._tail
         window = tail + (data[start:] if start else data)
-        end = window.find(FINAL_DOT)
+        # A dot that begins a line is the final one, or one of those that were doubled.
+        dot = window.find(LINE_WITH_DOT)
+        end = window.find(FINAL_DOT, dot) if dot >= 0 else -1
         if end >= 0:
-            self._keep(window[: end + len(CRLF)])
+            self._keep(window[: end + len(CRLF)], has_dots=dot != end)
             return start + end + len(FINAL_DOT) - len(tail)
         cut = max(len(window) - _OVERLAP, 0)
         if window[cut - 1 : cut] == b"\r":
             cut -= 1  # so that no CRLF is torn apart
         if cut:
-            self._keep(window[:cut])
+            self._keep(window[:cut], has_dots=dot >= 0)
             self._tail = window[cut:]
         else:
             self._tail = window
         return None
 
-    def _keep(self, block: bytes) -> None:
+    def _keep(self, block: bytes, *, has_dots: bool) -> None:
         ends_line = block.endswith(CRLF)
         if self._is_line_start and block.startswith(b"."):
             block = block[1:]
-        if b"\r\n." in block:
-            block = block.replace(b"\r\n.", CRLF)
+        if has_dots:
+            block = block.replace(LINE_WITH_DOT, CRLF)
         if self._is_first:
             self._is_first = False
             block = block[len(CRLF) :]

@@ -1,5 +1,6 @@
 """Whether mail is coming in, on a clock that tests turn."""
 
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -55,43 +56,72 @@ def test_a_clock_set_back(clock: Clock) -> None:
     assert traffic.seconds_until_quiet(1.0) == pytest.approx(QUIET)
 
 
+class Turns:
+    """The turns of a reactor: what is to be called soon is called in the next one."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.traffic = MailTraffic(clock, self._soon)
+        self.called: list[str] = []
+        self._calls: list[Callable[[], object]] = []
+
+    def _soon(self, call: Callable[[], object]) -> None:
+        self._calls.append(call)
+
+    def gather(self, name: str) -> None:
+        """Ask for something that is done by name."""
+        self.traffic.gather(partial(self.called.append, name))
+
+    def take(self) -> list[str]:
+        """Take a turn; gives what has been done so far."""
+        calls, self._calls = self._calls, []
+        for call in calls:
+            call()
+        return self.called
+
+
 def test_alone_nothing_waits(clock: Clock) -> None:
-    """Where no mail is coming in, what is to be written is not put off."""
-    traffic = MailTraffic(clock, at_once)
-    called: list[str] = []
-    traffic.gather(lambda: called.append("first"))
-    assert called == ["first"]
-    assert clock.getDelayedCalls() == []
+    """Where no mail is coming in, what is to be written is done in the next turn."""
+    turns = Turns(clock)
+    turns.traffic.begun("a")
+    turns.traffic.ended("a")
+    turns.gather("first")
+    assert turns.take() == ["first"]
 
 
 def test_those_that_come_together_are_gathered(clock: Clock) -> None:
-    """What asks while mails are coming in is called when the last of them is there, in order."""
-    traffic = MailTraffic(clock, at_once)
-    called: list[str] = []
+    """What is asked for while mails are coming in is done once when the last of them is there."""
+    turns = Turns(clock)
     for mail in ("a", "b", "c"):
-        traffic.begun(mail)
+        turns.traffic.begun(mail)
     for mail in ("a", "b"):
-        traffic.gather(partial(called.append, mail))
-        traffic.ended(mail)
-        assert called == []
-    traffic.ended("c")
-    assert called == ["a", "b"]
-    assert clock.getDelayedCalls() == []
+        turns.gather(mail)
+        turns.traffic.ended(mail)
+        assert turns.take() == []
+    turns.gather("c")
+    turns.traffic.ended("c")
+    assert turns.take() == ["a", "b", "c"]
 
 
 def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
-    """Who holds his mail back, for whatever reason, keeps nobody waiting but for a moment."""
-    traffic = MailTraffic(clock, at_once)
-    called: list[str] = []
-    traffic.begun("slow")
-    traffic.gather(lambda: called.append("first"))
-    assert called == []
-    clock.advance(GATHERING)
-    assert called == ["first"]
-    traffic.gather(lambda: called.append("second"))
-    traffic.begun("quick")
-    traffic.gather(lambda: called.append("third"))
-    traffic.ended("quick")
-    assert called == ["first", "second", "third"]
-    traffic.ended("slow")
-    assert clock.getDelayedCalls() == []
+    """Who holds his mail back keeps nobody waiting longer than for one more turn."""
+    turns = Turns(clock)
+    turns.traffic.begun("slow")
+    turns.gather("first")
+    assert turns.take() == []
+    assert turns.take() == ["first"]
+    turns.gather("second")
+    assert turns.take() == ["first", "second"]
+
+
+def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
+    """Where every turn brings more, what is asked for waits only so long."""
+    turns = Turns(clock)
+    turns.traffic.begun("slow")
+    turns.gather("first")
+    for mail in ("a", "b"):
+        turns.traffic.begun(mail)
+        assert turns.take() == []
+        clock.advance(GATHERING / 2)
+    turns.traffic.begun("c")
+    assert turns.take() == ["first"]
