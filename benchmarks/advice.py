@@ -16,7 +16,6 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +23,7 @@ from twisted.internet.task import react
 from twisted.web.http_headers import Headers
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly.scoring import ScoringAssembly
+from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter
 from mailcheck.checks.proofs import NO_PROOFS, Proofs
 from mailcheck.cluster.local import LocalCluster, LocalWakeUps
 from mailcheck.config.options import Config
@@ -43,13 +42,13 @@ from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.shapes import as_json
 from mailcheck.workers.direct import DirectWorker
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.mail_signer import RSA
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
 from tests.operations.scored_mails import HELO, PERFECT, received
 from tests.servers.name_server import running_name_server
-from tests.web.checking import KnownHosts
 
 DOMAIN = "sender.example"
 
@@ -75,11 +74,6 @@ VISIT: Any = SimpleNamespace(
     urls=SimpleNamespace(public_url="http://127.0.0.1:8080"),
 )
 """Somebody who looks at the page."""
-
-
-def same(checks: ChecksAssembly) -> ChecksAssembly:
-    """Give the checks."""
-    return checks
 
 
 async def without_proofs(*_: Any) -> Proofs:
@@ -110,13 +104,10 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
             LocalCluster(reactor),
         )
         settings = ScoringSettings("mailcheck.example", False, lambda _: True)
+        content_filter = assemble_filter(config, reactor, DirectWorker()).content_filter
+        progress = CheckProgress(LocalWakeUps())
         scoring = ScoringAssembly(
-            config,
-            settings,
-            reactor,
-            DirectWorker(),
-            CheckProgress(LocalWakeUps()),
-            partial(same, checks),
+            settings, reactor, DirectWorker(), content_filter, progress, checks
         )
         await checks.health.test_all()
 

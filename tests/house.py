@@ -3,8 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from hashlib import shake_128
-from itertools import count
 from typing import Any
 
 import pytest
@@ -14,18 +12,27 @@ from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
 from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
+from mailcheck.assembly.outside import Outside
+from mailcheck.assembly.scoring import FilterAssembly
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress, parse_mailbox
 from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Envelope, Recipient, Session
+from mailcheck.daemon.services import OrderedServices
+from mailcheck.operations.deliverability.ports import Analyse
+from mailcheck.operations.inbox.feeds import HandOver, InboxFeeds
+from mailcheck.operations.inbox.receive_mail import ReceiveMail
+from mailcheck.storage.group_commit import at_once
 from mailcheck.storage.sqlite_writer import SqliteWriter
 from mailcheck.workers.direct import DirectWorker
+from tests.fakes.analyst import Analyst
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.scripted_filter import ScriptedFilter
+from tests.fakes.scripted_receivers import ScriptedReceivers
+from tests.fakes.time_and_chance import START_OF_TIME, counted_bytes
 from tests.spec.judge import judge_response
-
-START_OF_TIME = 1_795_262_400.0
-"""Seconds since the epoch at which tests begin: 2026-11-21T12:00:00Z."""
 
 
 def result_of(deferred: Deferred[Any]) -> Any:
@@ -41,13 +48,6 @@ def result_of(deferred: Deferred[Any]) -> Any:
 def run(coroutine: Any) -> Any:
     """Run a coroutine that needs no waiting, and give its result."""
     return result_of(Deferred.fromCoroutine(coroutine))
-
-
-def counted_bytes() -> Any:
-    """Make a source of randomness that repeats itself from test to test."""
-    numbers = count(1)
-    # Hashed, since ids are cut: the last bytes alone must not make the difference.
-    return lambda length: shake_128(b"%d" % next(numbers)).digest(length)
 
 
 _OPEN: list["House"] = []
@@ -122,18 +122,40 @@ class House:
     """A daemon without sockets, threads or real time.
 
     ``set_ahead`` is by how many seconds its time of day was set, which its time-outs don't see.
+    Whom it asks and tells are ``zone``, in which no name exists unless a test says so, ``hosts``,
+    ``receivers`` and ``content_filter``; a test may change what they answer at any time.
+    ``receiver`` takes in the mail that a test sends.
     """
 
-    def __init__(self, config: Config, workers: Workers | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        workers: Workers | None = None,
+        *,
+        zone: MemoryZone | None = None,
+        hosts: KnownHosts | None = None,
+        analyse: Analyse | None = None,
+    ) -> None:
+        """``analyse`` judges the mails of tests; by default the checks do."""
         self.clock = Clock()
         self.clock.advance(START_OF_TIME)
         workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
         self.set_ahead = 0.0
         wall_clock = daemon_clock(config, lambda: self.clock.seconds() + self.set_ahead, self.clock)
-        self.assembly = Assembly(config, self.clock, wall_clock, workers, counted_bytes())
-        # No name exists, unless a test says which do.
-        self.zone = MemoryZone({})
-        self.assembly.checks.resolvers = Resolvers(self.zone, self.zone, self.zone)
+        self.zone = zone or MemoryZone({})
+        self.hosts = hosts or KnownHosts()
+        self.receivers = ScriptedReceivers()
+        self.content_filter = ScriptedFilter()
+        outside = Outside(
+            Resolvers(self.zone, self.zone, self.zone),
+            self.hosts,
+            self.receivers,
+            FilterAssembly(self.content_filter, OrderedServices()),
+        )
+        self.assembly = Assembly(
+            config, self.clock, wall_clock, workers, counted_bytes(), outside, analyse
+        )
+        self.receiver = self.assembly.receiver
         self.assembly.engine.open()
         _OPEN.append(self)
         self.site = self.assembly.site()
@@ -171,7 +193,7 @@ class House:
     ) -> DeliveryId:
         """Receive a mail as the SMTP side hands it in; fails as that would see it."""
         session = Session("192.0.2.7", "mx.example.com", True)
-        receiver = self.assembly.receiver
+        receiver = self.receiver
         accepted = [
             result_of(
                 maybeDeferred(receiver.accept_recipient, session, sender, parse_mailbox(recipient))
@@ -184,11 +206,18 @@ class House:
         )
         return delivery
 
+    def receiver_elsewhere(self) -> ReceiveMail:
+        """Give what takes mail in at another daemon: who waits here hears of it by hints alone."""
+        assembly = self.assembly
+        nobody = InboxFeeds(assembly._mail_store, assembly.now)
+        contents, want = assembly._hand_over._contents, assembly.derivation.want
+        return assembly.receiver_for(HandOver(nobody, contents, want, at_once))
+
     def refuse(self, tag: str = "", reason: str = "too large") -> None:
         """Refuse a mail to the first account as the SMTP side does it after its DATA."""
         session = Session("192.0.2.7", "mx.example.com", True)
         recipient = Recipient(self.address(tag), self.account.id, tag)
-        receiver = self.assembly.receiver
+        receiver = self.receiver
         receiver.record_refusal(session, "shop@example.com", (recipient,), reason)
 
     def ask(self, method: str, path: str, key: str | None = "", **options: Any) -> Pending:
@@ -224,6 +253,14 @@ class House:
         self.assembly.feeds.close()
         self.stub.flush()
         self.assembly.engine.close()
+
+
+class HouseWithAnalyst(House):
+    """A house where a test itself judges the mails of deliverability tests, as the ``analyst``."""
+
+    def __init__(self, config: Config, workers: Workers | None = None) -> None:
+        self.analyst = Analyst()
+        super().__init__(config, workers, analyse=self.analyst)
 
 
 def mail(

@@ -148,7 +148,7 @@ class ChecksAssembly:
         now: Now,
         random_bytes: RandomBytes,
         resolvers: Resolvers,
-        outside: OutsideProbes,
+        probes: OutsideProbes,
         cluster: Cluster,
         lasting: Lasting | None = None,
     ) -> None:
@@ -157,7 +157,7 @@ class ChecksAssembly:
         self._config = config
         self._reactor = reactor
         self.resolvers = resolvers
-        self.outside = outside
+        self._probes = probes
         self._allow_private = config.network.allow_private
         self._now = now
         self.catalogue = load_catalogue(
@@ -167,7 +167,7 @@ class ChecksAssembly:
         self.mx = CheckMx(resolvers.plain, reactor, allow_private=self._allow_private)
         self.selectors = LearnedSelectors(lasting.selectors, self._now)
         self.turns = CheckTurns(reactor)
-        self._build_wholes(outside, cluster)
+        self._build_wholes(probes, cluster)
         self.watched = self._build_watched(lasting)
 
     def _build_blocklists(
@@ -198,16 +198,16 @@ class ChecksAssembly:
             allow_private=self._allow_private,
         )
 
-    def _build_wholes(self, outside: OutsideProbes, cluster: Cluster) -> None:
+    def _build_wholes(self, probes: OutsideProbes, cluster: Cluster) -> None:
         plain, clock, now = self.resolvers.plain, self._reactor, self._now
-        sources = ReputationSources(plain, self.blocklists, outside, outside, self.selectors.of)
+        sources = ReputationSources(plain, self.blocklists, probes, probes, self.selectors.of)
         kept: KeptValues[Reputation] = KeptValues(cluster.memory, "reputation", Reputation)
         self.reputation = ComputeReputation(
             sources, kept, clock, now, allow_private=self._allow_private
         )
         self.domain = DescribeDomain(
             plain,
-            outside,
+            probes,
             self.selectors.of,
             clock,
             now,
@@ -217,14 +217,14 @@ class ChecksAssembly:
 
     def _build_watched(self, lasting: Lasting) -> LookAtWatched:
         """Build what watches look with: it leaves lists to others, remembers and proves nothing."""
-        plain, outside, clock = self.resolvers.plain, self.outside, self._reactor
+        plain, probes, clock = self.resolvers.plain, self._probes, self._reactor
         options, is_private = self._config.blocklists, self._allow_private
         budgets = WatchersBudgets(
             _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
         )
         lists = AskBlocklists(self.resolvers.lists, budgets, self.health, clock, options.deadline)
         blocklists = CheckBlocklists(self.catalogue, plain, lists, clock, allow_private=is_private)
-        sources = ReputationSources(plain, blocklists, outside, outside, self.selectors.of)
+        sources = ReputationSources(plain, blocklists, probes, probes, self.selectors.of)
         reputation = ComputeReputation(
             sources,
             KeptValues(NothingRemembered(), "watched", Reputation),
@@ -235,7 +235,7 @@ class ChecksAssembly:
         )
         domain = DescribeDomain(
             plain,
-            outside,
+            probes,
             self.selectors.of,
             clock,
             self._now,
@@ -243,7 +243,7 @@ class ChecksAssembly:
             allow_private=is_private,
             is_proving=False,
         )
-        return LookAtWatched(reputation, domain, blocklists, plain, outside, clock, self._now)
+        return LookAtWatched(reputation, domain, blocklists, plain, probes, clock, self._now)
 
     def services(self) -> Iterator[PeriodicService]:
         """Give what tests the blocklists again and again, and what keeps selectors."""
@@ -260,7 +260,7 @@ class ChecksAssembly:
 
     def close(self) -> Deferred[Any]:
         """End what is under way; fires when all sockets are closed."""
-        self.outside.stop()
+        self._probes.stop()
         return self.resolvers.close()
 
 

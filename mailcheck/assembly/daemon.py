@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TextIO
 from twisted.application.service import IService, MultiService, Service
 from twisted.internet.ssl import CertificateOptions
 
-from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
-from mailcheck.assembly.cluster import open_cluster
+from mailcheck.assembly.checks import ChecksAssembly
+from mailcheck.assembly.cluster import Lasting, open_cluster
 from mailcheck.assembly.dashboard import DashboardAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.deployment import (
@@ -41,12 +41,11 @@ from mailcheck.assembly.ops import (
     manhole,
     where,
 )
-from mailcheck.assembly.probes import Probes
+from mailcheck.assembly.outside import Outside, open_outside
 from mailcheck.assembly.reports import ReportsAssembly
 from mailcheck.assembly.rest_and_mcp import BuiltOperations, RestAndMcp
 from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.storage import (
-    StoredState,
     daemon_presence,
     database_engine,
     is_shared,
@@ -84,6 +83,7 @@ from mailcheck.operations.accounts.revoked_keys import RevokedKeys
 from mailcheck.operations.concurrency import MailTraffic, Turns
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.find_test import MailOfTest
+from mailcheck.operations.deliverability.ports import Analyse
 from mailcheck.operations.inbox.authenticate_message import AuthenticateMessage
 from mailcheck.operations.inbox.check_links import CheckLinks
 from mailcheck.operations.inbox.check_mail import CheckMail
@@ -100,7 +100,7 @@ from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import Memory, Now
+from mailcheck.operations.ports import Now
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
@@ -159,8 +159,15 @@ class Assembly:
         wall_clock: WallClock,
         workers: Workers,
         random_bytes: RandomBytes,
+        outside: Outside | None = None,
+        analyse: Analyse | None = None,
     ) -> None:
-        """``reactor`` runs on a clock that nobody sets."""
+        """Build all of it; nothing begins yet.
+
+        :param reactor: runs on a clock that nobody sets.
+        :param outside: whom the daemon asks and tells, if not those that are configured.
+        :param analyse: judges the mails of tests, if not our own checks do.
+        """
         self.config = config
         self._reactor = reactor
         self._workers = workers
@@ -178,46 +185,33 @@ class Assembly:
         self.cluster, self._cluster_services = open_cluster(
             config, reactor, self.conditions, self._redis_figures
         )
+        self._holder = lease_holder(config, random_bytes)
         self._build_storage()
+        self._build_checks(outside)
         self._build_accounts()
-        self.scoring = self._build_scoring()
+        self._build_tests(analyse)
         self._build_operations()
-        lasting = None if config.cluster.redis else stored_state(self.engine, self.now)
-        self._build_receiver((lasting or self.cluster).memory)
-        self._build_checks(lasting)
+        self._build_receiver()
+        self._build_watches()
 
-    def _build_checks(self, lasting: StoredState | None) -> None:
+    def _build_checks(self, outside: Outside | None) -> None:
         config, reactor, random_bytes = self.config, self._reactor, self._random_bytes
-        resolvers = open_resolvers(config, reactor, random_bytes)
-        outside = Probes(config, reactor, self.now, resolvers.plain, self.cluster)
-        self._make_webhook_dialer = outside.webhooks
-        self.checks = ChecksAssembly(
-            config, reactor, self.now, random_bytes, resolvers, outside, self.cluster, lasting
+        # What a restart must not forget.
+        self._lasting: Lasting = (
+            self.cluster if config.cluster.redis else stored_state(self.engine, self.now)
         )
-        self.watches = WatchAssembly(
+        self._outside = outside or open_outside(
+            config, reactor, self.now, random_bytes, self._workers.analysis, self.cluster
+        )
+        self.checks = ChecksAssembly(
             config,
-            self.engine,
-            self.cluster,
-            lambda: self.checks.watched,
-            self.checks.turns,
-            self.receiver,
-            self.webhooks.receivers,
-            (lasting or self.cluster).memory,
-            lease_holder(config, random_bytes),
             reactor,
             self.now,
             random_bytes,
-        )
-
-    def _build_scoring(self) -> ScoringAssembly:
-        progress = CheckProgress(self.cluster.wake_ups("checks of tests"))
-        return ScoringAssembly(
-            self.config,
-            scoring_settings(self.config),
-            self._reactor,
-            self._workers.analysis,
-            progress,
-            lambda: self.checks,
+            self._outside.resolvers,
+            self._outside.probes,
+            self.cluster,
+            self._lasting,
         )
 
     def _build_storage(self) -> None:
@@ -258,6 +252,32 @@ class Assembly:
             now,
         )
 
+    def _build_tests(self, analyse: Analyse | None) -> None:
+        config, per_key = self.config, self.config.limits.waits_per_key
+        self._slots = WaitSlots(per_key, self.cluster.places("waits", per_key))
+        self._traffic = MailTraffic(self._reactor)
+        self.scoring = ScoringAssembly(
+            scoring_settings(config),
+            self._reactor,
+            self._workers.analysis,
+            self._outside.spamd.content_filter,
+            CheckProgress(self.cluster.wake_ups("checks of tests")),
+            self.checks,
+        )
+        self.tests = DeliverabilityAssembly(
+            config,
+            self.engine,
+            self.cluster,
+            self._slots,
+            analyse or self.scoring.analyse,
+            self._traffic,
+            self._holder,
+            self._reactor,
+            self.now,
+            self._expiry_now,
+            self._random_bytes,
+        )
+
     def _build_operations(self) -> None:
         config, store = self.config, self._mail_store
         now, random_bytes, reactor = self._expiry_now, self._random_bytes, self._reactor
@@ -270,7 +290,7 @@ class Assembly:
         contents = Contents(
             self._content_store,
             self._mail_bytes,
-            lambda content: self.checks.selectors.learn(content.header_list),
+            self.checks.selectors.learn,
             reactor,
         )
         is_alone = not is_shared(config)
@@ -279,7 +299,7 @@ class Assembly:
         )
         self._hand_over = HandOver(self.feeds, contents, self.derivation.want, self._traffic.gather)
         loader = self._loader = MessageLoader(store, contents, now)
-        slots = self._build_tests()
+        slots = self._slots
         self.inbox = InboxOperations(
             read=ReadInbox(store, contents, loader, self._mail_bytes, now),
             wait=WaitForMessage(store, self.feeds, loader, slots, reactor, self.now, now),
@@ -288,7 +308,7 @@ class Assembly:
             share=ShareMessage(store, loader, now, random_bytes),
             authenticate=self._authenticating_messages(),
             check=CheckMail(self._mail_bytes),
-            check_links=CheckLinks(lambda: self.checks.outside, self._meter, reactor),
+            check_links=CheckLinks(self._outside.probes, self._meter, reactor),
             webhooks=self._build_webhooks(loader).keep,
         )
 
@@ -298,11 +318,11 @@ class Assembly:
             self._mail_store,
             self.feeds,
             loader,
-            lambda: self._make_webhook_dialer(),
+            self._outside.receivers,
             self.cluster,
             self.urls,
             alerts_from(self.config),
-            lease_holder(self.config, self._random_bytes),
+            self._holder,
             self._reactor,
             self.now,
             self._expiry_now,
@@ -314,33 +334,15 @@ class Assembly:
         return AuthenticateMessage(
             self.scoring.known,
             self._content_store,
-            lambda: self.checks.resolvers.plain,
+            self._outside.resolvers.plain,
             self._workers.analysis,
             scoring_settings(self.config),
             self._reactor,
         )
 
-    def _build_tests(self) -> WaitSlots:
-        config, per_key = self.config, self.config.limits.waits_per_key
-        slots = WaitSlots(per_key, self.cluster.places("waits", per_key))
-        self.tests = DeliverabilityAssembly(
-            config,
-            self.engine,
-            self.cluster,
-            slots,
-            self.scoring.analyse,
-            self._traffic,
-            lease_holder(config, self._random_bytes),
-            self._reactor,
-            self.now,
-            self._expiry_now,
-            self._random_bytes,
-        )
-        return slots
-
-    def _build_receiver(self, memory: Memory) -> None:
+    def _build_receiver(self) -> None:
         is_on, counters = self.config.inbox.faults, self.cluster.counters
-        self.faults = RequestedFaults(memory, counters, self.now, is_on=is_on)
+        self.faults = RequestedFaults(self._lasting.memory, counters, self.now, is_on=is_on)
         self.journals = {name: MailJournal(name, self.pace) for name in ("mail", "submission")}
         self.reports = ReportsAssembly(
             self.config,
@@ -349,22 +351,42 @@ class Assembly:
             self.cluster,
             self._meter,
             self._workers,
-            lambda: self.checks,
-            lease_holder(self.config, self._random_bytes),
+            self.checks,
+            self._holder,
             self._reactor,
             self.now,
             self._random_bytes,
         )
-        self.receiver = ReceiveMail(
+        self.receiver = self.receiver_for(self._hand_over)
+
+    def receiver_for(self, hand_over: HandOver) -> ReceiveMail:
+        """Build what takes mail in; ``hand_over`` gives it to those here who wait for it."""
+        return ReceiveMail(
             self._mail_store,
             self.authenticator,
             self.wake_ups,
             self._traffic,
-            self._hand_over,
+            hand_over,
             self.tests.mail,
             self.reports.mail,
             self.faults,
             receive_settings(self.config, self.retention),
+            self.now,
+            self._random_bytes,
+        )
+
+    def _build_watches(self) -> None:
+        self.watches = WatchAssembly(
+            self.config,
+            self.engine,
+            self.cluster,
+            self.checks.watched,
+            self.checks.turns,
+            self.receiver,
+            self.webhooks.receivers,
+            self._lasting.memory,
+            self._holder,
+            self._reactor,
             self.now,
             self._random_bytes,
         )
@@ -468,7 +490,7 @@ class Assembly:
         """Put the services of the daemon into the order in which they start."""
         tree = DaemonServices(surroundings.log)
         self._inherited = surroundings.inherited
-        self.checks.outside.open()
+        self._outside.probes.open()
         certificates = Certificates(self.config, self.conditions, self.now())
         ports = self._ports(certificates, surroundings.log)
         for service in (
@@ -481,7 +503,7 @@ class Assembly:
             PeriodicService("retention", INTERVAL, self._retention.sweep, self._reactor),
             self._noting_key_uses(),
             self._looking_for_revoked_keys(),
-            self.scoring.filter.service,
+            self._outside.spamd.service,
             *self.tests.services(),
             *self.webhooks.services(),
             *self.watches.services(),

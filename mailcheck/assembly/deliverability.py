@@ -53,14 +53,13 @@ class DeliverabilityAssembly:
     ) -> None:
         self._expiry_now = expiry_now
         self._reactor = reactor
-        self.analyse = analyse
         self.store = SqlDeliverabilityStore(engine)
         self.feeds = DeliverabilityFeeds()
         self.wake_ups = cluster.wake_ups("tests")
         self.wake_ups.listen(self.feeds.hear)
         self.runner = RunTestChecks(
             self.store,
-            lambda mail: self.analyse(mail),
+            analyse,
             self.wake_ups,
             traffic,
             holder,

@@ -20,7 +20,7 @@ from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.doctor import not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.operations.domains.watches.ports import ReceiverRules
-from mailcheck.operations.inbox.webhook_ports import WebhookDialer
+from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookLine
 from mailcheck.operations.ports import Now
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
@@ -33,7 +33,7 @@ from mailcheck.probes.reactor import ProbeReactor
 from mailcheck.probes.trust import NoAuthorities, TrustRoots, find_trust_roots
 
 if TYPE_CHECKING:
-    from mailcheck.probes.alert_mail import AlertMail
+    from mailcheck.probes.alert_mail import AlertMail, PostsAndMail
     from mailcheck.probes.link_prober import GuardedLinkProber
 
 NO_AUTHORITIES = "there are no certificate authorities to check the registry's certificate against"
@@ -44,7 +44,7 @@ class EventDialer(WebhookDialer, ReceiverRules, Protocol):
 
 
 class Probes:
-    """All that looks at hosts, registries, policy files and links: four ports in one.
+    """All that looks at hosts, registries, policy files and links, and that tells webhooks.
 
     Nothing is read or opened before it is used: a command that only issues a
     key needs none of it.
@@ -103,12 +103,25 @@ class Probes:
         """Answer as `LinkProber` promises."""
         return self._links.look_at_link(url, method)
 
-    def webhooks(self) -> EventDialer:
-        """Make what posts to the receivers of webhooks: `[network] allow_private` is not for it.
+    def require_foreign(self, url: str) -> None:
+        """Answer as `WebhookDialer` promises."""
+        self._receivers.require_foreign(url)
 
-        And what mails alerts, where there is a relay.
+    def require_mailable(self, address: str, account_name: str) -> None:
+        """Answer as `ReceiverRules` promises."""
+        self._receivers.require_mailable(address, account_name)
+
+    def line(self, account_name: str) -> WebhookLine:
+        """Answer as `WebhookDialer` promises."""
+        return self._receivers.line(account_name)
+
+    @cached_property
+    def _receivers(self) -> "PostsAndMail":
+        """Post to the receivers of webhooks, and mail alerts where there is a relay.
+
+        `[network] allow_private` is not for it.
         """
-        # Here: most daemons and commands have no webhook.
+        # Imported here: most daemons and commands have no webhook.
         from mailcheck.probes.alert_mail import PostsAndMail
         from mailcheck.probes.webhook_posts import SECONDS, WebhookPosts
 

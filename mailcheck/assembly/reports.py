@@ -1,6 +1,5 @@
 """Builds the reports of receivers: their operations, and what takes them in."""
 
-from collections.abc import Callable
 from typing import Any
 
 from twisted.application.service import Service
@@ -38,7 +37,7 @@ FORGETTING_INTERVAL = 600.0
 class ReportsAssembly:
     """Everything of reports, built once; ``holder`` is the name under which this process reads.
 
-    :param checks: gives the checks of domains, whose resolvers and lists are used.
+    :param checks: of domains: their resolvers and lists are used.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class ReportsAssembly:
         cluster: Cluster,
         meter: RequestMeter,
         workers: Workers,
-        checks: Callable[[], ChecksAssembly],
+        checks: ChecksAssembly,
         holder: str,
         reactor: Any,
         now: Now,
@@ -62,7 +61,7 @@ class ReportsAssembly:
         self.runner = TakeInReports(
             self.store,
             self.addresses,
-            lambda: checks().resolvers.plain,
+            checks.resolvers.plain,
             workers.large,
             workers.analysis,
             scoring_settings(config),
@@ -77,7 +76,7 @@ class ReportsAssembly:
         self.operations = ReportOperations(
             ShowReports(self.store, inboxes, senders, self.addresses, now),
             PostReport(inboxes, self.store, meter, look, now, random_bytes),
-            OfferRecords(lambda: checks().resolvers.plain, reactor),
+            OfferRecords(checks.resolvers.plain, reactor),
         )
 
     def services(self) -> list[Service]:
@@ -94,13 +93,11 @@ class ReportsAssembly:
         ]
 
 
-def _senders(
-    workers: Workers, checks: Callable[[], ChecksAssembly], reactor: Any, now: Now
-) -> LookAtSenders:
+def _senders(workers: Workers, checks: ChecksAssembly, reactor: Any, now: Now) -> LookAtSenders:
     return LookAtSenders(
         workers.analysis,
-        lambda: checks().resolvers.plain,
-        lambda: checks().blocklists,
+        checks.resolvers.plain,
+        checks.blocklists,
         reactor,
         now,
     )

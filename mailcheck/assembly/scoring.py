@@ -1,10 +1,11 @@
 """Builds the analysis of received mails: for the daemon, and for the command line alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 from twisted.application.service import IService
+from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.checks.deliverability.score import DeliverabilityReport
@@ -75,47 +76,39 @@ def assemble_filter(config: Config, reactor: Any, worker: Worker) -> FilterAssem
 
 
 class ScoringAssembly:
-    """What scores mails, and the content filter that it asks.
+    """What scores mails.
 
     :param progress: is told of each part of the work that has ended.
-    :param checks: gives the checks of domains, whose resolvers and lists are used; asked
-        for each mail.
+    :param checks: of domains: their resolvers and lists are used.
     """
 
     def __init__(
         self,
-        config: Config,
         settings: ScoringSettings,
-        reactor: Any,
+        clock: IReactorTime,
         worker: Worker,
+        content_filter: ContentFilter,
         progress: CheckProgress,
-        checks: Callable[[], ChecksAssembly],
+        checks: ChecksAssembly,
     ) -> None:
-        self._settings = settings
-        self._reactor = reactor
-        self._worker = worker
-        self._checks = checks
         self.progress = progress
         self.known = KnownResults()
-        self.filter: FilterAssembly = assemble_filter(config, reactor, worker)
-        self.content_filter: ContentFilter = self.filter.content_filter
+        self._scoring = ScoreMail(
+            checks.resolvers.plain,
+            BlocklistsOfMail(checks.catalogue, checks.lists),
+            content_filter,
+            worker,
+            self.known,
+            settings,
+            progress.tell,
+            clock,
+        )
 
     async def score(
         self, mail: ReceivedMail, records: Sequence[RecordToPublish] = ()
     ) -> DeliverabilityReport:
         """Score a mail; ``records`` are proposed ones."""
-        checks = self._checks()
-        scoring = ScoreMail(
-            checks.resolvers.plain,
-            BlocklistsOfMail(checks.catalogue, checks.lists),
-            self.content_filter,
-            self._worker,
-            self.known,
-            self._settings,
-            self.progress.tell,
-            self._reactor,
-        )
-        return await scoring.score(mail, records)
+        return await self._scoring.score(mail, records)
 
     async def analyse(self, mail: ReceivedMail) -> StoredReport:
         """Score a mail of a test, as it is kept (`Analyse`)."""

@@ -1,6 +1,5 @@
 """Builds watches: what their owners do with them, and what runs them."""
 
-from collections.abc import Callable
 from typing import Any
 
 from twisted.application.service import Service
@@ -32,7 +31,7 @@ class WatchAssembly:
     """Everything of watches, built once; ``holder`` is the name under which this process runs them.
 
     :param alerted: those who are told of alerts.
-    :param look: gives what looks at a domain or an address.
+    :param look: looks at a domain or an address.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class WatchAssembly:
         config: Config,
         engine: Engine,
         cluster: Cluster,
-        look: Callable[[], LookAtWatched],
+        look: LookAtWatched,
         turns: CheckTurns,
         receiver: ReceiveMail,
         alerted: AlertReceivers,

@@ -1,7 +1,6 @@
 """Builds webhooks: what their owners do with them, and the deliveries."""
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 from twisted.application.service import Service
@@ -19,7 +18,6 @@ from mailcheck.operations.domains.watches.tell import MailHead, write_mail_abroa
 from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
-from mailcheck.operations.inbox.webhook_ports import WebhookLine
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
 from mailcheck.operations.ports import MessageStore, Now, WakeUps
 from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
@@ -27,30 +25,6 @@ from mailcheck.storage.engine import Engine
 from mailcheck.wire.inbox.messages import render_listed_message
 from mailcheck.wire.shapes import dump_json
 from mailcheck.wire.urls import PublicUrls
-
-
-class DialerWhenNeeded:
-    """Makes the dialer when a webhook is first made or told: most daemons have none."""
-
-    def __init__(self, make: Callable[[], EventDialer]) -> None:
-        self._make = make
-
-    @cached_property
-    def made(self) -> EventDialer:
-        """Give it, the same one each time."""
-        return self._make()
-
-    def require_foreign(self, url: str) -> None:
-        """See that a URL does not lead to this service itself, as far as that shows."""
-        self.made.require_foreign(url)
-
-    def require_mailable(self, address: str, account_name: str) -> None:
-        """See that an account may have alerts mailed to an address."""
-        self.made.require_mailable(address, account_name)
-
-    def line(self, account_name: str) -> WebhookLine:
-        """Give a line of its own for a webhook of an account."""
-        return self.made.line(account_name)
 
 
 def write_event(
@@ -73,7 +47,7 @@ def write_event(
 class WebhookAssembly:
     """Everything of webhooks, built once; ``holder`` is the name under which this process delivers.
 
-    :param make_dialer: makes what connects to receivers.
+    :param dialer: connects to receivers.
     """
 
     def __init__(
@@ -82,7 +56,7 @@ class WebhookAssembly:
         messages: MessageStore,
         feeds: InboxFeeds,
         loader: MessageLoader,
-        make_dialer: Callable[[], EventDialer],
+        dialer: EventDialer,
         cluster: Cluster,
         urls: PublicUrls,
         alerts_from: str,
@@ -93,17 +67,16 @@ class WebhookAssembly:
         random_bytes: RandomBytes,
     ) -> None:
         write = partial(write_event, alerts_from, urls)
-        self.dialer = DialerWhenNeeded(make_dialer)
         store = SqlWebhookStore(engine)
         changes: WakeUps[str] = cluster.wake_ups("webhooks")
-        self.receivers = AlertReceivers(store, self.dialer, changes, now, random_bytes)
-        self.keep = KeepWebhooks(store, self.dialer, changes, write, reactor, now, random_bytes)
+        self.receivers = AlertReceivers(store, dialer, changes, now, random_bytes)
+        self.keep = KeepWebhooks(store, dialer, changes, write, reactor, now, random_bytes)
         self.deliver = DeliverWebhooks(
             store,
             messages,
             feeds,
             loader,
-            self.dialer,
+            dialer,
             write,
             holder,
             reactor,

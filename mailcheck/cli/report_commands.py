@@ -155,9 +155,7 @@ def _look(
     async def work(reactor: Any) -> list[ShownOverview]:
         resolvers = open_resolvers(console.config, reactor, os.urandom)
         try:
-            look = LookAtSenders(
-                DirectWorker(), lambda: resolvers.plain, None, reactor, time_of_day
-            )
+            look = LookAtSenders(DirectWorker(), resolvers.plain, None, reactor, time_of_day)
             of_domains = [(one, *_of_domain(reports, one)) for one in domains]
             return [
                 await look.look(domain, list(map(tell, seen)), policy)

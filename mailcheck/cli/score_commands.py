@@ -14,7 +14,7 @@ from twisted.internet.defer import maybeDeferred
 
 from mailcheck.assembly.checks import ChecksAssembly, open_resolvers
 from mailcheck.assembly.probes import Probes
-from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
+from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter, scoring_settings
 from mailcheck.assembly.workers import direct_analysis_worker
 from mailcheck.checks.deliverability.content_filter import FilterProblem
 from mailcheck.checks.deliverability.score import DeliverabilityReport
@@ -233,22 +233,20 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
         )
         # Whether there was TLS is not known of a file: said, or not judged.
         settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
+        worker = direct_analysis_worker()
+        spamd = assemble_filter(console.config, reactor, worker)
+        progress_of_checks = CheckProgress(cluster.wake_ups("checks of tests"))
         scoring = ScoringAssembly(
-            console.config,
-            settings,
-            reactor,
-            direct_analysis_worker(),
-            CheckProgress(cluster.wake_ups("checks of tests")),
-            lambda: checks,
+            settings, reactor, worker, spamd.content_filter, progress_of_checks, checks
         )
-        scoring.filter.service.startService()
+        spamd.service.startService()
         try:
             records = read_records(options.record)
             found = read_mail_of_file(options, time_of_day())
             return found, await scoring.score(found.mail, records)
         finally:
             progress.end()
-            await maybeDeferred(scoring.filter.service.stopService)
+            await maybeDeferred(spamd.service.stopService)
             await resolvers.close()
 
     return on_reactor(work)

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mailcheck.assembly.daemon import Workers
 from mailcheck.web.site.requests import MAX_BODY
-from tests.house import House, mail
+from mailcheck.workers.direct import DirectWorker
+from tests.house import House, config_in_memory, mail
 from tests.web.mcp.agent import HANDSHAKE, STATELESS, Agent
 from tests.web.raw_http import RawHttp
+from tests.web.workers import FaultyWorker
 
 pytestmark = pytest.mark.attack
 
@@ -183,15 +186,12 @@ def test_clients_that_vanish_leave_nothing(house: House, version: str) -> None:
     assert_alive(agent)
 
 
-def test_a_crash_of_ours_is_said_and_logged(
-    agent: Agent, house: House, logged_failures: list[Any]
-) -> None:
+def test_a_crash_of_ours_is_said_and_logged(logged_failures: list[Any]) -> None:
     """A fault in a tool is JSON-RPC's internal error with a reference to the log, and no more."""
-
-    async def broken(*_: object) -> None:
-        raise ZeroDivisionError("a secret of ours")
-
-    house.assembly.inbox.read.state = broken  # type: ignore[assignment,method-assign]
+    reader = FaultyWorker()
+    agent = Agent(House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker())))
+    reader.good_calls = 1  # who asks is found out
+    reader.fault = ZeroDivisionError("a secret of ours")
     reply = agent.call("new_address")
     assert reply.status == 200
     assert reply.error["code"] == -32603
@@ -199,6 +199,7 @@ def test_a_crash_of_ours_is_said_and_logged(
     (event,) = logged_failures
     assert event["reference"] == reply.error["data"]["reference"]
     logged_failures.clear()
+    reader.fault = None
     assert agent.request("ping").result == {}
 
 

@@ -22,10 +22,10 @@ from mailcheck.probes.outbound_port import OutboundPortCheck
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
 from mailcheck.probes.rdap import IANA_URL, RdapFinder, RegistryList
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.probes.scripted_hosts import ScriptedHosts, no_own_address
 from tests.servers.certificates import Authority
-from tests.web.checking import KnownHosts
 
 HOST = "mx.example.com"
 NAMES = [HOST, "example.com", "nowhere.example", "127.0.0.1", "x" * 70 + ".com", ""]

@@ -17,8 +17,8 @@ from mailcheck.core.instants import DAY, SECOND
 from mailcheck.daemon.retention import BATCH, DeliverabilityRetention
 from mailcheck.daemon.services import LeasedWorkService, ParkedWaits
 from mailcheck.operations.deliverability.run_test_checks import RENEWAL
-from tests.fakes.analyst import REPORT, Analyst
-from tests.house import House, result_of, run
+from tests.fakes.analyst import REPORT
+from tests.house import House, HouseWithAnalyst, config_in_memory, result_of, run
 
 
 class Runner:
@@ -40,9 +40,16 @@ class Runner:
 
 
 @pytest.fixture
+def house() -> Iterator[HouseWithAnalyst]:
+    """A house whose analyses a test ends by hand."""
+    house = HouseWithAnalyst(config_in_memory())
+    yield house
+    house.close()
+
+
+@pytest.fixture
 def services(house: House) -> Iterator[list[Any]]:
     """The services of the tests in a house, with an analysis that is ended by hand."""
-    house.assembly.tests.analyse = Analyst()
     services = house.assembly.tests.services()
     yield services
     for service in reversed(services):
@@ -75,37 +82,37 @@ def state(house: House, test: DeliverabilityTest) -> State:
     return state
 
 
-def test_a_daemon_that_starts(house: House, services: list[Any]) -> None:
+def test_a_daemon_that_starts(house: HouseWithAnalyst, services: list[Any]) -> None:
     """What came in before the start is analysed then."""
     test = generate(house)
     receive(house, test)
     start(services)
-    analyst: Any = house.assembly.tests.analyse
+    analyst = house.analyst
     assert state(house, test) is State.PROCESSING
     analyst.report()
     assert state(house, test) is State.COMPLETED
 
 
-def test_a_daemon_that_stops(house: House, services: list[Any]) -> None:
+def test_a_daemon_that_stops(house: HouseWithAnalyst, services: list[Any]) -> None:
     """What is under way when the daemon stops is dropped, and completed after the next start."""
     start(services)
-    analyst: Any = house.assembly.tests.analyse
+    analyst = house.analyst
     test = generate(house)
     receive(house, test)
     for service in reversed(services):
         result_of(service.stopService())
     assert analyst.cancelled == 1
     assert house.clock.getDelayedCalls() == []
-    house.assembly.tests.analyse = second = Analyst()
+    analyst.pending.clear()  # it was cancelled
     start(services)
-    second.report()
+    analyst.report()
     assert state(house, test) is State.COMPLETED
 
 
-def test_a_long_analysis(house: House, services: list[Any]) -> None:
+def test_a_long_analysis(house: HouseWithAnalyst, services: list[Any]) -> None:
     """An analysis that takes longer than a lease is neither lost nor begun twice."""
     start(services)
-    analyst: Any = house.assembly.tests.analyse
+    analyst = house.analyst
     test = generate(house)
     receive(house, test)
     for _ in range(10):
@@ -115,13 +122,13 @@ def test_a_long_analysis(house: House, services: list[Any]) -> None:
     assert state(house, test) is State.COMPLETED
 
 
-def test_tests_expire_and_are_forgotten(house: House, services: list[Any]) -> None:
+def test_tests_expire_and_are_forgotten(house: HouseWithAnalyst, services: list[Any]) -> None:
     """In a running daemon tests without a mail expire after an hour; all go after seven days."""
     start(services)
     unused, used = generate(house), generate(house)
     house.clock.advance(60)
     receive(house, used)
-    analyst: Any = house.assembly.tests.analyse
+    analyst = house.analyst
     analyst.report(REPORT)
     house.clock.advance(3600)
     assert (state(house, unused), state(house, used)) == (State.EXPIRED, State.COMPLETED)

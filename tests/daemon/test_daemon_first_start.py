@@ -21,7 +21,8 @@ from mailcheck.daemon.first_start import (
 from mailcheck.daemon.first_steps import FirstSteps
 from mailcheck.wire.urls import PublicUrls
 from mailcheck.workers.direct import DirectWorker
-from tests.house import House, config_in_memory, counted_bytes, result_of, run
+from tests.fakes.time_and_chance import counted_bytes
+from tests.house import House, config_in_memory, result_of, run
 from tests.storage.held_worker import HeldWorker
 
 STEPS = FirstSteps(

@@ -24,11 +24,12 @@ from mailcheck.operations.deliverability.score_mail import (
     ScoringSettings,
 )
 from mailcheck.workers.direct import DirectWorker
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
-from tests.house import config_in_memory, counted_bytes, run
-from tests.web.checking import KnownHosts
+from tests.fakes.time_and_chance import counted_bytes
+from tests.house import config_in_memory, run
 
 ADDRESS = "8.8.4.10"
 HELO = "mx.sender.example"

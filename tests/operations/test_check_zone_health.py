@@ -27,7 +27,8 @@ from mailcheck.operations.domains.zone_health import (
 )
 from mailcheck.operations.kept_values import KeptValues
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import counted_bytes, result_of, run
+from tests.fakes.time_and_chance import counted_bytes
+from tests.house import result_of, run
 
 PSBL = "psbl.surriel.com"
 TEST_ENTRY = f"2.0.0.127.{PSBL}"

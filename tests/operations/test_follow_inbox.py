@@ -21,9 +21,8 @@ from mailcheck.core.errors import (
 )
 from mailcheck.core.filters import MessageFilter
 from mailcheck.operations.accounts import revoked_keys
-from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver, InboxFeeds
+from mailcheck.operations.inbox.feeds import LOOK_SIZE
 from mailcheck.operations.inbox.follow_inbox import Arrived, Event, Refused, UpToHere
-from mailcheck.storage.group_commit import at_once
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.storage.held_worker import HeldWorker
@@ -245,13 +244,9 @@ class Room(House):
     def __init__(self, *, ours: bool) -> None:
         self.reader = HeldWorker()
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, DirectWorker()))
-        self.receive(self.address("start"))  # from here on the receiver knows the inbox
         if not ours:
-            assembly = self.assembly
-            nobody = InboxFeeds(assembly._mail_store, assembly.now)
-            contents = assembly._hand_over._contents
-            want = assembly.derivation.want
-            assembly.receiver._hand_over = HandOver(nobody, contents, want, at_once)
+            self.receiver = self.receiver_elsewhere()
+        self.receive(self.address("start"))  # from here on the receiver knows the inbox
 
 
 @settings(max_examples=100)

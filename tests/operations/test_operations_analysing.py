@@ -19,6 +19,7 @@ from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.operations.concurrency import MailTraffic
+from mailcheck.operations.deliverability.ports import Analyse
 from mailcheck.operations.deliverability.run_test_checks import (
     AT_ONCE,
     DEADLINE,
@@ -31,17 +32,16 @@ from mailcheck.operations.ports import Lease
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.group_commit import at_once
 from tests.fakes.analyst import REPORT, Analyst
-from tests.house import House, mail, result_of, run
+from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 
 
 class Work:
     """A house whose analyses a test ends by hand."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: HouseWithAnalyst) -> None:
         self.house = house
-        self.analyst = Analyst()
+        self.analyst = house.analyst
         self.tests = house.assembly.tests
-        self.tests.analyse = self.analyst
         self.runner = self.tests.runner
         self.other: list[RunTestChecks] = []
 
@@ -74,11 +74,11 @@ class Work:
         """Give the state of a test."""
         return self.found(test).test.state
 
-    def another_daemon(self, analyst: Analyst) -> RunTestChecks:
+    def another_daemon(self, analyse: Analyse) -> RunTestChecks:
         """Start a second daemon's analyses on the same store."""
         runner = RunTestChecks(
             self.tests.store,
-            analyst,
+            analyse,
             LocalWakeUps(),
             MailTraffic(self.house.clock, at_once),
             "other",
@@ -98,9 +98,9 @@ class Work:
 
 
 @pytest.fixture
-def idle(house: House) -> Iterator[Work]:
+def idle() -> Iterator[Work]:
     """Analyses that have not started."""
-    work = Work(house)
+    work = Work(HouseWithAnalyst(config_in_memory()))
     yield work
     work.close()
 
@@ -230,7 +230,7 @@ def test_nothing_is_begun_after_the_stop(work: Work) -> None:
     assert work.state(test) is State.PROCESSING
 
 
-def test_an_analysis_that_can_not_be_stopped(work: Work) -> None:
+def test_an_analysis_that_can_not_be_stopped(idle: Work) -> None:
     """An analysis that ignores being cancelled holds up the stop for seconds, and is not kept."""
     ends: list[Deferred[StoredReport]] = [Deferred(lambda _: None), Deferred()]
 
@@ -240,17 +240,16 @@ def test_an_analysis_that_can_not_be_stopped(work: Work) -> None:
         except BaseException:
             return await ends[1]
 
-    work.tests.analyse = twice
-    test = work.received()
-    stopped = Deferred.fromCoroutine(work.runner.stop())
+    test = idle.received()
+    stopped = Deferred.fromCoroutine(idle.another_daemon(twice).stop())
     assert not stopped.called
-    work.house.clock.advance(5)
+    idle.house.clock.advance(5)
     result_of(stopped)
     ends[1].callback(REPORT)
-    assert work.state(test) is State.PROCESSING
+    assert idle.state(test) is State.PROCESSING
 
 
-def test_what_a_stopped_analysis_says(work: Work) -> None:
+def test_what_a_stopped_analysis_says(idle: Work) -> None:
     """What an analysis makes of its being cut short is no report."""
 
     async def yielding(_: Any) -> StoredReport:
@@ -259,11 +258,10 @@ def test_what_a_stopped_analysis_says(work: Work) -> None:
         except BaseException:
             return StoredReport(100, "{}")
 
-    work.tests.analyse = yielding
-    test = work.received()
-    run(work.runner.stop())
-    assert work.state(test) is State.PROCESSING
-    assert work.found(test).test.attempts == 0
+    test = idle.received()
+    run(idle.another_daemon(yielding).stop())
+    assert idle.state(test) is State.PROCESSING
+    assert idle.found(test).test.attempts == 0
 
 
 def test_failures(work: Work, logged_failures: list[Any]) -> None:

@@ -70,7 +70,7 @@ class Desk:
         self.operation = AuthenticateMessage(
             KnownResults(),
             self.mails,  # type: ignore[arg-type]
-            lambda: self.zone,
+            self.zone,
             self.worker,
             ScoringSettings("mailcheck.example", allow_private=False, offers_tls=lambda _: True),
             self.clock,

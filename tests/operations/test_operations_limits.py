@@ -8,7 +8,8 @@ from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
 from mailcheck.core.instants import instant_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from tests.house import START_OF_TIME, run
+from tests.fakes.time_and_chance import START_OF_TIME
+from tests.house import run
 
 LIMITS = RequestLimits(per_minute=3, per_day=5)
 

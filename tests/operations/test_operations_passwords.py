@@ -18,7 +18,8 @@ from mailcheck.operations.accounts.passwords import (
     write_hash,
 )
 from mailcheck.workers.direct import DirectWorker
-from tests.house import counted_bytes, result_of, run
+from tests.fakes.time_and_chance import counted_bytes
+from tests.house import result_of, run
 from tests.web.workers import FaultyWorker
 
 CHEAP = ScryptCost(4, 1, 1)

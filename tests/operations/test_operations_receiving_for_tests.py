@@ -17,8 +17,7 @@ from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import DeliverabilityTestId, DeliveryId
 from mailcheck.core.instants import instant_of
 from mailcheck.core.messages import Envelope, Recipient, Session
-from tests.fakes.analyst import Analyst
-from tests.house import House, config_in_memory, mail, result_of, run
+from tests.house import House, HouseWithAnalyst, config_in_memory, mail, result_of, run
 
 STRANGER = Session("192.0.2.7", "mx.example.com", True)
 
@@ -26,8 +25,7 @@ STRANGER = Session("192.0.2.7", "mx.example.com", True)
 @pytest.fixture
 def house() -> Iterator[House]:
     """A house with an alias, whose analyses do not run."""
-    house = House(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
-    house.assembly.tests.analyse = Analyst()
+    house = HouseWithAnalyst(config_in_memory(inbox=InboxOptions(aliases=("alias.example",))))
     yield house
     house.close()
 

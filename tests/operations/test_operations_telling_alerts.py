@@ -56,8 +56,7 @@ def test_what_comes_up_is_told_with_its_end(watching: Watching) -> None:
 
 def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
     """One that asks for their tag gets each as any other mail, signed, and nothing else."""
-    house, receivers = watching.house, ScriptedReceivers()
-    house.assembly.webhooks.dialer.made = receivers
+    house, receivers = watching.house, watching.house.receivers
     run(house.assembly.webhooks.deliver.start())
     hook = {"url": "https://ops.example.com/alerts", "tag": ALERT_TAG}
     watching.ask("POST", "/inbox/webhooks", hook)
@@ -76,9 +75,8 @@ def test_a_webhook_is_told_of_alerts(watching: Watching) -> None:
 def receivers(watching: Watching) -> Iterator[ScriptedReceivers]:
     """Those who are told, with the work of telling them."""
     webhooks = watching.house.assembly.webhooks
-    webhooks.dialer.made = receivers = ScriptedReceivers()
     run(webhooks.deliver.start())
-    yield receivers
+    yield watching.house.receivers
     run(webhooks.deliver.stop())
 
 
@@ -168,7 +166,6 @@ def test_alerts_are_from_nobody_else(watching: Watching) -> None:
 )
 def test_who_can_not_be_told(watching: Watching, named: str, wrong: str) -> None:
     """What is no URL, no address of mail or may not be told is refused, and nothing is made."""
-    watching.house.assembly.webhooks.dialer.made = ScriptedReceivers()
     new = {"target": "good.example", "alertTo": ["https://ops.example.com/", named]}
     assert wrong in watching.ask("POST", "/watches", new, 400)["error"]
     assert watching.ask("GET", "/watches")["total"] == 0
@@ -177,7 +174,6 @@ def test_who_can_not_be_told(watching: Watching, named: str, wrong: str) -> None
 
 def test_so_many_are_told(watching: Watching) -> None:
     """Five by one watch, and ten of an account: a watch that would go beyond is not made."""
-    watching.house.assembly.webhooks.dialer.made = ScriptedReceivers()
 
     def urls(*numbers: int) -> dict[str, Any]:
         named = [f"https://ops.example.com/{number}" for number in numbers]

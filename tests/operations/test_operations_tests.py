@@ -35,8 +35,8 @@ from mailcheck.core.identifiers import (
 )
 from mailcheck.core.instants import DAY, HOUR
 from mailcheck.workers.direct import DirectWorker
-from tests.fakes.analyst import REPORT, Analyst
-from tests.house import House, config_in_memory, mail, result_of, run
+from tests.fakes.analyst import REPORT
+from tests.house import HouseWithAnalyst, config_in_memory, mail, result_of, run
 from tests.storage.held_worker import HeldWorker
 
 UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" * 13, "'; --"]
@@ -45,10 +45,9 @@ UNKNOWN = ["aaaaaaaaaaaaa", "", "x", "a" * 13 + "\n", "AAAAAAAAAAAAA", "\udcff" 
 class Owner:
     """An account of a house that runs analyses, ended by hand."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: HouseWithAnalyst) -> None:
         self.house = house
-        self.analyst = Analyst()
-        house.assembly.tests.analyse = self.analyst
+        self.analyst = house.analyst
         self.operations = house.assembly.tests.operations
         run(house.assembly.tests.runner.start())
         self.me = house.account.id
@@ -87,8 +86,9 @@ class Owner:
 
 
 @pytest.fixture
-def owner(house: House) -> Iterator[Owner]:
+def owner() -> Iterator[Owner]:
     """An account that tests."""
+    house = HouseWithAnalyst(config_in_memory())
     owner = Owner(house)
     yield owner
     run(house.assembly.tests.runner.stop())
@@ -365,7 +365,8 @@ def test_waits_when_the_daemon_stops(owner: Owner) -> None:
 def test_a_move_between_look_and_wait() -> None:
     """A test that ends between a wait's look and its answer is not waited for in vain."""
     reader = HeldWorker()
-    house = House(config_in_memory(), Workers(DirectWorker(), reader, DirectWorker()))
+    workers = Workers(DirectWorker(), reader, DirectWorker())
+    house = HouseWithAnalyst(config_in_memory(), workers)
     owner = Owner(house)
     store = house.assembly.tests.store
     message_id = message_of(owner)

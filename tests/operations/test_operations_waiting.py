@@ -28,11 +28,10 @@ from mailcheck.core.instants import Instant, instant_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Session, StoredMessage
 from mailcheck.operations.inbox.contents import SAVE_DELAY
 from mailcheck.operations.inbox.explain_wait import SEEN_LIMIT, TimedOut
-from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver, InboxFeeds
+from mailcheck.operations.inbox.feeds import LOOK_SIZE, HandOver
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import GRACE, Gathered, Quiet
 from mailcheck.storage.engine import Transaction, for_each
-from mailcheck.storage.group_commit import at_once
 from mailcheck.workers.direct import DirectWorker
 from tests.house import House, config_in_memory, mail, result_of, run
 from tests.storage.held_worker import HeldWorker
@@ -58,14 +57,10 @@ class WaitingRoom(House):
     def __init__(self, *, ours: bool = False) -> None:
         self.reader, self.content = HeldWorker(), HeldWorker()
         super().__init__(config_in_memory(), Workers(DirectWorker(), self.reader, self.content))
+        if not ours:
+            self.receiver = self.receiver_elsewhere()
         self.receive()  # from here on the receiver knows the inbox, and reads nothing
         run(self.assembly.inbox.delete.matching(self.account.id, ANY))
-        if not ours:
-            assembly = self.assembly
-            nobody = InboxFeeds(assembly._mail_store, assembly.now)
-            contents = assembly._hand_over._contents
-            want = assembly.derivation.want
-            assembly.receiver._hand_over = HandOver(nobody, contents, want, at_once)
 
     def caller(self, key: str = "key") -> Caller:
         """Give a caller of the first account."""
@@ -345,13 +340,13 @@ class TestOwnMail:
 
     def test_mail_from_elsewhere_before_it(self, lobby: WaitingRoom) -> None:
         """Nobody is given a message before an older one that matches, which is to be read."""
+        ours, lobby.receiver = lobby.receiver, lobby.receiver_elsewhere()
+        lobby.send(subject="before")  # from here on it knows the inbox, too
         waiting = lobby.wait()
-        hand_over = lobby.assembly.receiver._hand_over
         lobby.reader.hold_calls()
         lose_hints(lobby)
-        lobby.assembly.receiver._hand_over = WaitingRoom().assembly.receiver._hand_over
         lobby.send(subject="from elsewhere")
-        lobby.assembly.receiver._hand_over = hand_over
+        lobby.receiver = ours
         lobby.send(subject="ours")
         assert not waiting.called
         lobby.assembly.feeds.look_everywhere()

@@ -5,11 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mailcheck.config.options import InboxOptions
+from mailcheck.assembly.daemon import Workers
+from mailcheck.config.options import Config, InboxOptions
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.instants import DAY, HOUR, MINUTE, SECOND
+from mailcheck.core.messages import Recipient
 from mailcheck.core.webhooks import (
     DELIVERIES_KEPT,
     GIVEN_UP_AFTER,
@@ -25,8 +27,11 @@ from mailcheck.operations.inbox.deliver_webhooks import (
     RENEWAL,
     TROUBLE,
 )
-from tests.fakes.scripted_receivers import BROKEN, TAKEN, ScriptedReceivers, body_of
+from mailcheck.workers.direct import DirectWorker
+from tests.fakes.scripted_receivers import BROKEN, TAKEN, body_of
 from tests.house import House, config_in_memory, mail, result_of, run
+from tests.storage.deliveries import delivery
+from tests.web.workers import FaultyWorker
 
 URL = "https://ci.example.com/mail"
 
@@ -34,12 +39,12 @@ URL = "https://ci.example.com/mail"
 class Told:
     """A house whose webhooks are delivered to receivers that answer as a test says."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
-        self.receivers = ScriptedReceivers()
-        house.assembly.webhooks.dialer.made = self.receivers
-        self.deliver = house.assembly.webhooks.deliver
-        self.keep = house.assembly.webhooks.keep
+    def __init__(self, config: Config) -> None:
+        self.writer, self.reader = FaultyWorker(), FaultyWorker()
+        self.house = House(config, Workers(self.writer, self.reader, DirectWorker()))
+        self.receivers = self.house.receivers
+        self.deliver = self.house.assembly.webhooks.deliver
+        self.keep = self.house.assembly.webhooks.keep
         run(self.deliver.start())
 
     def create(self, path: str = "", **wanted: Any) -> Webhook:
@@ -68,9 +73,9 @@ class Told:
 
 
 @pytest.fixture
-def told(house: House) -> Told:
+def told() -> Told:
     """A house with receivers, and no webhook yet."""
-    return Told(house)
+    return Told(config_in_memory())
 
 
 def test_mail_is_told_in_order(told: Told) -> None:
@@ -145,7 +150,7 @@ def test_others_are_not_held_up(told: Told) -> None:
 
 def test_failures_pause_and_then_end_the_tries() -> None:
     """After an hour it is paused and tried less often; after a day no more, until it is resumed."""
-    told = Told(House(config_in_memory(inbox=InboxOptions(retention_hours=72))))
+    told = Told(config_in_memory(inbox=InboxOptions(retention_hours=72)))
     webhook = told.create()
     told.receivers.answers = [BROKEN] * 1_000
     told.receive("one")
@@ -323,11 +328,10 @@ def test_what_could_not_be_recorded_is_recorded_later(told: Told) -> None:
     webhook = told.create()
     told.receivers.hangs = True
     told.receive("one")
-    engine = told.house.assembly.engine
-    writer, engine._writer = engine._writer, None
+    told.writer.fault = StoreUnavailable("away")
     told.receivers.answer()
     told.receivers.hangs = False
-    engine._writer = writer
+    told.writer.fault = None
     told.pass_time(TROUBLE + 1)
     assert told.receivers.subjects == ["one"]
     assert told.shown(webhook).position == 1
@@ -379,42 +383,33 @@ def test_a_daemon_that_stops_lets_go(told: Told) -> None:
 def test_hints_that_are_lost_cost_a_moment(told: Told) -> None:
     """What no hint has told of is seen at the next look."""
     told.create()
-    feeds = told.house.assembly.feeds
-    feeds._feeds, kept = {}, feeds._feeds
-    told.receive("one")
+    elsewhere = Recipient(told.house.address(), told.house.account.id, "")
+    store = told.house.assembly._mail_store
+    result_of(store.deliver(delivery(elsewhere, raw=mail("one"))))
     assert told.receivers.posts == []
-    feeds._feeds = kept
     told.pass_time(RENEWAL)
     assert told.receivers.subjects == ["one"]
 
 
-def reads_of_a_mail(told: Told, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Count how often the store is read for messages when one mail comes."""
-    store, reads = told.deliver.messages, []
-    find = store.oldest_matches
-
-    def counted(*arguments: Any) -> Any:
-        reads.append(arguments)
-        return find(*arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(store, "oldest_matches", counted)
-        told.receive("one", tag="a")
-    return len(reads)
+def reads_of_a_mail(told: Told) -> int:
+    """Count how often the store is read when one mail comes."""
+    before = told.reader.calls
+    told.receive("one", tag="a")
+    return told.reader.calls - before
 
 
-def test_mail_that_no_webhook_wants_is_read_by_none(
-    told: Told, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mail_that_no_webhook_wants_is_read_by_none(told: Told) -> None:
     """It is judged by what is known of it when it comes."""
+    told.receive("the first one")  # from here on the receiver knows the inbox
+    without_webhooks = reads_of_a_mail(told)
     for number in range(9):
         told.create(tag=f"other{number}")
-    assert reads_of_a_mail(told, monkeypatch) == 0
+    assert reads_of_a_mail(told) == without_webhooks
     assert told.receivers.subjects == []
     told.receive("for it", tag="other3")
     assert told.receivers.subjects == ["for it"]
     told.create()
-    assert reads_of_a_mail(told, monkeypatch) > 0
+    assert reads_of_a_mail(told) > without_webhooks
 
 
 def test_webhooks_are_no_parked_waits(told: Told) -> None:
@@ -487,15 +482,9 @@ def test_receivers_that_hang_have_a_bound(told: Told) -> None:
 def test_a_store_that_is_away_is_asked_again(told: Told) -> None:
     """While it can't be read nothing is told; later all of it is."""
     told.create()
-    engine = told.house.assembly.engine
-    read = engine.read
-
-    def fails(_: object) -> Any:
-        raise StoreUnavailable("away")
-
-    engine.read = fails  # type: ignore[method-assign, assignment]
+    told.reader.fault = StoreUnavailable("away")
     run(told.deliver.renew())
-    engine.read = read  # type: ignore[method-assign]
+    told.reader.fault = None
     told.receive("one")
     told.pass_time(RENEWAL)
     assert told.receivers.subjects == ["one"]

@@ -22,7 +22,7 @@ from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.trust import TrustRoots, find_trust_roots
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, Line, WebhookPosts
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import counted_bytes
+from tests.fakes.time_and_chance import counted_bytes
 from tests.servers.certificates import Authority, self_signed
 from tests.servers.webhook_receiver import Receiver, running_receiver
 

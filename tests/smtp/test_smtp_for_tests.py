@@ -8,8 +8,7 @@ import pytest
 from mailcheck.core.deliverability_tests import DeliverabilityTest, State
 from mailcheck.core.filters import MessageFilter
 from mailcheck.smtp.settings import offer_no_tls
-from tests.fakes.analyst import Analyst
-from tests.house import House, result_of, run
+from tests.house import House, HouseWithAnalyst, config_in_memory, result_of, run
 from tests.smtp.talk import PUBLIC_IP, Talk
 
 MAIL = b"MAIL FROM:<ann@sender.example>\r\n"
@@ -22,7 +21,6 @@ class Sender:
 
     def __init__(self, house: House) -> None:
         self.house = house
-        house.assembly.tests.analyse = Analyst()
         run(house.assembly.tests.runner.start())
 
     def connect(self, *, is_submission: bool = False, client_ip: str = PUBLIC_IP) -> Talk:
@@ -52,8 +50,9 @@ class Sender:
 
 
 @pytest.fixture
-def sender(house: House) -> Iterator[Sender]:
+def sender() -> Iterator[Sender]:
     """A sender to a house."""
+    house = HouseWithAnalyst(config_in_memory())
     sender = Sender(house)
     yield sender
     run(house.assembly.tests.runner.stop())

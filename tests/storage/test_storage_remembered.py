@@ -12,8 +12,10 @@ from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.instants import instant_of
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
-from tests.house import config_in_memory, counted_bytes, result_of, run
-from tests.web.checking import KnownHosts, zone_with
+from tests.fakes.known_hosts import KnownHosts
+from tests.fakes.time_and_chance import counted_bytes
+from tests.house import config_in_memory, result_of, run
+from tests.web.checking import zone_with
 
 SIGNED = (("DKIM-Signature", "v=1; a=rsa-sha256; d=good.example; s=june; b=AA=="),)
 

@@ -25,7 +25,7 @@ from mailcheck.wire.inbox.webhooks import NEW_EXAMPLE, REPLAY_EXAMPLE
 from tests.corpus.report_files import document, gzipped
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports, reports_zone, signed_report
-from tests.fakes.scripted_receivers import BROKEN, ScriptedReceivers
+from tests.fakes.scripted_receivers import BROKEN
 from tests.house import config_in_memory, mail, result_of, run
 from tests.operations.scored_mails import MAIL, PERFECT, received
 from tests.web.checking import GOOD, checking_house
@@ -198,8 +198,6 @@ def _watches(world: ExampleHouse) -> dict[str, Any]:
 
 def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     house = world.house
-    receivers = ScriptedReceivers()
-    house.assembly.webhooks.dialer.made = receivers
     path = "/inbox/webhooks"
 
     def make(status: int = 200) -> Any:
@@ -208,7 +206,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     found = {"new webhook": json.loads(NEW_EXAMPLE), "webhook made": make()}
     one = f"{path}/{found['webhook made']['id']}"
     run(house.assembly.webhooks.deliver.start())
-    receivers.answers.append(BROKEN)
+    house.receivers.answers.append(BROKEN)
     house.receive(house.address("signup"))
     house.pass_time(10)
     found |= {"webhook": world.get(one), "webhooks": world.get(path)}
@@ -218,7 +216,7 @@ def _webhooks(world: ExampleHouse) -> dict[str, Any]:
     replay = REPLAY_EXAMPLE.encode()
     found["webhook replayed"] = world.ask("POST", f"{one}/replay", data=replay)
     found["webhook resumed"] = world.ask("POST", f"{one}/resume")
-    receivers.answers.append(Attempt(410, "it answered 410"))
+    house.receivers.answers.append(Attempt(410, "it answered 410"))
     house.receive(house.address("signup"))
     found["webhook ended"] = world.ask("POST", f"{one}/resume", 409)
     found["webhook deleted"] = world.ask("DELETE", one)

@@ -15,21 +15,24 @@ from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.messages import Envelope
+from mailcheck.operations.deliverability.ports import Analyse
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.scripted_filter import ScriptedFilter
-from tests.house import House, result_of, run
+from tests.house import House, config_in_memory, result_of, run
 from tests.operations.scored_mails import received, zone_with
-from tests.web.checking import checking_house
 
 
 class ScoredHouse:
     """A house whose analyses run; ``zone`` and ``content_filter`` may be changed at any time."""
 
-    def __init__(self, zone: MemoryZone | None = None, config: Config | None = None) -> None:
+    def __init__(
+        self,
+        zone: MemoryZone | None = None,
+        config: Config | None = None,
+        analyse: Analyse | None = None,
+    ) -> None:
         self.zone = zone or zone_with()
-        self.house: House = checking_house(self.zone, config)
-        self.content_filter = ScriptedFilter()
-        self.house.assembly.scoring.content_filter = self.content_filter
+        self.house = House(config or config_in_memory(), zone=self.zone, analyse=analyse)
+        self.content_filter = self.house.content_filter
         run(self.house.assembly.tests.runner.start())
 
     def generate(self, key: str = "") -> str:

@@ -8,9 +8,10 @@ import pytest
 
 from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
 from mailcheck.operations.inbox.check_links import BUDGET, DEADLINE, LINKS_AT_ONCE, OF_HOST
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House
-from tests.web.checking import KnownHosts, checking_house
+from tests.web.checking import checking_house
 
 HEAD = (
     "From: Shop <shop@example.com>\r\n"

@@ -21,7 +21,8 @@ from mailcheck.web.dashboard.api_reference.view import write_command
 from mailcheck.wire.openapi.document import load_examples
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
-from tests.house import Answer, House, config_in_memory, counted_bytes, run
+from tests.fakes.time_and_chance import counted_bytes
+from tests.house import Answer, House, config_in_memory, run
 from tests.spec.description import (
     FORMATS,
     closed,

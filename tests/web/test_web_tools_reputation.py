@@ -10,9 +10,10 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.config.options import InboxOptions
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import Answer, House, config_in_memory
-from tests.web.checking import GOOD, KEY_RECORD, KnownHosts, checking_house, zone_with
+from tests.web.checking import GOOD, KEY_RECORD, checking_house, zone_with
 
 SCORE = "/tools/reputation?domain=good.example"
 

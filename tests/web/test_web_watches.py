@@ -12,9 +12,11 @@ from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.starttls import ProbeOutcome
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.watches import MOST_AT_ONCE, WatchId
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import START_OF_TIME, House, result_of, run
-from tests.web.checking import KnownHosts, checking_house, zone_with
+from tests.fakes.time_and_chance import START_OF_TIME
+from tests.house import House, result_of, run
+from tests.web.checking import checking_house, zone_with
 
 HOUR = 3_600
 

@@ -16,9 +16,7 @@ WEBHOOKS = "/inbox/webhooks"
 @pytest.fixture(autouse=True)
 def receivers(house: House) -> ScriptedReceivers:
     """Receivers that take all."""
-    receivers = ScriptedReceivers()
-    house.assembly.webhooks.dialer.made = receivers
-    return receivers
+    return house.receivers
 
 
 def create(house: House, key: str = "", **body: Any) -> Answer:

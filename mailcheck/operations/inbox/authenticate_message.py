@@ -4,7 +4,6 @@ A report of a deliverability test says more. This is what a receiver would
 write into Authentication-Results, while somebody waits for the message.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 from twisted.internet.interfaces import IReactorTime
@@ -59,7 +58,6 @@ class AuthenticateMessage:
     """Authenticates messages that are read; results are kept by delivery.
 
     :param known: the results that are known, those of reports too.
-    :param resolver: gives the resolver; asked for each mail.
     """
 
     _log = Logger()
@@ -68,7 +66,7 @@ class AuthenticateMessage:
         self,
         known: KnownResults,
         content_store: ContentStore,
-        resolver: Callable[[], Resolver],
+        resolver: Resolver,
         worker: Worker,
         settings: ScoringSettings,
         clock: IReactorTime,
@@ -129,7 +127,7 @@ class AuthenticateMessage:
             ),
             self._origin(message),
             self._settings.host_name,
-            self._resolver(),
+            self._resolver,
             self._worker,
             self._clock,
             budget,

@@ -4,7 +4,7 @@ Only links that stand in the mail are asked for, so that nobody scans with it; t
 request may use up (`MailLink.is_harmless`) only where they are named. Each account has a budget.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -54,10 +54,7 @@ class LinkProber(Protocol):
 class CheckLinks:
     """Asks for links, as many at a time as are fair to the accounts and to the hosts."""
 
-    def __init__(
-        self, prober: Callable[[], LinkProber], meter: RequestMeter, clock: IReactorTime
-    ) -> None:
-        """``prober`` gives the prober; asked for each link."""
+    def __init__(self, prober: LinkProber, meter: RequestMeter, clock: IReactorTime) -> None:
         self._prober = prober
         self._meter = meter
         self._clock = clock
@@ -90,7 +87,7 @@ class CheckLinks:
                 usage = await self._meter.count(f"links of account {account_id}", BUDGET)
                 if usage.exhausted is not None:
                     return judge_link(LinkAnswer(url, method, problem=LinkProblem.BUDGET))
-                looking = self._prober().look_at_link(url, method)
+                looking = self._prober.look_at_link(url, method)
                 seconds = max(0.0, self._left(ends_at))
                 looking.addTimeout(seconds, self._clock, lambda _, __: busy)
                 return judge_link(await looking)

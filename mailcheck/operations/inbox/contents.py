@@ -66,7 +66,7 @@ class _Wanted:
 class Contents:
     """Gives the content of a delivery; whoever comes first has it derived.
 
-    :param learn: is told of each content that is taken into memory.
+    :param learn: is told of the header of each content that is taken into memory.
     """
 
     _log = Logger()
@@ -75,7 +75,7 @@ class Contents:
         self,
         store: ContentStore,
         mail_bytes: MailBytes,
-        learn: Callable[[MessageContent], None],
+        learn: Callable[[tuple[tuple[str, str], ...]], None],
         clock: IReactorTime,
     ) -> None:
         self._store = store
@@ -129,7 +129,7 @@ class Contents:
             self._clock.callLater(SAVE_DELAY, self._save, delivery_id, content)
         else:
             content = await self._find_or_derive(wanted)
-        self._learn(content)
+        self._learn(content.header_list)
         self._remember(delivery_id, content)
         return content
 

@@ -1,6 +1,6 @@
 """What can be found out about those who send as a domain: their names, lists, and what mends it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -75,16 +75,15 @@ class ShownOverview(Struct, frozen=True):
 class LookAtSenders:
     """Looks up what reports do not say.
 
-    :param resolver: gives the resolver; asked for each look.
     :param worker: sums up, so that nobody waits for it.
-    :param blocklists: gives what asks lists about addresses; nothing where nobody is to.
+    :param blocklists: asks lists about addresses; nothing where nobody is to.
     """
 
     def __init__(
         self,
         worker: Worker,
-        resolver: Callable[[], Resolver],
-        blocklists: Callable[[], CheckBlocklists] | None,
+        resolver: Resolver,
+        blocklists: CheckBlocklists | None,
         clock: IReactorTime,
         now: Now,
     ) -> None:
@@ -97,7 +96,7 @@ class LookAtSenders:
 
     async def look(self, domain: str, told: Sequence[Told], policy: str) -> ShownOverview:
         """Put together what was told of a domain, with what is known about who sent it."""
-        inquiry = Inquiry.starting_now(self._resolver(), self._clock, NAMING_DEADLINE)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         packed = pack_told(told)
         named = await self._worker.run(partial(find_worth_naming, packed))
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
@@ -134,7 +133,7 @@ class LookAtSenders:
         known = self._listed.get(text, self._now())
         if known is not None:
             return known
-        check = await self._blocklists().check(address)
+        check = await self._blocklists.check(address)
         if check.has_no_answer:
             return None
         names = tuple(
@@ -156,7 +155,7 @@ class LookAtSenders:
         """Find a record with which SPF passes for the addresses of a sender, and prove it."""
         domain = sender.envelope_domains[0]
         addresses = _failing_addresses(sender)
-        inquiry = Inquiry.starting_now(self._resolver(), self._clock, NAMING_DEADLINE)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         before = await inquiry.ask(lambda answers: _judge(addresses, domain, answers))
         first = before[0].mail_from
         if any(one.mail_from.result is AuthResult.TEMPERROR for one in before):

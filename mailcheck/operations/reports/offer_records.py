@@ -1,6 +1,6 @@
 """Records with which a domain asks for its reports here, proven before they are shown."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -52,9 +52,9 @@ class OfferedRecords(Struct, frozen=True):
 
 
 class OfferRecords:
-    """Finds them; ``resolver`` gives the resolver."""
+    """Finds them."""
 
-    def __init__(self, resolver: Callable[[], Resolver], clock: IReactorTime) -> None:
+    def __init__(self, resolver: Resolver, clock: IReactorTime) -> None:
         self._resolver = resolver
         self._clock = clock
 
@@ -66,7 +66,7 @@ class OfferRecords:
         return OfferedRecords(dmarc, tls)
 
     async def _offer_dmarc(self, domain: str, address: str) -> Offered:
-        inquiry = Inquiry.starting_now(self._resolver(), self._clock, DEADLINE)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock, DEADLINE)
 
         def look(answers: Answers) -> tuple[DmarcVerdict, ReportOffer | None]:
             verdict = evaluate_dmarc(domain, answers, address)
@@ -88,7 +88,7 @@ class OfferRecords:
         return Offered(own=own, agreement=offer.agreement) if is_proven else NOT_PROVEN
 
     async def _offer_tls(self, domain: str, places: ReportPlaces) -> Offered:
-        inquiry = Inquiry.starting_now(self._resolver(), self._clock, DEADLINE)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock, DEADLINE)
         uri = f"mailto:{places.tls}"
         before = await inquiry.ask(partial(evaluate_tls_rpt, domain))
         doubt = doubt_tls(before, (uri, places.tls_url))

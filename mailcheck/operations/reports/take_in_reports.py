@@ -1,7 +1,7 @@
 """Taking reports in: read in a child process, believed or not, counted."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import msgspec
@@ -85,7 +85,6 @@ class _Judged(Struct, frozen=True):
 class TakeInReports(QueueWorker[ReportId, WaitingReport]):
     """Reads the reports that wait: one at a time, so that a crowd of them holds nobody else up.
 
-    :param resolver: gives the resolver; asked for each report.
     :param worker: the child process that reads them.
     """
 
@@ -96,7 +95,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         self,
         store: ReportStore,
         addresses: ReportAddresses,
-        resolver: Callable[[], Resolver],
+        resolver: Resolver,
         worker: Worker,
         analysis: Worker,
         settings: ScoringSettings,
@@ -179,7 +178,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             mail,
             origin,
             self._settings.host_name,
-            self._resolver(),
+            self._resolver,
             self._analysis,
             self._clock,
             budget,
@@ -225,7 +224,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         )
         if not doubt:
             address = self._addresses.mail_address(ReportKind.DMARC, waiting.mailbox_name)
-            inquiry = Inquiry.starting_now(self._resolver(), self._clock)
+            inquiry = Inquiry.starting_now(self._resolver, self._clock)
             verdict = await inquiry.ask(partial(evaluate_dmarc, report.domain))
             asked = [doubt_dmarc(verdict, one) for one in address]
             doubt = self._settle(asked, report.domain)
@@ -249,7 +248,7 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         )
         doubt = "" if is_posted else self._doubt_mail(reporter, report.contact)
         doubt = doubt or self._doubt_time(waiting, report.ends_at)
-        inquiry = Inquiry.starting_now(self._resolver(), self._clock)
+        inquiry = Inquiry.starting_now(self._resolver, self._clock)
         places = self._addresses.tls_places(waiting.mailbox_name)
         for domain in report.domains:
             if not doubt:

@@ -7,9 +7,10 @@ import pytest
 
 from mailcheck.checks.link_checks import Hop, LinkAnswer, LinkProblem
 from mailcheck.core.accounts import Account
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
-from tests.web.checking import KnownHosts, checking_house
+from tests.web.checking import checking_house
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import html_mail, receive, sign_up

@@ -187,11 +187,10 @@ def test_more_taken_off_than_there_was() -> None:
     scored.close()
 
 
-def test_a_test_goes_on_live(scored: ScoredHouse, browser: Browser) -> None:
+def test_a_test_goes_on_live() -> None:
     """The stream tells when the mail is in and when the report is ready, and ends."""
     analyst = Analyst()
-    real = scored.house.assembly.tests.analyse
-    scored.house.assembly.tests.analyse = analyst
+    scored, browser = visit_scored(analyse=analyst)
     test_id = make(browser)
     stream = Events(browser, f"/tests/{test_id}/live?seen=pending")
     scored.house.pass_time(21)
@@ -200,10 +199,11 @@ def test_a_test_goes_on_live(scored: ScoredHouse, browser: Browser) -> None:
     assert stream.named("moved") == [{"state": "processing", "final": False}]
     browser.open(f"/tests/{test_id}")
     assert "Mail received, checking" in words(browser)
-    analyst.report(run(real(analyst.mails[0])))
+    analyst.report(run(scored.house.assembly.scoring.analyse(analyst.mails[0])))
     assert stream.named("moved")[1:] == [{"state": "completed", "final": True}]
     assert stream.has_ended
     assert scored.house.assembly.tests.feeds.count() == 0
+    scored.close()
 
 
 def test_each_check_tells_when_it_has_ended(scored: ScoredHouse, browser: Browser) -> None:
@@ -259,12 +259,10 @@ def test_a_stream_of_nothing(browser: Browser, query: str) -> None:
     assert b" 400 " in stream.connection.received()
 
 
-def test_an_analysis_that_fails(
-    scored: ScoredHouse, browser: Browser, logged_failures: list[Any]
-) -> None:
+def test_an_analysis_that_fails(logged_failures: list[Any]) -> None:
     """It is our fault, says nothing about the mail, and can be tried again."""
     analyst = Analyst()
-    scored.house.assembly.tests.analyse = analyst
+    scored, browser = visit_scored(analyse=analyst)
     test_id = make(browser)
     scored.send(test_id)
     for _ in range(3):
@@ -278,6 +276,7 @@ def test_an_analysis_that_fails(
     browser.submit(f"/tests/{test_id}/recheck")
     assert len(analyst.pending) == 1
     analyst.pending.clear()
+    scored.close()
 
 
 def test_a_recheck(scored: ScoredHouse, browser: Browser) -> None:

@@ -7,7 +7,6 @@ from html import unescape
 import pytest
 
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.scripted_receivers import ScriptedReceivers
 from tests.web.checking import zone_with
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.tools_visit import visit_tools
@@ -119,7 +118,6 @@ def test_from_a_check_to_a_watch(owner: Browser) -> None:
 
 def test_who_is_told(owner: Browser) -> None:
     """A new webhook shows its secret once; the page says how each stands, and takes others."""
-    owner.house.assembly.webhooks.dialer.made = ScriptedReceivers()
     answer = owner.submit(
         "/watches", target="good.example", every="15", alert_to="https://ops.example.com/alerts"
     )

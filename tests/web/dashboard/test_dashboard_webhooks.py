@@ -16,10 +16,8 @@ URL = "https://ci.example.com/mail"
 @pytest.fixture
 def receivers(house: House) -> ScriptedReceivers:
     """Receivers that answer as a test says, told by a daemon that runs."""
-    receivers = ScriptedReceivers()
-    house.assembly.webhooks.dialer.made = receivers
     run(house.assembly.webhooks.deliver.start())
-    return receivers
+    return house.receivers
 
 
 @pytest.fixture

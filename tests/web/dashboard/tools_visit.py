@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+from mailcheck.operations.deliverability.ports import Analyse
+from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory
-from tests.web.checking import KnownHosts, checking_house
+from tests.web.checking import checking_house
 from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.raw_http import RawHttp, request
@@ -51,10 +53,11 @@ class Events:
         return self.connection.received().endswith(b"0\r\n\r\n")
 
 
-def visit_scored(**options: Any) -> tuple[ScoredHouse, Browser]:
+def visit_scored(
+    zone: MemoryZone | None = None, analyse: Analyse | None = None, **options: Any
+) -> tuple[ScoredHouse, Browser]:
     """Sign somebody up in a house that takes and scores mail."""
-    zone = options.pop("zone", None)
-    scored = ScoredHouse(zone, config_in_memory(accounts=CHEAP, **options))
+    scored = ScoredHouse(zone, config_in_memory(accounts=CHEAP, **options), analyse)
     browser = Browser(scored.house)
     browser.sign_up()
     return scored, browser

@@ -1,6 +1,6 @@
 """Running watches that are due."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
@@ -41,7 +41,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
     def __init__(
         self,
         store: WatchStore,
-        look: Callable[[], LookAtWatched],
+        look: LookAtWatched,
         holder: str,
         clock: IReactorTime,
         now: Now,
@@ -84,7 +84,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
 
     async def _run(self, watch: Watch, *, is_due: bool) -> None:
         try:
-            looking = Deferred.fromCoroutine(self._look_at().look(watch))
+            looking = Deferred.fromCoroutine(self._look_at.look(watch))
             facts = await looking.addTimeout(DEADLINE, self._clock)
         except CancelledError:
             return

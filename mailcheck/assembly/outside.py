@@ -1,0 +1,44 @@
+"""What a daemon asks and tells beyond itself, its store and its cluster: as it is configured."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from mailcheck.assembly.checks import OutsideProbes, Resolvers, open_resolvers
+from mailcheck.assembly.cluster import Lasting
+from mailcheck.assembly.probes import EventDialer, Probes
+from mailcheck.assembly.scoring import FilterAssembly, assemble_filter
+from mailcheck.config.options import Config
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.ports import Now, Worker
+
+
+class Outside(Struct, frozen=True):
+    """Everybody whom a daemon asks or tells; tests have all of them written down.
+
+    :param probes: look at hosts, registries, policy files and links.
+    :param receivers: those of webhooks and alerts.
+    """
+
+    resolvers: Resolvers
+    probes: OutsideProbes
+    receivers: EventDialer
+    spamd: FilterAssembly
+
+
+def open_outside(
+    config: Config,
+    reactor: Any,
+    now: Now,
+    random_bytes: RandomBytes,
+    worker: Worker,
+    shared: Lasting,
+) -> Outside:
+    """Give those whom a configuration names; nothing is sent, read or started yet.
+
+    :param worker: takes mails apart for the content filter.
+    :param shared: keeps what was found out, and counts connections.
+    """
+    resolvers = open_resolvers(config, reactor, random_bytes)
+    probes = Probes(config, reactor, now, resolvers.plain, shared)
+    return Outside(resolvers, probes, probes, assemble_filter(config, reactor, worker))

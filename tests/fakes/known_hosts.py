@@ -1,0 +1,84 @@
+"""Hosts, registries, policy files and links as a test says that they are."""
+
+from twisted.internet.defer import Deferred, succeed
+
+from mailcheck.checks.dns_answers import Presence
+from mailcheck.checks.hosts.mta_sts import FetchOutcome, PolicyFetch
+from mailcheck.checks.hosts.registration import RegistrationVerdict
+from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
+from mailcheck.checks.link_checks import Hop, LinkAnswer
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.operations.domains.probe_hosts import OutboundPort
+from tests.fakes.time_and_chance import START_OF_TIME
+
+TEN_YEARS_AGO = int(START_OF_TIME * 1000) - 3652 * DAY
+
+
+class KnownHosts:
+    """Hosts, registries, policy files and links of a test; everything is well unless it says so.
+
+    ``held`` keeps the registry's answers back until `answer` is called.
+    """
+
+    def __init__(self) -> None:
+        self.probed: list[str] = []
+        self.outcomes: dict[str, ProbeOutcome] = {}
+        self.certificates: dict[str, tuple[str, Instant]] = {}
+        self.registrations: dict[str, RegistrationVerdict] = {}
+        self.policies: dict[str, PolicyFetch] = {}
+        self.links: dict[str, LinkAnswer] = {}
+        self.looked_at: list[tuple[str, str]] = []
+        self.registry_questions = 0
+        self.is_held = False
+        self.is_stalling = False
+        self._held: list[tuple[Deferred[RegistrationVerdict], str]] = []
+
+    def probe(self, exchange: str) -> Deferred[StarttlsProbe]:
+        """Answer as `StarttlsProber` promises."""
+        self.probed.append(exchange)
+        if self.is_stalling:
+            return Deferred(lambda _: None)
+        outcome = self.outcomes.get(exchange, ProbeOutcome.ENCRYPTED)
+        if outcome is not ProbeOutcome.ENCRYPTED:
+            return succeed(StarttlsProbe(exchange, outcome))
+        digest, ends_at = self.certificates.get(exchange, ("", None))
+        return succeed(StarttlsProbe(exchange, outcome, "TLSv1.3", True, True, digest, ends_at))
+
+    def outbound_port(self) -> Deferred[OutboundPort]:
+        """Answer as `StarttlsProber` promises."""
+        return succeed(OutboundPort.OPEN)
+
+    def find_registration(self, domain: str) -> Deferred[RegistrationVerdict]:
+        """Answer as `RegistrationFinder` promises."""
+        self.registry_questions += 1
+        answer: Deferred[RegistrationVerdict] = Deferred()
+        self._held.append((answer, domain))
+        if not self.is_held:
+            self.answer()
+        return answer
+
+    def answer(self) -> None:
+        """Let the registry answer."""
+        held, self._held = self._held, []
+        for answer, domain in held:
+            found = RegistrationVerdict(domain, Presence.FOUND, Instant(TEN_YEARS_AGO), 3652, ())
+            if not answer.called:
+                answer.callback(self.registrations.get(domain, found))
+
+    def open(self) -> None:
+        """Nothing has to be made ready."""
+
+    def stop(self) -> None:
+        """Nothing is under way."""
+
+    def fetch_policy(self, domain: str) -> Deferred[PolicyFetch]:
+        """Answer as `PolicyFetcher` promises."""
+        return succeed(self.policies.get(domain, PolicyFetch(FetchOutcome.MISSING)))
+
+    def look_at_link(self, url: str, method: str) -> Deferred[LinkAnswer]:
+        """Answer as `LinkProber` promises."""
+        self.looked_at.append((method, url))
+        if self.is_stalling:
+            return Deferred(lambda _: None)
+        usual = LinkAnswer(url, method, (Hop(url, 200),))
+        return succeed(self.links.get(url, usual))
