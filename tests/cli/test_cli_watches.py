@@ -70,9 +70,9 @@ def test_who_is_told(watch: Mailcheck) -> None:
     url, secret = made.lines[1].split()
     assert (url, secret.partition("_")[0]) == ("https://hooks.example/x", "whsec")
     assert "keep each secret" in made.errors
-    refused = watch("add", "8.8.4.10", "--alert-to", "ops@good.example")
+    refused = watch("add", "8.8.4.10", "--alert-to", "ops@mailcheck.example")
     assert refused.status == 1
-    assert "sends no mail" in refused.errors
+    assert "no mail to ops@mailcheck.example" in refused.errors
 
 
 def test_how_one_is(watch: Mailcheck, watching: Watching) -> None:
