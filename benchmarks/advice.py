@@ -27,7 +27,7 @@ from mailcheck.assembly.scoring import ScoringAssembly, assemble_filter
 from mailcheck.checks.proofs import NO_PROOFS, Proofs
 from mailcheck.cluster.local import LocalCluster, LocalWakeUps
 from mailcheck.config.options import Config
-from mailcheck.core.instants import instant_of
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.deliverability import score_mail
 from mailcheck.operations.deliverability.check_progress import CheckProgress
@@ -96,9 +96,7 @@ async def measure(reactor: Any, rounds: int, server: str) -> None:
         resolvers = open_resolvers(config, reactor, os.urandom)
         checks = ChecksAssembly(
             config,
-            reactor,
-            lambda: instant_of(reactor.seconds()),
-            os.urandom,
+            of_the_system(reactor),
             resolvers,
             KnownHosts(),
             LocalCluster(reactor),

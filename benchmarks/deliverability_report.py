@@ -32,7 +32,7 @@ from twisted.internet.task import LoopingCall, deferLater, react
 from twisted.internet.threads import deferToThread
 
 from benchmarks.reputation import DELAY, longest_chain, read_log, serve
-from mailcheck.assembly.daemon import Assembly, daemon_clock
+from mailcheck.assembly.daemon import Assembly, time_and_chance_of
 from mailcheck.assembly.ops import Surroundings
 from mailcheck.assembly.workers import daemon_workers
 from mailcheck.config.reading import load_config
@@ -77,8 +77,8 @@ class Bench:
             "WEB_LISTEN": f'["{HOST}:{http}"]',
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
-        wall_clock = daemon_clock(config, time.time, reactor)
-        self.assembly = Assembly(config, reactor, wall_clock, daemon_workers(reactor), os.urandom)
+        time_and_chance = time_and_chance_of(config, time.time, reactor, os.urandom)
+        self.assembly = Assembly(config, reactor, time_and_chance, daemon_workers(reactor))
         self.service = self.assembly.services(
             Surroundings(io.StringIO(), {}, None, lambda: config, {})
         )

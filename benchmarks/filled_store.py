@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
+from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
 from mailcheck.checks.content.derive import derive_content
 from mailcheck.config.options import Config, StorageOptions
 from mailcheck.core.accounts import Account, Quota
@@ -80,8 +80,8 @@ def fill(
     config = replace(Config(), storage=StorageOptions(url=url))
     worker, clock = BatchWorker(), Clock()
     workers = Workers(worker, DirectWorker(), DirectWorker())
-    wall_clock = daemon_clock(config, clock.seconds, clock)
-    assembly = Assembly(config, clock, wall_clock, workers, os.urandom)
+    time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
+    assembly = Assembly(config, clock, time_and_chance, workers)
     assembly.engine.open()
     mails = SqlMailStore(assembly.engine, Quota(NO_LIMIT, NO_LIMIT))
     contents = SqlContentStore(assembly.engine)

@@ -41,7 +41,7 @@ from mailcheck.checks.link_checks import Hop, LinkAnswer
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config, DnsOptions
 from mailcheck.core.instants import Instant
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from tests.fakes.memory_zone import MemoryZone
@@ -164,7 +164,7 @@ async def measure(reactor: Any, server: "subprocess.Popen[str]", port: int) -> N
         hosts = DelayedHosts(reactor)
         resolvers = open_resolvers(config, reactor, os.urandom)
         alone = LocalCluster(reactor)
-        checks = ChecksAssembly(config, reactor, time_of_day, os.urandom, resolvers, hosts, alone)
+        checks = ChecksAssembly(config, of_the_system(reactor), resolvers, hosts, alone)
         began, used = time.perf_counter(), time.process_time()
         found: Reputation = await checks.reputation.compute(QUERY)
         times.append((time.perf_counter() - began) * 1e3)
@@ -196,9 +196,7 @@ async def _timed(checks: ChecksAssembly) -> float:
 async def _crowd(reactor: Any, config: Config) -> None:
     hosts = DelayedHosts(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
-    checks = ChecksAssembly(
-        config, reactor, time_of_day, os.urandom, resolvers, hosts, LocalCluster(reactor)
-    )
+    checks = ChecksAssembly(config, of_the_system(reactor), resolvers, hosts, LocalCluster(reactor))
     began = time.perf_counter()
     computing = [Deferred.fromCoroutine(checks.reputation.compute(QUERY)) for _ in range(CROWD)]
     await gatherResults(computing)

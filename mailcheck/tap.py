@@ -63,7 +63,7 @@ def _build(options: Options) -> IService:
             # A twistd that is going to leave this process behind would leave its children, too.
             for worker in workers.ahead:
                 worker.start()
-        from mailcheck.assembly.daemon import Assembly, daemon_clock
+        from mailcheck.assembly.daemon import Assembly, time_and_chance_of
         from mailcheck.assembly.ops import Surroundings, log_writer
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
 
@@ -71,8 +71,9 @@ def _build(options: Options) -> IService:
         if config.daemon.processes > 1:
             arguments = ["--config", str(path)] if path else []
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
-        wall_clock = daemon_clock(config, time.time, reactor)
-        assembly = Assembly(config, reactor, wall_clock, workers, RandomPool(os.urandom))
+        random_pool = RandomPool(os.urandom)
+        time_and_chance = time_and_chance_of(config, time.time, reactor, random_pool)
+        assembly = Assembly(config, reactor, time_and_chance, workers)
         surroundings = Surroundings(
             sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])
         )

@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import Clock
 
 from mailcheck.assembly.checks import Resolvers
-from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
+from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
 from mailcheck.assembly.outside import Outside
 from mailcheck.assembly.scoring import FilterAssembly
 from mailcheck.config.options import Config, StorageOptions
@@ -141,7 +141,11 @@ class House:
         self.clock.advance(START_OF_TIME)
         workers = workers or Workers(DirectWorker(), DirectWorker(), DirectWorker())
         self.set_ahead = 0.0
-        wall_clock = daemon_clock(config, lambda: self.clock.seconds() + self.set_ahead, self.clock)
+
+        def time_of_day() -> float:
+            return self.clock.seconds() + self.set_ahead
+
+        time_and_chance = time_and_chance_of(config, time_of_day, self.clock, counted_bytes())
         self.zone = zone or MemoryZone({})
         self.hosts = hosts or KnownHosts()
         self.receivers = ScriptedReceivers()
@@ -152,9 +156,7 @@ class House:
             self.receivers,
             FilterAssembly(self.content_filter, OrderedServices()),
         )
-        self.assembly = Assembly(
-            config, self.clock, wall_clock, workers, counted_bytes(), outside, analyse
-        )
+        self.assembly = Assembly(config, self.clock, time_and_chance, workers, outside, analyse)
         self.receiver = self.assembly.receiver
         self.assembly.engine.open()
         _OPEN.append(self)

@@ -54,7 +54,7 @@ from mailcheck.operations.domains.zone_health import (
 from mailcheck.operations.inbox.check_links import LinkProber
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 
 class OutsideProbes(StarttlsProber, RegistrationFinder, PolicyFetcher, LinkProber, Protocol):
@@ -144,9 +144,7 @@ class ChecksAssembly:
     def __init__(
         self,
         config: Config,
-        reactor: Any,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
         resolvers: Resolvers,
         probes: OutsideProbes,
         cluster: Cluster,
@@ -155,24 +153,23 @@ class ChecksAssembly:
         """``lasting`` has what a restart must not forget, where the cluster does forget it."""
         lasting = lasting or cluster
         self._config = config
-        self._reactor = reactor
+        self._time_and_chance = time_and_chance
+        self._clock = clock = time_and_chance.clock
         self.resolvers = resolvers
         self._probes = probes
         self._allow_private = config.network.allow_private
-        self._now = now
+        self._now = time_and_chance.now
         self.catalogue = load_catalogue(
             config.blocklists, allow_special_use=config.dns.allow_special_use
         )
-        self._build_blocklists(random_bytes, cluster, lasting)
-        self.mx = CheckMx(resolvers.plain, reactor, allow_private=self._allow_private)
+        self._build_blocklists(cluster, lasting)
+        self.mx = CheckMx(resolvers.plain, clock, allow_private=self._allow_private)
         self.selectors = LearnedSelectors(lasting.selectors, self._now)
-        self.turns = CheckTurns(reactor)
+        self.turns = CheckTurns(clock)
         self._build_wholes(probes, cluster)
         self.watched = self._build_watched(lasting)
 
-    def _build_blocklists(
-        self, random_bytes: RandomBytes, cluster: Cluster, lasting: Lasting
-    ) -> None:
+    def _build_blocklists(self, cluster: Cluster, lasting: Lasting) -> None:
         options, resolvers = self._config.blocklists, self.resolvers
         self.budgets = ListBudgets(
             _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
@@ -181,43 +178,41 @@ class ChecksAssembly:
             self.catalogue.blocklists,
             resolvers.fresh_lists,
             self.budgets,
-            self._reactor,
-            self._now,
-            random_bytes,
             KeptValues(lasting.memory, "health", HealthOfLists),
             cluster.wake_ups("lists"),
+            self._time_and_chance,
         )
         self.lists = AskBlocklists(
-            resolvers.lists, self.budgets, self.health, self._reactor, options.deadline
+            resolvers.lists, self.budgets, self.health, self._clock, options.deadline
         )
         self.blocklists = CheckBlocklists(
             self.catalogue,
             resolvers.plain,
             self.lists,
-            self._reactor,
+            self._clock,
             allow_private=self._allow_private,
         )
 
     def _build_wholes(self, probes: OutsideProbes, cluster: Cluster) -> None:
-        plain, clock, now = self.resolvers.plain, self._reactor, self._now
+        plain, time_and_chance = self.resolvers.plain, self._time_and_chance
         sources = ReputationSources(plain, self.blocklists, probes, probes, self.selectors.of)
         kept: KeptValues[Reputation] = KeptValues(cluster.memory, "reputation", Reputation)
         self.reputation = ComputeReputation(
-            sources, kept, clock, now, allow_private=self._allow_private
+            sources, kept, time_and_chance, allow_private=self._allow_private
         )
         self.domain = DescribeDomain(
             plain,
             probes,
             self.selectors.of,
-            clock,
-            now,
+            time_and_chance,
             is_validating=self._config.dns.validating,
             allow_private=self._allow_private,
         )
 
     def _build_watched(self, lasting: Lasting) -> LookAtWatched:
         """Build what watches look with: it leaves lists to others, remembers and proves nothing."""
-        plain, probes, clock = self.resolvers.plain, self._probes, self._reactor
+        plain, probes, time_and_chance = self.resolvers.plain, self._probes, self._time_and_chance
+        clock = self._clock
         options, is_private = self._config.blocklists, self._allow_private
         budgets = WatchersBudgets(
             _as_numbers(parse_pairs(options.daily_budgets)), lasting.counters, self._now
@@ -228,8 +223,7 @@ class ChecksAssembly:
         reputation = ComputeReputation(
             sources,
             KeptValues(NothingRemembered(), "watched", Reputation),
-            clock,
-            self._now,
+            time_and_chance,
             allow_private=is_private,
             is_proving=False,
         )
@@ -237,24 +231,23 @@ class ChecksAssembly:
             plain,
             probes,
             self.selectors.of,
-            clock,
-            self._now,
+            time_and_chance,
             is_validating=self._config.dns.validating,
             allow_private=is_private,
             is_proving=False,
         )
-        return LookAtWatched(reputation, domain, blocklists, plain, probes, clock, self._now)
+        return LookAtWatched(reputation, domain, blocklists, plain, probes, time_and_chance)
 
     def services(self) -> Iterator[PeriodicService]:
         """Give what tests the blocklists again and again, and what keeps selectors."""
         yield PeriodicService(
-            "testing the blocklists", LOOK_INTERVAL, self.health.look, self._reactor
+            "testing the blocklists", LOOK_INTERVAL, self.health.look, self._clock
         )
         yield PeriodicService(
             "keeping selectors",
             SAVE_INTERVAL,
             self.selectors.save,
-            self._reactor,
+            self._clock,
             ends_with_round=True,
         )
 

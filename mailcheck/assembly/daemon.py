@@ -100,7 +100,7 @@ from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
@@ -143,10 +143,13 @@ class Ports(NamedTuple):
     metrics: ListeningService
 
 
-def daemon_clock(config: Config, seconds: Callable[[], float], clock: Any) -> WallClock:
-    """Build the clock of the day that mail and tests expire by."""
+def time_and_chance_of(
+    config: Config, seconds: Callable[[], float], clock: Any, random_bytes: RandomBytes
+) -> TimeAndChance:
+    """Give a daemon's: ``seconds`` reads the time of day, ``clock`` is one that nobody sets."""
     longest = max(config.inbox.retention_hours * HOUR, config.tests.retention_days * DAY)
-    return WallClock(seconds, clock, longest / SECOND)
+    wall_clock = WallClock(seconds, clock, longest / SECOND)
+    return TimeAndChance(wall_clock.now, wall_clock.expiry_now, clock, random_bytes)
 
 
 class Assembly:
@@ -156,36 +159,34 @@ class Assembly:
         self,
         config: Config,
         reactor: Any,
-        wall_clock: WallClock,
+        time_and_chance: TimeAndChance,
         workers: Workers,
-        random_bytes: RandomBytes,
         outside: Outside | None = None,
         analyse: Analyse | None = None,
     ) -> None:
         """Build all of it; nothing begins yet.
 
-        :param reactor: runs on a clock that nobody sets.
+        :param reactor: runs on the clock of ``time_and_chance``.
         :param outside: whom the daemon asks and tells, if not those that are configured.
         :param analyse: judges the mails of tests, if not our own checks do.
         """
         self.config = config
         self._reactor = reactor
         self._workers = workers
-        self._random_bytes = random_bytes
+        self.time_and_chance = time_and_chance
         self._turns = Turns(reactor)
         self._traffic = MailTraffic(reactor, workers.soon)
         self.conditions = Conditions()
         self.pace = Pace()
         self.clients = ClientJournal(self.pace)
-        self.now: Now = wall_clock.now
-        self._expiry_now: Now = wall_clock.expiry_now
+        self.now = time_and_chance.now
         self.retention = int(config.inbox.retention_hours * HOUR)
         self.urls = PublicUrls(public_url(config))
         self._redis_figures = RedisFigures()
         self.cluster, self._cluster_services = open_cluster(
             config, reactor, self.conditions, self._redis_figures
         )
-        self._holder = lease_holder(config, random_bytes)
+        self._holder = lease_holder(config, time_and_chance.random_bytes)
         self._build_storage()
         self._build_checks(outside)
         self._build_accounts()
@@ -195,19 +196,17 @@ class Assembly:
         self._build_watches()
 
     def _build_checks(self, outside: Outside | None) -> None:
-        config, reactor, random_bytes = self.config, self._reactor, self._random_bytes
+        config, time_and_chance = self.config, self.time_and_chance
         # What a restart must not forget.
         self._lasting: Lasting = (
             self.cluster if config.cluster.redis else stored_state(self.engine, self.now)
         )
         self._outside = outside or open_outside(
-            config, reactor, self.now, random_bytes, self._workers.analysis, self.cluster
+            config, self._reactor, time_and_chance, self._workers.analysis, self.cluster
         )
         self.checks = ChecksAssembly(
             config,
-            reactor,
-            self.now,
-            random_bytes,
+            time_and_chance,
             self._outside.resolvers,
             self._outside.probes,
             self.cluster,
@@ -223,7 +222,7 @@ class Assembly:
             self._content_store, self._workers.content, self._workers.large, self._reactor
         )
         self._expiry_store = SqlExpiryStore(self.engine, self.engine.give_back_space)
-        self._retention = Retention(self._expiry_store, self._expiry_now)
+        self._retention = Retention(self._expiry_store, self.time_and_chance.expiry_now)
         self._account_store = SqlAccountStore(self.engine)
         self._keys_in_use = RevokedKeys(self._account_store)
         self.heartbeat = Heartbeat(
@@ -231,8 +230,8 @@ class Assembly:
         )
 
     def _build_accounts(self) -> None:
-        config, now, random_bytes = self.config, self.now, self._random_bytes
-        self.accounts = KeepAccounts(self._account_store, now, random_bytes)
+        config, now, time_and_chance = self.config, self.now, self.time_and_chance
+        self.accounts = KeepAccounts(self._account_store, time_and_chance)
         self._meter = RequestMeter(self.cluster.counters, now)
         worker, accounts, meter = self._workers.passwords, self.accounts, self._meter
         self.dashboard = DashboardAssembly(
@@ -241,10 +240,9 @@ class Assembly:
             worker,
             accounts,
             meter,
-            now,
-            random_bytes,
             self.clients,
             lambda: bool(self.conditions.problems.get(DISK)),
+            time_and_chance,
         )
         self.authenticator = Authenticator(
             self._account_store,
@@ -255,7 +253,6 @@ class Assembly:
     def _build_tests(self, analyse: Analyse | None) -> None:
         config, per_key = self.config, self.config.limits.waits_per_key
         self._slots = WaitSlots(per_key, self.cluster.places("waits", per_key))
-        self._traffic = MailTraffic(self._reactor)
         self.scoring = ScoringAssembly(
             scoring_settings(config),
             self._reactor,
@@ -272,43 +269,39 @@ class Assembly:
             analyse or self.scoring.analyse,
             self._traffic,
             self._holder,
-            self._reactor,
-            self.now,
-            self._expiry_now,
-            self._random_bytes,
+            self.time_and_chance,
         )
 
     def _build_operations(self) -> None:
         config, store = self.config, self._mail_store
-        now, random_bytes, reactor = self._expiry_now, self._random_bytes, self._reactor
+        time_and_chance = self.time_and_chance
+        clock, expiry_now = time_and_chance.clock, time_and_chance.expiry_now
         self.wake_ups = self.cluster.wake_ups("inboxes")
-        self.feeds = InboxFeeds(store, now)
+        self.feeds = InboxFeeds(store, expiry_now)
         self.wake_ups.listen(self.feeds.hear)
         self.cluster.when_hints_are_lost(self.feeds.look_everywhere)
         removals = self.cluster.wake_ups("removals")
         removals.listen(self.feeds.hear_removal)
-        contents = Contents(
-            self._content_store,
-            self._mail_bytes,
-            self.checks.selectors.learn,
-            reactor,
-        )
+        learn = self.checks.selectors.learn
+        contents = Contents(self._content_store, self._mail_bytes, learn, clock)
         is_alone = not is_shared(config)
         self.derivation = Derivation(
-            contents, self._content_store, self._traffic, reactor, self.now, is_alone=is_alone
+            contents, self._content_store, self._traffic, time_and_chance, is_alone=is_alone
         )
         self._hand_over = HandOver(self.feeds, contents, self.derivation.want, self._traffic.gather)
-        loader = self._loader = MessageLoader(store, contents, now)
+        loader = self._loader = MessageLoader(store, contents, expiry_now)
         slots = self._slots
         self.inbox = InboxOperations(
-            read=ReadInbox(store, contents, loader, self._mail_bytes, now),
-            wait=WaitForMessage(store, self.feeds, loader, slots, reactor, self.now, now),
-            follow=FollowInbox(store, self.feeds, loader, slots, self._keys_in_use, reactor, now),
-            delete=DeleteMessages(store, now, removals.publish),
-            share=ShareMessage(store, loader, now, random_bytes),
+            read=ReadInbox(store, contents, loader, self._mail_bytes, expiry_now),
+            wait=WaitForMessage(store, self.feeds, loader, slots, time_and_chance),
+            follow=FollowInbox(
+                store, self.feeds, loader, slots, self._keys_in_use, time_and_chance
+            ),
+            delete=DeleteMessages(store, expiry_now, removals.publish),
+            share=ShareMessage(store, loader, time_and_chance),
             authenticate=self._authenticating_messages(),
             check=CheckMail(self._mail_bytes),
-            check_links=CheckLinks(self._outside.probes, self._meter, reactor),
+            check_links=CheckLinks(self._outside.probes, self._meter, clock),
             webhooks=self._build_webhooks(loader).keep,
         )
 
@@ -323,10 +316,7 @@ class Assembly:
             self.urls,
             alerts_from(self.config),
             self._holder,
-            self._reactor,
-            self.now,
-            self._expiry_now,
-            self._random_bytes,
+            self.time_and_chance,
         )
         return self.webhooks
 
@@ -353,9 +343,7 @@ class Assembly:
             self._workers,
             self.checks,
             self._holder,
-            self._reactor,
-            self.now,
-            self._random_bytes,
+            self.time_and_chance,
         )
         self.receiver = self.receiver_for(self._hand_over)
 
@@ -371,8 +359,7 @@ class Assembly:
             self.reports.mail,
             self.faults,
             receive_settings(self.config, self.retention),
-            self.now,
-            self._random_bytes,
+            self.time_and_chance,
         )
 
     def _build_watches(self) -> None:
@@ -386,9 +373,7 @@ class Assembly:
             self.webhooks.receivers,
             self._lasting.memory,
             self._holder,
-            self._reactor,
-            self.now,
-            self._random_bytes,
+            self.time_and_chance,
         )
 
     def metrics(
@@ -435,17 +420,16 @@ class Assembly:
             self.watches,
             self.scoring,
             self._workers,
-            self._reactor,
+            self.time_and_chance,
             self._turns,
             self.reports.operations,
         )
-        served = RestAndMcp(self.config, built, self.retention, self.now, self._random_bytes)
+        served = RestAndMcp(self.config, built, self.retention)
         api = served.api(gate, urls)
-        dispatcher = Dispatcher(served.agent_tools(), self._random_bytes, self.urls.public_url)
+        random_bytes = self.time_and_chance.random_bytes
+        dispatcher = Dispatcher(served.agent_tools(), random_bytes, self.urls.public_url)
         cancelled = self.cluster.wake_ups("cancelled calls")
-        mcp = McpEndpoint(
-            gate, dispatcher, urls, cancelled, self._reactor, self.now, self._random_bytes
-        )
+        mcp = McpEndpoint(gate, dispatcher, urls, cancelled, self.time_and_chance)
         pages_of_mail = self._mail_pages(built)
         dashboard = self.dashboard.resource(
             urls, self.authenticator, self.inbox, *pages_of_mail, served.pages
@@ -465,7 +449,7 @@ class Assembly:
         """Build the pages of tools and inbox: both show mails, in the same way."""
         show = ShowMessage(self._mail_bytes, self._workers.content)
         mail = MailOfReport(MailOfTest(self.tests.store, self._loader.complete), show)
-        tools = tool_pages(self.config, built, mail, self._meter, self.now, self._reactor)
+        tools = tool_pages(self.config, built, mail, self._meter, self._reactor)
         return [tools, self._inbox_pages(show)]
 
     def _inbox_pages(self, show: ShowMessage) -> Callable[[Renderer], list[Page]]:
@@ -474,10 +458,8 @@ class Assembly:
             self.inbox,
             self.receiver,
             show,
-            self._reactor,
             self._turns,
-            self.now,
-            self._random_bytes,
+            self.time_and_chance,
         )
 
     def mail_factory(self, tls_for: TlsPolicy, *, is_submission: bool) -> MailFactory:
@@ -636,7 +618,7 @@ class Assembly:
         return FirstStart(
             self.accounts,
             self.dashboard.sign_in,
-            self._random_bytes,
+            self.time_and_chance.random_bytes,
             config.accounts.bootstrap_key,
             Path(config.storage.state_directory),
             config.inbox.domain,

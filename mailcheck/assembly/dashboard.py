@@ -7,7 +7,6 @@ from typing import Any
 from mailcheck.assembly.deployment import mail_server, submission_server
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter
 from mailcheck.operations.accounts.check_budget import CheckBudget
@@ -19,7 +18,7 @@ from mailcheck.operations.accounts.passwords import PasswordHasher, ScryptCost
 from mailcheck.operations.accounts.register import Register, Registration, RegistrationRules
 from mailcheck.operations.accounts.sign_in import SignIn
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.ports import AccessJournal, Now, Worker
+from mailcheck.operations.ports import AccessJournal, TimeAndChance, Worker
 from mailcheck.storage.accounts.password_store import SqlPasswordStore
 from mailcheck.storage.accounts.session_store import SqlSessionStore
 from mailcheck.storage.engine import Engine
@@ -51,26 +50,23 @@ class DashboardAssembly:
         worker: Worker,
         accounts: KeepAccounts,
         meter: RequestMeter,
-        now: Now,
-        random_bytes: RandomBytes,
         journal: AccessJournal,
         refuses_mail: Callable[[], bool],
+        time_and_chance: TimeAndChance,
     ) -> None:
         options = config.accounts
         self._config = config
         self._refuses_mail = refuses_mail
         self._accounts = accounts
         self._meter = meter
-        self._now = now
-        self._random_bytes = random_bytes
+        self._time_and_chance = time_and_chance
         passwords = SqlPasswordStore(engine)
-        hasher = PasswordHasher(worker, ScryptCost(options.password_cost), random_bytes)
-        attempts = Attempts(meter, now)
-        self.sessions = DashboardSessions(SqlSessionStore(engine), now, random_bytes)
-        self.invitations = Invitations(passwords, now, random_bytes)
-        self.sign_in = SignIn(
-            passwords, hasher, self.sessions, attempts, now, journal, random_bytes
-        )
+        cost = ScryptCost(options.password_cost)
+        hasher = PasswordHasher(worker, cost, time_and_chance.random_bytes)
+        attempts = Attempts(meter, time_and_chance.now)
+        self.sessions = DashboardSessions(SqlSessionStore(engine), time_and_chance)
+        self.invitations = Invitations(passwords, time_and_chance)
+        self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, journal, time_and_chance)
         self.register = Register(
             RegistrationRules(Registration(options.registration), options.per_address),
             accounts,
@@ -79,7 +75,7 @@ class DashboardAssembly:
             self.sign_in,
             self.invitations,
             attempts,
-            now,
+            time_and_chance.now,
         )
 
     def resource(
@@ -93,9 +89,7 @@ class DashboardAssembly:
         networks = [ip_network(text) for text in self._config.web.trusted_proxies]
         static = StaticFiles()
         renderer = Renderer(static, self._refuses_mail)
-        admission = Admission(
-            self.sessions, urls, ClientAddresses(networks), self._now, self._random_bytes
-        )
+        admission = Admission(self.sessions, urls, ClientAddresses(networks), self._time_and_chance)
         pages = [*static.pages(), *self._account_pages(authenticator, inbox, renderer)]
         for make_pages in more:
             pages += make_pages(renderer)

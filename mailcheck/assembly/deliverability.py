@@ -1,14 +1,12 @@
 """Builds deliverability tests: their operations, analyses, and the mail to their addresses."""
 
 from collections.abc import Callable
-from typing import Any
 
 from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.config.options import Config
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import DAY
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention
@@ -26,7 +24,7 @@ from mailcheck.operations.deliverability.score_message import ScoreMessage
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds, WaitForTest
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.storage.deliverability_store import SqlDeliverabilityStore
 from mailcheck.storage.engine import Engine
 
@@ -46,31 +44,22 @@ class DeliverabilityAssembly:
         analyse: Analyse,
         traffic: MailTraffic,
         holder: str,
-        reactor: Any,
-        now: Now,
-        expiry_now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
-        self._expiry_now = expiry_now
-        self._reactor = reactor
+        self._time_and_chance = time_and_chance
+        expiry_now = time_and_chance.expiry_now
         self.store = SqlDeliverabilityStore(engine)
         self.feeds = DeliverabilityFeeds()
         self.wake_ups = cluster.wake_ups("tests")
         self.wake_ups.listen(self.feeds.hear)
         self.runner = RunTestChecks(
-            self.store,
-            analyse,
-            self.wake_ups,
-            traffic,
-            holder,
-            reactor,
-            now,
+            self.store, analyse, self.wake_ups, traffic, holder, time_and_chance
         )
         look = share_work(cluster, "waiting tests", self.runner.look)
         cluster.when_hints_are_lost(self.feeds.look_everywhere)
         find = FindTest(self.store, expiry_now)
-        wait = WaitForTest(find, self.feeds, slots, reactor, expiry_now)
-        self.operations = self._operations(config, find, wait, look, now, random_bytes)
+        wait = WaitForTest(find, self.feeds, slots, time_and_chance)
+        self.operations = self._operations(config, find, wait, look)
         self.mail = ReceiveForTests(
             self.store, self.wake_ups, look, own_domains(config), public_url(config), expiry_now
         )
@@ -81,26 +70,25 @@ class DeliverabilityAssembly:
         find: FindTest,
         wait: WaitForTest,
         look: Callable[[], None],
-        now: Now,
-        random_bytes: RandomBytes,
     ) -> DeliverabilityOperations:
-        retention = config.tests.retention_days * DAY
+        retention, time_and_chance = config.tests.retention_days * DAY, self._time_and_chance
         return DeliverabilityOperations(
-            generate=GenerateTest(self.store, retention, now, random_bytes),
+            generate=GenerateTest(self.store, retention, time_and_chance),
             find=find,
             wait=wait,
-            recheck=RecheckTest(self.store, self.wake_ups, look, now),
-            share=ShareTest(self.store, self._expiry_now, random_bytes),
-            score_message=ScoreMessage(self.store, retention, look, now, random_bytes),
-            delete=DeleteTest(self.store, self.wake_ups, self._expiry_now),
+            recheck=RecheckTest(self.store, self.wake_ups, look, time_and_chance.now),
+            share=ShareTest(self.store, time_and_chance),
+            score_message=ScoreMessage(self.store, retention, look, time_and_chance),
+            delete=DeleteTest(self.store, self.wake_ups, time_and_chance.expiry_now),
         )
 
     def services(self) -> list[Service]:
         """Give the services of the tests; parked waits are ended before them."""
-        retention = DeliverabilityRetention(self.store, self._expiry_now)
+        clock = self._time_and_chance.clock
+        retention = DeliverabilityRetention(self.store, self._time_and_chance.expiry_now)
         return [
             LeasedWorkService(self.runner),
             # Stopped before it: a round under way would begin new analyses.
-            PeriodicService("renewing leases", RENEWAL, self.runner.renew, self._reactor),
-            PeriodicService("retention of tests", INTERVAL, retention.sweep, self._reactor),
+            PeriodicService("renewing leases", RENEWAL, self.runner.renew, clock),
+            PeriodicService("retention of tests", INTERVAL, retention.sweep, clock),
         ]

@@ -2,10 +2,7 @@
 
 from collections.abc import Callable
 
-from twisted.internet.interfaces import IReactorTime
-
 from mailcheck.config.options import Config
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import HOUR
 from mailcheck.core.network_addresses import parse_listen_address
 from mailcheck.operations.concurrency import Turns
@@ -13,7 +10,7 @@ from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendSample
 from mailcheck.operations.inbox.show_message import ShowMessage
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.web.dashboard.inbox.listing import InboxFacts, InboxList
 from mailcheck.web.dashboard.inbox.live import LivePages
 from mailcheck.web.dashboard.inbox.message_pages import MessagePages
@@ -28,13 +25,11 @@ def inbox_pages(
     inbox: InboxOperations,
     receiver: ReceiveMail,
     show: ShowMessage,
-    clock: IReactorTime,
     turns: Turns,
-    now: Now,
-    random_bytes: RandomBytes,
+    time_and_chance: TimeAndChance,
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer."""
-    sample = SendSample(receiver, config.inbox.domain, now, random_bytes)
+    sample = SendSample(receiver, config.inbox.domain, time_and_chance)
     addresses = [parse_listen_address(text) for text in config.smtp.listen]
     facts = InboxFacts(
         config.inbox.domain,
@@ -47,7 +42,7 @@ def inbox_pages(
     def make(renderer: Renderer) -> list[Page]:
         return [
             *InboxPages(listed, inbox.read, inbox.delete, sample, renderer).pages(),
-            *LivePages(inbox.follow, renderer, clock).pages(),
+            *LivePages(inbox.follow, renderer, time_and_chance.clock).pages(),
             *MessagePages(
                 inbox.read, listed, inbox.authenticate, show, inbox.share, inbox.delete, renderer
             ).pages(),

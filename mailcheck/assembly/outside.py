@@ -9,8 +9,7 @@ from mailcheck.assembly.cluster import Lasting
 from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterAssembly, assemble_filter
 from mailcheck.config.options import Config
-from mailcheck.core.identifiers import RandomBytes
-from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.ports import TimeAndChance, Worker
 
 
 class Outside(Struct, frozen=True):
@@ -29,8 +28,7 @@ class Outside(Struct, frozen=True):
 def open_outside(
     config: Config,
     reactor: Any,
-    now: Now,
-    random_bytes: RandomBytes,
+    time_and_chance: TimeAndChance,
     worker: Worker,
     shared: Lasting,
 ) -> Outside:
@@ -39,6 +37,6 @@ def open_outside(
     :param worker: takes mails apart for the content filter.
     :param shared: keeps what was found out, and counts connections.
     """
-    resolvers = open_resolvers(config, reactor, random_bytes)
-    probes = Probes(config, reactor, now, resolvers.plain, shared)
+    resolvers = open_resolvers(config, reactor, time_and_chance.random_bytes)
+    probes = Probes(config, reactor, time_and_chance, resolvers.plain, shared)
     return Outside(resolvers, probes, probes, assemble_filter(config, reactor, worker))

@@ -21,7 +21,7 @@ from mailcheck.operations.doctor import not_found_out
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.operations.domains.watches.ports import ReceiverRules
 from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookLine
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer, is_own_address
 from mailcheck.probes.mail_host_prober import MailHostProber, ProbeSettings
@@ -53,13 +53,19 @@ class Probes:
     _log = Logger()
 
     def __init__(
-        self, config: Config, reactor: Any, now: Now, resolver: Resolver, shared: Lasting
+        self,
+        config: Config,
+        reactor: Any,
+        time_and_chance: TimeAndChance,
+        resolver: Resolver,
+        shared: Lasting,
     ) -> None:
         """``shared`` keeps what was found out, and counts connections, for all daemons."""
         self._shared = shared
         self._config = config
         self._reactor = cast(ProbeReactor, reactor)
-        self._now = now
+        self._time_and_chance = time_and_chance
+        self._now = time_and_chance.now
         self._resolver = resolver
 
     def open(self) -> None:
@@ -230,7 +236,7 @@ class Probes:
     def _registrations(self) -> RdapFinder:
         source = self._config.probes.rdap_bootstrap
         registries = RegistryList(self._fetcher, self._reactor, source)
-        return RdapFinder(self._fetcher, registries, self._reactor, self._now, self._shared.memory)
+        return RdapFinder(self._fetcher, registries, self._shared.memory, self._time_and_chance)
 
     @cached_property
     def _links(self) -> "GuardedLinkProber":

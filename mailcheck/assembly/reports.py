@@ -1,7 +1,5 @@
 """Builds the reports of receivers: their operations, and what takes them in."""
 
-from typing import Any
-
 from twisted.application.service import Service
 
 from mailcheck.assembly.checks import ChecksAssembly
@@ -10,12 +8,11 @@ from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.assembly.scoring import scoring_settings
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import ReportRetention
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.ports import DeliveryStore, Now
+from mailcheck.operations.ports import DeliveryStore, TimeAndChance
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.look_at_senders import LookAtSenders
 from mailcheck.operations.reports.offer_records import OfferRecords
@@ -50,12 +47,10 @@ class ReportsAssembly:
         workers: Workers,
         checks: ChecksAssembly,
         holder: str,
-        reactor: Any,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
-        self._reactor = reactor
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self.store = SqlReportStore(engine)
         self.addresses = _addresses(config)
         self.runner = TakeInReports(
@@ -66,17 +61,16 @@ class ReportsAssembly:
             workers.analysis,
             scoring_settings(config),
             holder,
-            reactor,
-            now,
-            random_bytes,
+            time_and_chance,
         )
         look = share_work(cluster, "waiting reports", self.runner.look)
         self.mail = ReceiveReports(inboxes, look, own_domains(config))
-        senders = _senders(workers, checks, reactor, now)
+        plain = checks.resolvers.plain
+        senders = LookAtSenders(workers.analysis, plain, checks.blocklists, time_and_chance)
         self.operations = ReportOperations(
-            ShowReports(self.store, inboxes, senders, self.addresses, now),
-            PostReport(inboxes, self.store, meter, look, now, random_bytes),
-            OfferRecords(checks.resolvers.plain, reactor),
+            ShowReports(self.store, inboxes, senders, self.addresses, time_and_chance.now),
+            PostReport(inboxes, self.store, meter, look, time_and_chance),
+            OfferRecords(plain, time_and_chance.clock),
         )
 
     def services(self) -> list[Service]:
@@ -85,22 +79,12 @@ class ReportsAssembly:
         return [
             LeasedWorkService(self.runner),
             PeriodicService(
-                "looking for reports", LOOK_INTERVAL, self.runner.look_again, self._reactor
+                "looking for reports", LOOK_INTERVAL, self.runner.look_again, self._clock
             ),
             PeriodicService(
-                "retention of reports", FORGETTING_INTERVAL, retention.sweep, self._reactor
+                "retention of reports", FORGETTING_INTERVAL, retention.sweep, self._clock
             ),
         ]
-
-
-def _senders(workers: Workers, checks: ChecksAssembly, reactor: Any, now: Now) -> LookAtSenders:
-    return LookAtSenders(
-        workers.analysis,
-        checks.resolvers.plain,
-        checks.blocklists,
-        reactor,
-        now,
-    )
 
 
 def _addresses(config: Config) -> ReportAddresses:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from msgspec import Struct
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deliverability import DeliverabilityAssembly
@@ -13,12 +12,11 @@ from mailcheck.assembly.scoring import ScoringAssembly
 from mailcheck.assembly.watches import WatchAssembly
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.concurrency import Turns
 from mailcheck.operations.deliverability.preflight import Preflight
 from mailcheck.operations.inbox.offered import InboxOperations
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.web.api.admission import Gate
 from mailcheck.web.api.application import Api
@@ -54,14 +52,14 @@ class BuiltOperations(Struct, frozen=True, dict=True):
     watches: WatchAssembly
     scoring: ScoringAssembly
     workers: Workers
-    clock: IReactorTime
+    time_and_chance: TimeAndChance
     turns: Turns
     reports: ReportOperations
 
     @cached_property
     def preflight(self) -> Preflight:
         """Give the same one to all: it counts what is under way."""
-        return Preflight(self.tests.operations.find, self.scoring.score, self.clock)
+        return Preflight(self.tests.operations.find, self.scoring.score, self.time_and_chance.clock)
 
 
 class RestAndMcp:
@@ -75,10 +73,7 @@ class RestAndMcp:
         config: Config,
         built: BuiltOperations,
         retention: int,
-        now: Now,
-        random_bytes: RandomBytes,
     ) -> None:
-        self._now = now
         self._domain = config.inbox.domain
         self._built = built
         self._retention = retention
@@ -86,13 +81,12 @@ class RestAndMcp:
         self._takes_special_use = config.dns.allow_special_use
         self._takes_private = config.network.allow_private
         self._mail_server = mail_server(config)
-        self._random_bytes = random_bytes
         self.routes = self._routes()
         self._description = ApiDescription(self.routes)
 
     def api(self, gate: Gate, urls: RequestUrls) -> Api:
         """Build the REST API."""
-        return Api(gate, self.routes, self._description, urls, self._now)
+        return Api(gate, self.routes, self._description, urls, self._built.time_and_chance.now)
 
     def pages(self, renderer: Renderer) -> Sequence[Page]:
         """List the pages that describe the REST API to people."""
@@ -109,7 +103,7 @@ class RestAndMcp:
             built.inbox,
             self._domain,
             self._retention,
-            self._random_bytes,
+            built.time_and_chance.random_bytes,
             self._mail_server,
             built.turns,
         )
@@ -123,7 +117,7 @@ class RestAndMcp:
             allow_private=self._takes_private,
         )
         faults = FaultRoutes(built.accounts, is_on=self._has_faults)
-        events = EventRoutes(built.inbox.follow, built.clock)
+        events = EventRoutes(built.inbox.follow, built.time_and_chance.clock)
         return [
             *inbox.routes(),
             *events.routes(),
@@ -139,8 +133,8 @@ class RestAndMcp:
         """List the tools of the MCP server, in the order in which they are shown."""
         built = self._built
         views = MessageViews(built.workers.content)
-        inbox = InboxTools(built.inbox, views, self._domain, self._now, self._random_bytes)
-        tests = DeliverabilityTools(built.tests.operations, self._domain, self._now)
+        inbox = InboxTools(built.inbox, views, self._domain, built.time_and_chance)
+        tests = DeliverabilityTools(built.tests.operations, self._domain, built.time_and_chance.now)
         checks = AgentDomainTools(
             self._domain_tools(),
             built.checks.turns,

@@ -11,7 +11,6 @@ from mailcheck.config.options import Config
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.doctor import Doctor
-from mailcheck.operations.ports import Now
 from mailcheck.web.dashboard.accounts.doctor_pages import DoctorPages
 from mailcheck.web.dashboard.deliverability.history import ComparisonPages
 from mailcheck.web.dashboard.deliverability.live import DeliverabilityLivePages
@@ -35,7 +34,6 @@ def tool_pages(
     built: BuiltOperations,
     mail: MailOfReport,
     meter: RequestMeter,
-    now: Now,
     reactor: Any,
 ) -> Callable[[Renderer], list[Page]]:
     """Give what makes the pages, once there is a renderer.
@@ -51,7 +49,8 @@ def tool_pages(
         from mailcheck.assembly.probes import Probes
 
         # With a memory of its own: it looks at how things are now.
-        probes = Probes(config, reactor, now, checks.resolvers.plain, LocalCluster(reactor))
+        time_and_chance, plain = built.time_and_chance, checks.resolvers.plain
+        probes = Probes(config, reactor, time_and_chance, plain, LocalCluster(reactor))
         return DoctorAssembly(config, reactor, checks, probes).doctor
 
     def make(renderer: Renderer) -> list[Page]:

@@ -1,12 +1,9 @@
 """Builds watches: what their owners do with them, and what runs them."""
 
-from typing import Any
-
 from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.config.options import Config
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention
 from mailcheck.daemon.services import LeasedWorkService
@@ -18,7 +15,7 @@ from mailcheck.operations.domains.watches.tell import TELL_INTERVAL, TellAlerts
 from mailcheck.operations.inbox.receive_mail import ReceiveMail
 from mailcheck.operations.inbox.send_sample import SendToOwn
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ports import Memory, Now
+from mailcheck.operations.ports import Memory, TimeAndChance
 from mailcheck.storage.domains.watch_store import SqlWatchStore
 from mailcheck.storage.engine import Engine
 from mailcheck.web.api.calls import Route
@@ -45,28 +42,25 @@ class WatchAssembly:
         alerted: AlertReceivers,
         memory: Memory,
         holder: str,
-        reactor: Any,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
-        self._reactor = reactor
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self._turns = turns
         self.store = SqlWatchStore(engine)
-        self.runner = RunWatches(self.store, look, holder, reactor, now, random_bytes)
+        self.runner = RunWatches(self.store, look, holder, time_and_chance)
         self.keep = KeepWatches(
             self.store,
             self.runner,
             alerted,
             share_work(cluster, "due watches", self.runner.look),
-            now,
-            random_bytes,
+            time_and_chance,
             allow_special_use=config.dns.allow_special_use,
             allow_private=config.network.allow_private,
         )
 
         send = SendToOwn(receiver, config.inbox.domain).send
-        self.tell = TellAlerts(self.store, send, memory, reactor, now, random_bytes)
+        self.tell = TellAlerts(self.store, send, memory, time_and_chance)
 
     def routes(self) -> list[Route]:
         """List the routes of the REST API."""
@@ -83,10 +77,8 @@ class WatchAssembly:
             LeasedWorkService(self.runner),
             # Stopped before it: a round under way would begin new runs.
             PeriodicService(
-                "looking for due watches", LOOK_INTERVAL, self.runner.look_again, self._reactor
+                "looking for due watches", LOOK_INTERVAL, self.runner.look_again, self._clock
             ),
-            PeriodicService("telling alerts", TELL_INTERVAL, self.tell.tell, self._reactor),
-            PeriodicService(
-                "retention of watches", WATCHES_INTERVAL, retention.sweep, self._reactor
-            ),
+            PeriodicService("telling alerts", TELL_INTERVAL, self.tell.tell, self._clock),
+            PeriodicService("retention of watches", WATCHES_INTERVAL, retention.sweep, self._clock),
         ]

@@ -1,13 +1,11 @@
 """Builds webhooks: what their owners do with them, and the deliveries."""
 
 from functools import partial
-from typing import Any
 
 from twisted.application.service import Service
 
 from mailcheck.assembly.cluster import Cluster
 from mailcheck.assembly.probes import EventDialer
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.messages import ListedMessage
 from mailcheck.core.watches import receiver_key
 from mailcheck.core.webhooks import Webhook
@@ -19,7 +17,7 @@ from mailcheck.operations.inbox.contents import MessageLoader
 from mailcheck.operations.inbox.deliver_webhooks import RENEWAL, DeliverWebhooks
 from mailcheck.operations.inbox.feeds import InboxFeeds
 from mailcheck.operations.inbox.webhooks import KeepWebhooks
-from mailcheck.operations.ports import MessageStore, Now, WakeUps
+from mailcheck.operations.ports import MessageStore, TimeAndChance, WakeUps
 from mailcheck.storage.accounts.webhook_store import SqlWebhookStore
 from mailcheck.storage.engine import Engine
 from mailcheck.wire.inbox.messages import render_listed_message
@@ -61,16 +59,13 @@ class WebhookAssembly:
         urls: PublicUrls,
         alerts_from: str,
         holder: str,
-        reactor: Any,
-        now: Now,
-        expiry_now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         write = partial(write_event, alerts_from, urls)
         store = SqlWebhookStore(engine)
         changes: WakeUps[str] = cluster.wake_ups("webhooks")
-        self.receivers = AlertReceivers(store, dialer, changes, now, random_bytes)
-        self.keep = KeepWebhooks(store, dialer, changes, write, reactor, now, random_bytes)
+        self.receivers = AlertReceivers(store, dialer, changes, time_and_chance)
+        self.keep = KeepWebhooks(store, dialer, changes, write, time_and_chance)
         self.deliver = DeliverWebhooks(
             store,
             messages,
@@ -79,18 +74,15 @@ class WebhookAssembly:
             dialer,
             write,
             holder,
-            reactor,
-            now,
-            expiry_now,
-            random_bytes,
+            time_and_chance,
         )
-        self._reactor = reactor
+        self._clock = time_and_chance.clock
         changes.listen(self.deliver.hear_change)
         cluster.when_hints_are_lost(self.deliver.look)
 
     def services(self) -> list[Service]:
         """Give what delivers, and what keeps the lease."""
         renewing = PeriodicService(
-            "looking after webhooks", RENEWAL, self.deliver.renew, self._reactor
+            "looking after webhooks", RENEWAL, self.deliver.renew, self._clock
         )
         return [LeasedWorkService(self.deliver), renewing]

@@ -33,7 +33,7 @@ from mailcheck.core.domain_names import (
     parse_selector,
 )
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
@@ -182,14 +182,13 @@ def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> 
 
     async def work(reactor: Any) -> Result:
         progress = Progress(reactor, console.errors)
+        time_and_chance = of_the_system(reactor)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
         cluster = LocalCluster(reactor)
-        outside = Probes(console.config, reactor, time_of_day, resolvers.plain, cluster)
+        outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
         try:
             outside.open()
-            checks = ChecksAssembly(
-                console.config, reactor, time_of_day, os.urandom, resolvers, outside, cluster
-            )
+            checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
             allowed = console.config.dns.allow_special_use, console.config.network.allow_private
             return await check(options, checks, *allowed)
         finally:

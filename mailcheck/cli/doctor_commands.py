@@ -17,7 +17,7 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMIN
 from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import Config
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Examination, Health
 from mailcheck.wire.domains.doctor import render_diagnosis, worst_health
 from mailcheck.wire.shapes import as_json
@@ -51,13 +51,12 @@ async def look(
     options: argparse.Namespace, config: Config, reactor: Any
 ) -> tuple[Examination, ...] | tuple[RecordToPublish, ...]:
     """Give all examinations, or the records to publish."""
+    time_and_chance = of_the_system(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
     cluster = LocalCluster(reactor)
-    probes = Probes(config, reactor, time_of_day, resolvers.plain, cluster)
+    probes = Probes(config, reactor, time_and_chance, resolvers.plain, cluster)
     try:
-        checks = ChecksAssembly(
-            config, reactor, time_of_day, os.urandom, resolvers, probes, cluster
-        )
+        checks = ChecksAssembly(config, time_and_chance, resolvers, probes, cluster)
         assembly = DoctorAssembly(config, reactor, checks, probes)
         return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
     finally:

@@ -21,7 +21,7 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import DAY, Instant, format_instant
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.reports.look_at_senders import (
     LookAtSenders,
     ShownOverview,
@@ -155,7 +155,7 @@ def _look(
     async def work(reactor: Any) -> list[ShownOverview]:
         resolvers = open_resolvers(console.config, reactor, os.urandom)
         try:
-            look = LookAtSenders(DirectWorker(), resolvers.plain, None, reactor, time_of_day)
+            look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
             of_domains = [(one, *_of_domain(reports, one)) for one in domains]
             return [
                 await look.look(domain, list(map(tell, seen)), policy)

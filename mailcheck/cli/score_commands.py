@@ -32,7 +32,7 @@ from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
 from mailcheck.core.messages import Session
 from mailcheck.core.network_addresses import parse_ip_address
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.operations.deliverability.check_progress import CheckProgress
 from mailcheck.operations.deliverability.proposed_records import check_records, parse_record
 from mailcheck.operations.in_children import check_raw_mail
@@ -225,12 +225,11 @@ def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, Del
 
     async def work(reactor: Any) -> tuple[MailOfFile, DeliverabilityReport]:
         progress = Progress(reactor, console.errors)
+        time_and_chance = of_the_system(reactor)
         resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
         cluster = LocalCluster(reactor)
-        outside = Probes(console.config, reactor, time_of_day, resolvers.plain, cluster)
-        checks = ChecksAssembly(
-            console.config, reactor, time_of_day, os.urandom, resolvers, outside, cluster
-        )
+        outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
+        checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
         # Whether there was TLS is not known of a file: said, or not judged.
         settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
         worker = direct_analysis_worker()

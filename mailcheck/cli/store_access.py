@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from mailcheck.assembly.daemon import Assembly, Workers, daemon_clock
+from mailcheck.assembly.daemon import Assembly, Workers, time_and_chance_of
 from mailcheck.config.options import Config
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.storage.sqlite import IN_MEMORY
@@ -35,8 +35,8 @@ def with_store(
     clock = Clock()
     clock.advance(time.time())
     worker = DirectWorker()
-    wall_clock = daemon_clock(config, clock.seconds, clock)
-    assembly = Assembly(config, clock, wall_clock, Workers(worker, worker, worker), os.urandom)
+    time_and_chance = time_and_chance_of(config, clock.seconds, clock, os.urandom)
+    assembly = Assembly(config, clock, time_and_chance, Workers(worker, worker, worker))
     assembly.engine.open()
     try:
         return _result_of(Deferred.fromCoroutine(work(assembly)))

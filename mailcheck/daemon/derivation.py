@@ -8,7 +8,6 @@ from collections import deque
 
 from twisted.application.service import Service
 from twisted.internet.defer import CancelledError, Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
@@ -17,7 +16,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.inbox.contents import Contents
-from mailcheck.operations.ports import ContentStore, Now
+from mailcheck.operations.ports import ContentStore, TimeAndChance
 
 REST_SHARE = 3.0
 """Seconds of rest for each second of work: a quarter of one core at most."""
@@ -42,8 +41,7 @@ class Derivation(Service):
         contents: Contents,
         store: ContentStore,
         traffic: MailTraffic,
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
         *,
         is_alone: bool,
     ) -> None:
@@ -51,8 +49,8 @@ class Derivation(Service):
         self._contents = contents
         self._store = store
         self._traffic = traffic
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self._is_alone = is_alone
         self._looked_until = BEGINNING
         self._queue: deque[DeliveryId] = deque()

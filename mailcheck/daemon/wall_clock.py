@@ -4,6 +4,7 @@ A time of day may be set, and then jumps. What was promised to be kept for a day
 because of that.
 """
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.core.instants import Instant, instant_of
+from mailcheck.operations.ports import TimeAndChance
 
 STEP = 1.0
 """Seconds from which on a difference is a clock that was set: NTP slews both clocks alike."""
@@ -20,6 +22,11 @@ STEP = 1.0
 def time_of_day() -> Instant:
     """Read the system's clock."""
     return instant_of(time.time())
+
+
+def of_the_system(clock: IReactorTime) -> TimeAndChance:
+    """Give the system's time and randomness, for a command: it keeps nothing that would expire."""
+    return TimeAndChance(time_of_day, time_of_day, clock, os.urandom)
 
 
 def run_on_monotonic_clock(reactor: Any) -> None:

@@ -17,7 +17,7 @@ from mailcheck.core.client_limits import Window
 from mailcheck.core.content import Extracted, MessageContent
 from mailcheck.core.cursors import Position
 from mailcheck.core.filters import ANY, MessageFilter
-from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId
+from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId, RandomBytes
 from mailcheck.core.instants import BEGINNING, END, Instant
 from mailcheck.core.messages import (
     Delivery,
@@ -29,6 +29,7 @@ from mailcheck.core.messages import (
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
+    from twisted.internet.interfaces import IReactorTime
 
 
 Result = TypeVar("Result")
@@ -36,6 +37,23 @@ Subject = TypeVar("Subject")
 
 Now = Callable[[], Instant]
 """``now()`` reads the injected clock."""
+
+
+class TimeAndChance(Struct, frozen=True):
+    """What no two runs have alike: whoever needs more than one of it takes it as a whole.
+
+    :param now: gives the time of day, which may be set.
+    :param expiry_now: gives the moment up to which things have expired: they are kept no shorter
+        for the time of day being set.
+    :param clock: nobody sets it: time-outs and periodic work run on it.
+    :param random_bytes: is fit for secrets.
+    """
+
+    now: Now
+    expiry_now: Now
+    clock: IReactorTime
+    random_bytes: RandomBytes
+
 
 Soon = Callable[[Callable[[], object]], object]
 """Calls what it is given as soon as what is being done now is done, in the order of the asking."""

@@ -24,7 +24,7 @@ from mailcheck.checks.hosts.registration import (
 from mailcheck.core.instants import DAY, HOUR, SECOND
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Memory, Now
+from mailcheck.operations.ports import Memory, TimeAndChance
 from mailcheck.probes.fetching import Fetched, FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed
 from mailcheck.probes.shared_probes import Bounds, SharedProbes, Worth
@@ -205,17 +205,16 @@ class RdapFinder:
         self,
         fetcher: GuardedFetcher,
         registries: RegistryList,
-        clock: IReactorTime,
-        now: Now,
         memory: Memory,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._fetcher = fetcher
         self._registries = registries
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self._silences: KeptValues[int] = KeptValues(memory, "silence", int)
         self._searches: SharedProbes[RegistrationVerdict] = SharedProbes(
-            clock,
+            time_and_chance.clock,
             Bounds(FRESHNESS),
             KeptValues(memory, "registration", RegistrationVerdict),
             self._find,

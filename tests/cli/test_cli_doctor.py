@@ -305,7 +305,8 @@ def test_connections_to_port_25(port: OutboundPort, expected: str | None) -> Non
     )
     house = checking_house(MemoryZone(GOOD), config)
     checks, clock = house.assembly.checks, house.clock
-    network = Network(config, clock, house.assembly.now, house.zone, LocalCluster(clock))
+    time_and_chance = house.assembly.time_and_chance
+    network = Network(config, clock, time_and_chance, house.zone, LocalCluster(clock))
     found = run(DoctorAssembly(config, clock, checks, network).doctor.examine())
     (findings,) = [one.findings for one in found if one.topic == "port-out"]
     assert [finding.id for finding in findings] == ([expected] if expected else [])

@@ -12,7 +12,7 @@ from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.checks.link_checks import LinkAnswer
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters
 from mailcheck.core.domain_names import is_within
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system, time_of_day
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.probes.fetching import GuardedFetcher
 from mailcheck.probes.guarded_dialer import GuardedDialer
@@ -46,7 +46,7 @@ class RealProbes:
             self.hosts, dialer, trust, outbound, settings, memory, LocalRateCounters(), time_of_day
         )
         registries = RegistryList(fetcher, self.hosts, IANA_URL)
-        self.finder = RdapFinder(fetcher, registries, self.hosts, time_of_day, memory)
+        self.finder = RdapFinder(fetcher, registries, memory, of_the_system(self.hosts))
         self.fetcher = MtaStsFetcher(fetcher, self.hosts, memory)
         self.links = GuardedLinkProber(self.hosts, dialer, trust, memory)
         self.look_at_link = self.links.look_at_link

@@ -139,7 +139,7 @@ def test_a_mail_that_breaks_it(shop: Workshop, logged_failures: list[LogEvent]) 
     mail_bytes, clock = shop.assembly._mail_bytes, shop.clock
     contents = Breaking(store, mail_bytes, lambda content: None, clock)
     derivation = Derivation(
-        contents, store, MailTraffic(clock, at_once), clock, shop.assembly.now, is_alone=True
+        contents, store, MailTraffic(clock, at_once), shop.assembly.time_and_chance, is_alone=True
     )
     derivation.startService()
     shop.rest(1)
@@ -222,7 +222,7 @@ def test_mail_of_daemons_that_have_died(shop: Workshop) -> None:
     store, mail_bytes = assembly._content_store, assembly._mail_bytes
     contents = Contents(store, mail_bytes, lambda content: None, shop.clock)
     traffic = MailTraffic(shop.clock, at_once)
-    other = Derivation(contents, store, traffic, shop.clock, assembly.now, is_alone=False)
+    other = Derivation(contents, store, traffic, assembly.time_and_chance, is_alone=False)
     other.startService()
     for _ in range(3):
         shop.receive()

@@ -28,7 +28,7 @@ from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.mail_signer import ED25519, RSA, RSA_1024, SIGNED_AT
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.scripted_filter import ScriptedFilter
-from tests.fakes.time_and_chance import counted_bytes
+from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import config_in_memory, run
 
 ADDRESS = "8.8.4.10"
@@ -104,9 +104,7 @@ def scorer(
     config = config_in_memory()
     checks = ChecksAssembly(
         config,
-        clock,
-        lambda: instant_of(clock.seconds()),
-        counted_bytes(),
+        time_and_chance_by(clock),
         resolvers,
         KnownHosts(),
         LocalCluster(clock),

@@ -7,10 +7,11 @@ from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock
 
 from mailcheck.cluster.local import LocalSelectors
-from mailcheck.core.instants import HOUR, Instant, instant_of
+from mailcheck.core.instants import HOUR, Instant
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.known_selectors import LearnedSelectors
 from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS
+from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import run
 
 
@@ -113,7 +114,7 @@ class CountedSelectors(LocalSelectors):
 def test_selectors_are_kept() -> None:
     """Each is written once an hour, however many mails name it; none is lost meanwhile."""
     store, clock = CountedSelectors(), Clock()
-    learned = LearnedSelectors(store, lambda: instant_of(clock.seconds()))
+    learned = LearnedSelectors(store, time_and_chance_by(clock).now)
     store.is_away = True
     for _ in range(3):
         learned.learn(signature("example.com", "a"))

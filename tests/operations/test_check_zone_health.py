@@ -16,7 +16,7 @@ from mailcheck.checks.dnsbl.catalogue import (
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.dnsbl.listings import ListingStatus, UnknownReason, target_address
 from mailcheck.cluster.local import LocalMemory, LocalRateCounters, LocalWakeUps
-from mailcheck.core.instants import DAY, Instant, instant_of
+from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.check_blocklists import AskBlocklists
 from mailcheck.operations.domains.zone_health import (
@@ -27,7 +27,7 @@ from mailcheck.operations.domains.zone_health import (
 )
 from mailcheck.operations.kept_values import KeptValues
 from tests.fakes.memory_zone import MemoryZone
-from tests.fakes.time_and_chance import counted_bytes
+from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import result_of, run
 
 PSBL = "psbl.surriel.com"
@@ -47,19 +47,15 @@ class Bench:
         self.zone = zone
         self.clock = Clock()
         self.list = psbl()
-        self.budgets = ListBudgets(
-            budgets or {}, LocalRateCounters(), lambda: instant_of(self.clock.seconds())
-        )
-        now = lambda: instant_of(self.clock.seconds())  # noqa: E731
+        self.time_and_chance = time_and_chance_by(self.clock)
+        self.budgets = ListBudgets(budgets or {}, LocalRateCounters(), self.time_and_chance.now)
         self.health = ZoneHealthCheck(
             [self.list],
             zone,
             self.budgets,
-            self.clock,
-            now,
-            counted_bytes(),
             KeptValues(LocalMemory(self.clock), "health", HealthOfLists),
             LocalWakeUps(),
+            self.time_and_chance,
         )
         self.asker = AskBlocklists(zone, self.budgets, self.health, self.clock, 3.0)
 
@@ -186,16 +182,14 @@ class Daemons:
 
     def daemon(self) -> ZoneHealthCheck:
         """Start one."""
-        now = lambda: instant_of(self.clock.seconds())  # noqa: E731
+        time_and_chance = time_and_chance_by(self.clock)
         return ZoneHealthCheck(
             [psbl()],
             self.zone,
-            ListBudgets({}, LocalRateCounters(), now),
-            self.clock,
-            now,
-            counted_bytes(),
+            ListBudgets({}, LocalRateCounters(), time_and_chance.now),
             KeptValues(self.memory, "health", HealthOfLists),
             self.tested,
+            time_and_chance,
         )
 
 
@@ -258,11 +252,9 @@ class TestTheFirstTest:
             [bench.list],
             slow,
             bench.budgets,
-            bench.clock,
-            lambda: instant_of(bench.clock.seconds()),
-            counted_bytes(),
             KeptValues(LocalMemory(bench.clock), "health", HealthOfLists),
             LocalWakeUps(),
+            bench.time_and_chance,
         )
         bench.asker = AskBlocklists(bench.zone, bench.budgets, bench.health, bench.clock, 3.0)
         tested = Deferred.fromCoroutine(bench.health.test_all())

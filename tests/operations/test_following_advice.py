@@ -9,11 +9,11 @@ from mailcheck.checks.findings import RecordToPublish, Severity
 from mailcheck.checks.hosts.mta_sts import PolicyFetch
 from mailcheck.checks.proofs import ProvenFix
 from mailcheck.core.domain_names import is_within
-from mailcheck.core.instants import Instant
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.domains.describe_domain import DescribeDomain, DomainReport
 from tests.fakes.dkim_keys import RSA_2048
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import run
 
 DOMAIN = "d.example"
@@ -102,17 +102,11 @@ KEYS = st.sampled_from([[], [KEY], [KEY.replace("k=rsa", "k=rsa; t=y")], [KEY, f
 
 def describe(zone: MemoryZone, offered: ReportPlaces) -> DomainReport:
     """Describe the domain for somebody."""
-    clock = Clock()
-
-    def now() -> Instant:
-        return Instant(0)
-
     describing = DescribeDomain(
         zone,
         _NoPolicies(),
         lambda _: succeed(("s1",)),
-        clock,
-        now,
+        time_and_chance_by(Clock()),
         is_validating=False,
         allow_private=False,
     )

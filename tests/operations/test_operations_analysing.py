@@ -82,8 +82,7 @@ class Work:
             LocalWakeUps(),
             MailTraffic(self.house.clock, at_once),
             "other",
-            self.house.clock,
-            self.house.assembly.now,
+            self.house.assembly.time_and_chance,
         )
         run(runner.start())
         self.other.append(runner)
@@ -419,8 +418,7 @@ def test_a_store_that_fails(idle: Work, broken: str, logged_failures: list[Any])
         LocalWakeUps(),
         MailTraffic(idle.house.clock, at_once),
         "another",
-        idle.house.clock,
-        idle.house.assembly.now,
+        idle.house.assembly.time_and_chance,
     )
     run(runner.start())
     if broken == "fail_attempt":

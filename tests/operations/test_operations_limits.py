@@ -6,9 +6,8 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
-from mailcheck.core.instants import instant_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from tests.fakes.time_and_chance import START_OF_TIME
+from tests.fakes.time_and_chance import START_OF_TIME, time_and_chance_by
 from tests.house import run
 
 LIMITS = RequestLimits(per_minute=3, per_day=5)
@@ -20,7 +19,7 @@ class Metered:
     def __init__(self) -> None:
         self.clock = Clock()
         self.clock.advance(START_OF_TIME)
-        self.meter = RequestMeter(LocalRateCounters(), lambda: instant_of(self.clock.seconds()))
+        self.meter = RequestMeter(LocalRateCounters(), time_and_chance_by(self.clock).now)
 
     def count(self, times: int = 1, limits: RequestLimits = LIMITS, subject: str = "key") -> Usage:
         """Count some requests, and give what the last one left."""

@@ -14,7 +14,6 @@ from twisted.logger import capturedLogs
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.cluster.local import LocalMemory
-from mailcheck.core.instants import instant_of
 from mailcheck.probes.fetching import Fetched
 from mailcheck.probes.guarded_dialer import FetchProblem
 from mailcheck.probes.rdap import (
@@ -26,6 +25,7 @@ from mailcheck.probes.rdap import (
     shipped_bootstrap,
 )
 from tests.fakes.scripted_fetcher import Page, ScriptedFetcher
+from tests.fakes.time_and_chance import time_and_chance_by
 from tests.probes.scripted_hosts import collect
 from tests.servers.rdap_server import domain_object
 
@@ -56,8 +56,8 @@ class Finding:
         self.web = ScriptedFetcher({LIST_URL: json.dumps(LIST).encode(), **pages})
         web: Any = self.web
         self.registries = RegistryList(web, self.clock, source)
-        now = lambda: instant_of(self.clock.seconds())  # noqa: E731
-        self.finder = RdapFinder(web, self.registries, self.clock, now, LocalMemory(self.clock))
+        memory, time_and_chance = LocalMemory(self.clock), time_and_chance_by(self.clock)
+        self.finder = RdapFinder(web, self.registries, memory, time_and_chance)
 
     def begin(self, domain: str) -> list[Any]:
         """Give a list that will hold the verdict."""

@@ -15,7 +15,7 @@ from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.hosts.mta_sts import FetchOutcome
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.core.network_addresses import IpAddress
-from mailcheck.daemon.wall_clock import time_of_day
+from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.probes.fetching import FetchRequest, GuardedFetcher
 from mailcheck.probes.guarded_dialer import FetchFailed, FetchProblem, GuardedDialer
 from mailcheck.probes.policy_fetcher import MtaStsFetcher
@@ -170,7 +170,8 @@ async def test_a_date_of_registration_over_the_net(fetcher: GuardedFetcher, reac
         target = registrar.base_url + "domain/a.com"
         with serving(Reply(307, b"", {"Location": target})) as registry:
             registries = RegistryList(fetcher, reactor, registry.bootstrap_url)
-            finder = RdapFinder(fetcher, registries, reactor, time_of_day, LocalMemory(reactor))
+            time_and_chance = of_the_system(reactor)
+            finder = RdapFinder(fetcher, registries, LocalMemory(reactor), time_and_chance)
             verdict = await finder.find_registration("mail.a.com")
             absent = await finder.find_registration("b.com")
     assert (verdict.name, str(verdict.registration_date)) == ("a.com", "2001-02-03")

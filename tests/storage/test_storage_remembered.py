@@ -9,11 +9,10 @@ from twisted.internet.task import Clock
 from mailcheck.assembly.checks import ChecksAssembly, Resolvers
 from mailcheck.assembly.storage import stored_state
 from mailcheck.cluster.local import LocalCluster
-from mailcheck.core.instants import instant_of
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
 from tests.fakes.known_hosts import KnownHosts
-from tests.fakes.time_and_chance import counted_bytes
+from tests.fakes.time_and_chance import time_and_chance_by
 from tests.house import config_in_memory, result_of, run
 from tests.web.checking import zone_with
 
@@ -26,15 +25,14 @@ def daemon(path: Path, clock: Clock) -> Iterator[ChecksAssembly]:
     engine = SqliteEngine(str(path), DirectWorker(), DirectWorker())
     engine.open()
     zone = zone_with({})
+    time_and_chance = time_and_chance_by(clock)
     yield ChecksAssembly(
         config_in_memory(),
-        clock,
-        lambda: instant_of(clock.seconds()),
-        counted_bytes(),
+        time_and_chance,
         Resolvers(zone, zone, zone),
         KnownHosts(),
         LocalCluster(clock),
-        stored_state(engine, lambda: instant_of(clock.seconds())),
+        stored_state(engine, time_and_chance.now),
     )
     result_of(engine.close())
 

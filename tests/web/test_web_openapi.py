@@ -21,7 +21,6 @@ from mailcheck.web.dashboard.api_reference.view import write_command
 from mailcheck.wire.openapi.document import load_examples
 from mailcheck.wire.parameters import Query
 from mailcheck.wire.urls import PublicUrls
-from tests.fakes.time_and_chance import counted_bytes
 from tests.house import Answer, House, config_in_memory, run
 from tests.spec.description import (
     FORMATS,
@@ -229,7 +228,6 @@ def checking() -> Iterator[House]:
 def routes_of(house: House) -> Sequence[Route]:
     """List the routes of a house."""
     built = house.assembly
-    clock = built._reactor
     operations = BuiltOperations(
         built.accounts,
         built.inbox,
@@ -238,11 +236,11 @@ def routes_of(house: House) -> Sequence[Route]:
         built.watches,
         built.scoring,
         built._workers,
-        clock,
+        built.time_and_chance,
         built._turns,
         built.reports.operations,
     )
-    return RestAndMcp(built.config, operations, built.retention, built.now, counted_bytes()).routes
+    return RestAndMcp(built.config, operations, built.retention).routes
 
 
 def parameters(operation: Any, place: str) -> dict[str, Any]:

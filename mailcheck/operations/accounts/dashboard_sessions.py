@@ -1,10 +1,10 @@
 """Sessions of the dashboard: opened, found by what the cookie holds, ended."""
 
 from mailcheck.core.accounts import Account
-from mailcheck.core.identifiers import AccountId, RandomBytes, digest_secret, new_session_secret
+from mailcheck.core.identifiers import AccountId, digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.operations.accounts.dashboard_ports import SessionStore
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 IDLE_LIFE = 7 * DAY
 """A session that is not used for so long ends."""
@@ -19,10 +19,10 @@ NOTING_INTERVAL = 5 * MINUTE
 class DashboardSessions:
     """The operations on sessions; the store keeps digests only."""
 
-    def __init__(self, store: SessionStore, now: Now, random_bytes: RandomBytes) -> None:
+    def __init__(self, store: SessionStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def open(self, account_id: AccountId) -> str:
         """Open a session; gives its secret, which is always a new one."""

@@ -2,10 +2,10 @@
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.errors import InvitationInvalid, NotOperator
-from mailcheck.core.identifiers import RandomBytes, digest_secret, new_session_secret
+from mailcheck.core.identifiers import digest_secret, new_session_secret
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 INVITATION_DAYS = 7
 """Days until an invitation that nobody used expires."""
@@ -14,10 +14,10 @@ INVITATION_DAYS = 7
 class Invitations:
     """Makes invitations and looks at them; the store keeps digests only."""
 
-    def __init__(self, store: PasswordStore, now: Now, random_bytes: RandomBytes) -> None:
+    def __init__(self, store: PasswordStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def invite(self) -> str:
         """Make an invitation; gives the code that its link ends with."""

@@ -11,13 +11,12 @@ from mailcheck.core.identifiers import (
     MIN_PRESET_KEY,
     AccountId,
     KeyId,
-    RandomBytes,
     digest_secret,
     is_possible_key,
     new_api_key,
     new_short_id,
 )
-from mailcheck.operations.ports import AccountStore, Now
+from mailcheck.operations.ports import AccountStore, TimeAndChance
 
 HINT_LENGTH = len(API_KEY_PREFIX) + 4
 """Characters of a key that lists show: enough to tell it from others, too few to help guess."""
@@ -33,10 +32,10 @@ class IssuedKey(Struct, frozen=True):
 class KeepAccounts:
     """The operations on accounts."""
 
-    def __init__(self, store: AccountStore, now: Now, random_bytes: RandomBytes) -> None:
+    def __init__(self, store: AccountStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def add(
         self,

@@ -4,17 +4,12 @@ from msgspec import Struct
 
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.errors import LimitExceeded, SignInFailed
-from mailcheck.core.identifiers import (
-    RandomBytes,
-    digest_secret,
-    is_device_secret,
-    new_device_secret,
-)
+from mailcheck.core.identifiers import digest_secret, is_device_secret, new_device_secret
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
-from mailcheck.operations.ports import AccessJournal, Now
+from mailcheck.operations.ports import AccessJournal, TimeAndChance
 
 PER_ADDRESS = RequestLimits(per_minute=20, per_day=300)
 """Attempts to sign in from one client address: an office signs in, a list of passwords does not."""
@@ -56,17 +51,16 @@ class SignIn:
         hasher: PasswordHasher,
         sessions: DashboardSessions,
         attempts: Attempts,
-        now: Now,
         journal: AccessJournal,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._hasher = hasher
         self._sessions = sessions
         self._attempts = attempts
-        self._now = now
+        self._now = time_and_chance.now
         self._journal = journal
-        self._random_bytes = random_bytes
+        self._random_bytes = time_and_chance.random_bytes
 
     async def sign_in(self, name: str, password: str, client: str, device: str = "") -> SignedIn:
         """Open a session for who knows the password; ``client`` is an address.

@@ -4,25 +4,24 @@ from mailcheck.core.deliverability_tests import ADDRESS_LIFETIME, Deliverability
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
-    RandomBytes,
     new_share_token,
     new_short_id,
 )
 from mailcheck.core.instants import Instant
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 
 class GenerateTest:
     """Makes tests; ``retention`` is how long results are kept, in milliseconds."""
 
     def __init__(
-        self, store: DeliverabilityStore, retention: int, now: Now, random_bytes: RandomBytes
+        self, store: DeliverabilityStore, retention: int, time_and_chance: TimeAndChance
     ) -> None:
         self._store = store
         self._retention = retention
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def generate(self, account_id: AccountId) -> DeliverabilityTest:
         """Make a test that is pending.

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
 
 from mailcheck.core.deliverability_tests import DeliverabilityTest, ReceivedMail, StoredReport
@@ -15,7 +14,7 @@ from mailcheck.operations.deliverability.ports import (
     Analyse,
     DeliverabilityStore,
 )
-from mailcheck.operations.ports import Lease, Now, WakeUps
+from mailcheck.operations.ports import Lease, TimeAndChance, WakeUps
 from mailcheck.operations.queue_worker import QueueWorker
 
 AT_ONCE = 8
@@ -53,17 +52,16 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
         wake_ups: WakeUps[DeliverabilityTestId],
         traffic: MailTraffic,
         holder: str,
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
     ) -> None:
-        super().__init__(clock)
+        super().__init__(time_and_chance.clock)
         self._store = store
         self._analyse = analyse
         self._wake_ups = wake_ups
         self._traffic = traffic
         self._holder = holder
         self._next_turn = 0.0
-        self._now = now
+        self._now = time_and_chance.now
 
     async def renew(self) -> None:
         """Hold what is under way for longer, drop what is not ours any more, and look for more."""

@@ -8,14 +8,13 @@ from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
     MessageId,
-    RandomBytes,
     new_share_token,
     new_short_id,
 )
 from mailcheck.core.instants import Instant
 from mailcheck.operations.deliverability.find_test import not_found
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 
 class ScoreMessage:
@@ -26,14 +25,13 @@ class ScoreMessage:
         store: DeliverabilityStore,
         retention: int,
         when_waiting: Callable[[], None],
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._retention = retention
         self._when_waiting = when_waiting
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def score(self, account_id: AccountId, message_id: MessageId) -> DeliverabilityTest:
         """Make a test of a message; it is in processing.

@@ -4,24 +4,23 @@ from mailcheck.core.deliverability_tests import DeliverabilityResult
 from mailcheck.core.identifiers import (
     AccountId,
     DeliverabilityTestId,
-    RandomBytes,
     is_test_id,
     new_share_token,
     parse_test_share_token,
 )
 from mailcheck.operations.deliverability.find_test import not_found
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.shared_links import find_shared
 
 
 class ShareTest:
     """Opens share links of tests and takes them back."""
 
-    def __init__(self, store: DeliverabilityStore, now: Now, random_bytes: RandomBytes) -> None:
+    def __init__(self, store: DeliverabilityStore, time_and_chance: TimeAndChance) -> None:
         self._store = store
-        self._now = now
-        self._random_bytes = random_bytes
+        self._expiry_now = time_and_chance.expiry_now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def open(self, token: str) -> DeliverabilityResult:
         """Give the test of a share link.
@@ -31,7 +30,7 @@ class ShareTest:
         return await find_shared(
             token,
             parse_test_share_token,
-            lambda test_id: self._store.find_any(test_id, self._now()),
+            lambda test_id: self._store.find_any(test_id, self._expiry_now()),
             lambda found: found.test.share_token,
             "the report has gone",
         )
@@ -45,8 +44,10 @@ class ShareTest:
             raise not_found()
         wanted = DeliverabilityTestId(test_id)
         token = new_share_token(self._random_bytes)
-        replaced = await self._store.replace_share_token(account_id, wanted, token, self._now())
-        found = await self._store.find(account_id, wanted, self._now())
+        replaced = await self._store.replace_share_token(
+            account_id, wanted, token, self._expiry_now()
+        )
+        found = await self._store.find(account_id, wanted, self._expiry_now())
         if not replaced or found is None:
             raise not_found()
         return found

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.deliverability_tests import DeliverabilityResult, State
@@ -16,7 +15,7 @@ from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.deliverability.find_test import FindTest
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 
 @dataclass(slots=True, eq=False)
@@ -97,14 +96,13 @@ class WaitForTest:
         find: FindTest,
         feeds: DeliverabilityFeeds,
         slots: WaitSlots,
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._find = find
         self._feeds = feeds
         self._slots = slots
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._expiry_now = time_and_chance.expiry_now
 
     async def wait(
         self, caller: Caller, test_id: str, timeout: float, seen: State | None = None
@@ -142,7 +140,7 @@ class WaitForTest:
             self._feeds.require_open()
             if state is State.PENDING:
                 # Nobody tells when the address expires: it is looked up then.
-                expiry = (found.test.expires_at - self._now()) / SECOND
+                expiry = (found.test.expires_at - self._expiry_now()) / SECOND
                 left = min(left, max(1 / SECOND, expiry))
             try:
                 await watcher.when_moved.addTimeout(left, self._clock)

@@ -5,7 +5,6 @@ from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
@@ -33,7 +32,7 @@ from mailcheck.operations.domains.check_blocklists import BlocklistCheck, CheckB
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
 from mailcheck.operations.domains.probe_hosts import RegistrationFinder, StarttlsProber, probe_hosts
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.prove_fixes import prove_fixes
 
 REMEMBERED = HOUR
@@ -87,8 +86,7 @@ class ComputeReputation:
         self,
         sources: ReputationSources,
         kept: KeptValues[Reputation],
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
         *,
         allow_private: bool,
         is_proving: bool = True,
@@ -96,8 +94,8 @@ class ComputeReputation:
         """``is_proving``: give proven advice, too, which takes as long as all the rest."""
         self._is_proving = is_proving
         self._sources = sources
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self._allow_private = allow_private
         self._kept = kept
         self._running = SharedCalls(self._compute)

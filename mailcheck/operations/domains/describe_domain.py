@@ -5,7 +5,6 @@ from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dkim.evaluate import DkimVerdict, evaluate_dkim
 from mailcheck.checks.dmarc.evaluate import DmarcVerdict, evaluate_dmarc
@@ -34,7 +33,7 @@ from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.known_selectors import KnownSelectors, selectors_to_try
 from mailcheck.operations.domains.probe_hosts import PolicyFetcher
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.prove_fixes import prove_fixes
 
 
@@ -103,8 +102,7 @@ class DescribeDomain:
         resolver: Resolver,
         fetcher: PolicyFetcher,
         known_selectors: KnownSelectors,
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
         *,
         is_validating: bool,
         allow_private: bool,
@@ -115,8 +113,8 @@ class DescribeDomain:
         self._resolver = resolver
         self._fetcher = fetcher
         self._known_selectors = known_selectors
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self._is_validating = is_validating
         self._allow_private = allow_private
         self._running = SharedCalls(self._describe)

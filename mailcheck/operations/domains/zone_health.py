@@ -10,19 +10,17 @@ from functools import partial
 from msgspec import Struct
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
 from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_health
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.operations.ask import QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.kept_values import KeptValues
-from mailcheck.operations.ports import Hit, Now, RateCounters, WakeUps
+from mailcheck.operations.ports import Hit, Now, RateCounters, TimeAndChance, WakeUps
 
 UNLIMITED = 1 << 53
 """More than a day has time for."""
@@ -97,18 +95,16 @@ class ZoneHealthCheck:
         blocklists: Sequence[Blocklist],
         resolver: Resolver,
         budgets: ListBudgets,
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
         kept: KeptValues[HealthOfLists],
         tested: WakeUps[str],
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._blocklists = blocklists
         self._resolver = resolver
         self._budgets = budgets
-        self._clock = clock
-        self._now = now
-        self._random_bytes = random_bytes
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
         self._found: dict[str, tuple[ZoneHealth, ...]] = {}
         self.tested_at: Instant | None = None
         self._known_at: float | None = None

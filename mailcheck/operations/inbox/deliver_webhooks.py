@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.content import MessageContent
 from mailcheck.core.cursors import START, Position
 from mailcheck.core.errors import ExpectedFailure, MessageNotFound
-from mailcheck.core.identifiers import AccountId, RandomBytes, WebhookId
+from mailcheck.core.identifiers import AccountId, WebhookId
 from mailcheck.core.instants import SECOND
 from mailcheck.core.instruments import Tally
 from mailcheck.core.messages import ListedMessage, StoredMessage
@@ -38,7 +38,7 @@ from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.webhook_ports import WebhookDialer, WebhookStore
 from mailcheck.operations.inbox.webhooks import WriteMessage, try_once
 from mailcheck.operations.places import NoPlace, Places
-from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong
+from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
 
 RENEWAL = 5.0
 """Seconds between looks: for the lease, and for what hints have not told."""
@@ -88,10 +88,7 @@ class DeliverWebhooks:
         dialer: WebhookDialer,
         write: WriteMessage,
         holder: str,
-        clock: IReactorTime,
-        now: Now,
-        expiry_now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self.store = store
         self.messages = messages
@@ -99,15 +96,15 @@ class DeliverWebhooks:
         self.loader = loader
         self.write = write
         self.holder = holder
-        self.clock = clock
-        self.now = now
-        self.expiry_now = expiry_now
+        self.clock = time_and_chance.clock
+        self.now = time_and_chance.now
+        self.expiry_now = time_and_chance.expiry_now
         self.outcomes = Tally()
         self.places: Places[AccountId] = Places(
-            clock, of_one=MOST_WEBHOOKS, at_once=AT_ONCE, waiting=WAITING
+            time_and_chance.clock, of_one=MOST_WEBHOOKS, at_once=AT_ONCE, waiting=WAITING
         )
         self._dialer = dialer
-        self._random_bytes = random_bytes
+        self._random_bytes = time_and_chance.random_bytes
         self._couriers: dict[WebhookId, _Courier] = {}
         self._held_until = 0.0
         self._load_at = 0.0

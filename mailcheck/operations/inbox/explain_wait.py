@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.addresses import UNTAGGED, fold_tag
 from mailcheck.core.cursors import Position
@@ -17,7 +16,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import BEGINNING, MINUTE, Instant
 from mailcheck.core.messages import MessageSummary, Refusal
 from mailcheck.operations.inbox.contents import MessageLoader
-from mailcheck.operations.ports import MessageStore, NewestMessages, Now
+from mailcheck.operations.ports import MessageStore, NewestMessages, TimeAndChance
 
 LOOK_BACK = 10 * MINUTE
 """A mail that came this long before a wait without a cursor may be the one meant: people send
@@ -114,12 +113,12 @@ class ExplainWait:
     """Looks for what a wait in vain should know."""
 
     def __init__(
-        self, store: MessageStore, loader: MessageLoader, clock: IReactorTime, expiry_now: Now
+        self, store: MessageStore, loader: MessageLoader, time_and_chance: TimeAndChance
     ) -> None:
         self._store = store
         self._loader = loader
-        self._clock = clock
-        self._expiry_now = expiry_now
+        self._clock = time_and_chance.clock
+        self._expiry_now = time_and_chance.expiry_now
 
     async def explain(
         self,

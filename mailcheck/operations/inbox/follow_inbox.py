@@ -25,7 +25,7 @@ from mailcheck.operations.inbox.feeds import LOOK_SIZE, InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.inbox.wait_for_message import position_of
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong
+from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
 
 READ_AT_ONCE = 50
 """Messages that one who is behind gets from the store at a time: he may read them slowly."""
@@ -77,16 +77,15 @@ class FollowInbox:
         loader: MessageLoader,
         slots: WaitSlots,
         keys: RevokedKeys,
-        clock: IReactorTime,
-        expiry_now: Now,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
         self._keys = keys
-        self._clock = clock
-        self._expiry_now = expiry_now
+        self._clock = time_and_chance.clock
+        self._expiry_now = time_and_chance.expiry_now
 
     async def follow(
         self,

@@ -27,7 +27,6 @@ from mailcheck.core.identifiers import (
     AccountId,
     DeliveryId,
     MessageId,
-    RandomBytes,
     new_share_token,
     new_time_ordered_id,
 )
@@ -39,7 +38,7 @@ from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.receive_for_tests import ReceiveForTests
 from mailcheck.operations.inbox.feeds import HandOver
 from mailcheck.operations.inbox.requested_faults import RequestedFaults
-from mailcheck.operations.ports import DeliveryStore, Now, WakeUps
+from mailcheck.operations.ports import DeliveryStore, TimeAndChance, WakeUps
 from mailcheck.operations.recent import Recent
 from mailcheck.operations.reports.receive_reports import ReceiveReports
 
@@ -89,8 +88,7 @@ class ReceiveMail:
         reports: ReceiveReports,
         faults: RequestedFaults,
         settings: ReceiveSettings,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._authenticator = authenticator
@@ -101,8 +99,8 @@ class ReceiveMail:
         self._reports = reports
         self._faults = faults
         self._settings = settings
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
         self._inboxes: Recent[str, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
         self._space: Recent[None, int | None] = Recent(1, SPACE_FRESHNESS)
 

@@ -6,11 +6,11 @@ from twisted.internet.defer import Deferred
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import Mailbox, join_subaddress, parse_mailbox
-from mailcheck.core.identifiers import DeliveryId, RandomBytes, new_short_id
+from mailcheck.core.identifiers import DeliveryId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.core.messages import Envelope
 from mailcheck.operations.inbox.receive_mail import OWN_SESSION, ReceiveMail
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 SENDER = "hello"
 """Local part that sample mails come from."""
@@ -79,13 +79,11 @@ class SendToOwn:
 class SendSample:
     """Writes a mail with text, HTML, a link and a code, and hands it to the receiver."""
 
-    def __init__(
-        self, receiver: ReceiveMail, domain: str, now: Now, random_bytes: RandomBytes
-    ) -> None:
+    def __init__(self, receiver: ReceiveMail, domain: str, time_and_chance: TimeAndChance) -> None:
         self._own = SendToOwn(receiver, domain)
         self._domain = domain
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def send(self, account: Account, tag: str) -> DeliveryId:
         """Send a sample to an account's inbox; ``tag`` is a valid one, or empty.

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.cursors import START, Position, format_cursor, require_reached
@@ -28,7 +27,7 @@ from mailcheck.operations.inbox.explain_wait import Asked, ExplainWait, TimedOut
 from mailcheck.operations.inbox.feeds import InboxFeeds, Waiter
 from mailcheck.operations.inbox.mail_bytes import LARGE
 from mailcheck.operations.places import WaitSlots
-from mailcheck.operations.ports import MessageRow, MessageStore, Now, ReadAlong
+from mailcheck.operations.ports import MessageRow, MessageStore, ReadAlong, TimeAndChance
 
 ANY_CONTENT = ReadAlong(lambda _: True, LARGE)
 
@@ -104,18 +103,16 @@ class WaitForMessage:
         feeds: InboxFeeds,
         loader: MessageLoader,
         slots: WaitSlots,
-        clock: IReactorTime,
-        now: Now,
-        expiry_now: Now,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._feeds = feeds
         self._loader = loader
         self._slots = slots
-        self._clock = clock
-        self._now = now
-        self._expiry_now = expiry_now
-        self._explain = ExplainWait(store, loader, clock, expiry_now)
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
+        self._expiry_now = time_and_chance.expiry_now
+        self._explain = ExplainWait(store, loader, time_and_chance)
         self.outcomes = Tally()
         self.wake_up_seconds = Distribution(SECONDS)
 

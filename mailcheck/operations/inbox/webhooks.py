@@ -14,7 +14,6 @@ from mailcheck.core.identifiers import (
     AccountId,
     DeliveryId,
     MessageId,
-    RandomBytes,
     WebhookId,
     new_share_token,
     new_short_id,
@@ -35,7 +34,7 @@ from mailcheck.operations.inbox.webhook_ports import (
     WebhookLine,
     WebhookStore,
 )
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.operations.ports import TimeAndChance, WakeUps
 
 WriteMessage = Callable[[Webhook, ListedMessage, str], bytes]
 """Writes what a webhook is told of a message, with its text: as lists have it, or as a mail."""
@@ -61,17 +60,15 @@ class KeepWebhooks:
         dialer: WebhookDialer,
         changes: WakeUps[str],
         write: WriteMessage,
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._dialer = dialer
         self._changes = changes
         self._write = write
-        self._clock = clock
-        self._now = now
-        self._random_bytes = random_bytes
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def create(self, account_id: AccountId, url: str, wanted: MessageFilter) -> Webhook:
         """Make a webhook that is told what comes from now on, or after the filter's cursor.

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.dns_answers import Answers
@@ -31,7 +30,7 @@ from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.domains.check_blocklists import CheckBlocklists
 from mailcheck.operations.in_children import find_worth_naming, sum_up
-from mailcheck.operations.ports import Now, Worker
+from mailcheck.operations.ports import TimeAndChance, Worker
 from mailcheck.operations.recent import Recent
 
 NAMING_DEADLINE = 4.0
@@ -84,14 +83,13 @@ class LookAtSenders:
         worker: Worker,
         resolver: Resolver,
         blocklists: CheckBlocklists | None,
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._worker = worker
         self._resolver = resolver
         self._blocklists = blocklists
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
     async def look(self, domain: str, told: Sequence[Told], policy: str) -> ShownOverview:

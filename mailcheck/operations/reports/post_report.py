@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import MessageNotFound, ReportRefused
-from mailcheck.core.identifiers import RandomBytes, new_time_ordered_id
+from mailcheck.core.identifiers import new_time_ordered_id
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.receiver_reports import (
     ReceiverReport,
@@ -14,7 +14,7 @@ from mailcheck.core.receiver_reports import (
     parse_report_address,
 )
 from mailcheck.operations.accounts.authenticate import RequestMeter
-from mailcheck.operations.ports import DeliveryStore, Now
+from mailcheck.operations.ports import DeliveryStore, TimeAndChance
 from mailcheck.operations.reports.ports import ReportStore
 
 PER_CLIENT = RequestLimits(per_minute=60, per_day=1_000)
@@ -33,15 +33,14 @@ class PostReport:
         store: ReportStore,
         meter: RequestMeter,
         when_waiting: Callable[[], None],
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._inboxes = inboxes
         self._store = store
         self._meter = meter
         self._when_waiting = when_waiting
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def post(self, token: str, client_ip: str, body: bytes) -> None:
         """Keep a report.

@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.defer import succeed
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.deliverability.authentication import judge_origin
 from mailcheck.checks.deliverability.identities import header_of, read_identities
@@ -26,7 +25,7 @@ from mailcheck.checks.receiver_reports.reading import Refused, Report
 from mailcheck.checks.receiver_reports.senders import day_of
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
 from mailcheck.core.errors import ReportRefused, WorkerDied
-from mailcheck.core.identifiers import RandomBytes, new_time_ordered_id
+from mailcheck.core.identifiers import new_time_ordered_id
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.receiver_reports import (
     ReceiverReport,
@@ -39,7 +38,7 @@ from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
 from mailcheck.operations.deliverability.score_mail import ScoringSettings
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.in_children import read_report_file, read_report_mail
-from mailcheck.operations.ports import Lease, Now, Worker
+from mailcheck.operations.ports import Lease, TimeAndChance, Worker
 from mailcheck.operations.queue_worker import QueueWorker
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.ports import CountedRow, ReportStore, WaitingReport
@@ -100,11 +99,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         analysis: Worker,
         settings: ScoringSettings,
         holder: str,
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
-        super().__init__(clock)
+        super().__init__(time_and_chance.clock)
         self._store = store
         self._addresses = addresses
         self._resolver = resolver
@@ -112,8 +109,8 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         self._analysis = analysis
         self._settings = settings
         self._holder = holder
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def claim(self, limit: int) -> Sequence[WaitingReport]:
         """Take the report that waits for longest; ``limit`` is one."""

@@ -6,10 +6,9 @@ from msgspec.structs import replace
 from twisted.web.server import Request
 
 from mailcheck.core.errors import FormExpired
-from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.web.dashboard.cookies import SESSION, VISITOR, read_cookie
 from mailcheck.web.dashboard.form_tokens import FormSecret
 from mailcheck.web.dashboard.rendering import FORM_TOKEN
@@ -29,14 +28,13 @@ class Admission:
         sessions: DashboardSessions,
         urls: RequestUrls,
         addresses: ClientAddresses,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._sessions = sessions
         self._urls = urls
         self._addresses = addresses
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     def greet(self, request: Request, path: dict[str, str]) -> Visit:
         """Make a visit of a request, of nobody yet and without parameters."""

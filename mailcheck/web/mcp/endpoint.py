@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.resource import Resource
@@ -18,8 +17,8 @@ from twisted.web.server import Request as HttpRequest
 
 from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.identifiers import AccountId, RandomBytes
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.core.identifiers import AccountId
+from mailcheck.operations.ports import TimeAndChance, WakeUps
 from mailcheck.web.api.admission import Gate, Refused, usage_headers
 from mailcheck.web.mcp.dispatch import TOOL_CALL, Asked, Dispatcher
 from mailcheck.web.mcp.eras import (
@@ -113,9 +112,7 @@ class McpEndpoint(Resource):
         dispatcher: Dispatcher,
         urls: RequestUrls,
         cancellations: WakeUps[str],
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         super().__init__()
         self.in_flight = CallsInFlight(cancellations)
@@ -123,9 +120,9 @@ class McpEndpoint(Resource):
         self._dispatcher = dispatcher
         self._urls = urls
         self._origins = _allowed_origins(urls.default.public_url)
-        self._clock = clock
-        self._now = now
-        self._random_bytes = random_bytes
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     def render(self, request: HttpRequest) -> int:
         """Answer a request, some time."""

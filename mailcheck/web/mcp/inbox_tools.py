@@ -6,14 +6,14 @@ The limits of what they take are those of REST.
 from mailcheck.core.addresses import MAX_TAG
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import MessageId, RandomBytes, new_short_id
+from mailcheck.core.identifiers import MessageId, new_short_id
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.inbox.authenticate_message import DEADLINE
 from mailcheck.operations.inbox.explain_wait import TimedOut
 from mailcheck.operations.inbox.offered import InboxOperations
 from mailcheck.operations.inbox.wait_for_message import Quiet
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.ranges import (
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
@@ -155,8 +155,7 @@ class InboxTools:
         operations: InboxOperations,
         views: MessageViews,
         domain: str,
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._read = operations.read
         self._wait = operations.wait
@@ -165,8 +164,8 @@ class InboxTools:
         self._check = operations.check
         self._views = views
         self._domain = domain
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     def tools(self) -> list[Tool]:
         """List the tools, in the order in which an agent needs them."""

@@ -14,7 +14,7 @@ from mailcheck.core.errors import (
     WatchBusy,
     WatchNotFound,
 )
-from mailcheck.core.identifiers import AccountId, RandomBytes, new_short_id
+from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import Instant
 from mailcheck.core.watches import (
     HISTORY_KEPT,
@@ -34,7 +34,7 @@ from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.domains.watches.ports import History, WatchPage, WatchStore
 from mailcheck.operations.domains.watches.receivers import AlertReceivers
 from mailcheck.operations.domains.watches.run import RunWatches
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.ranges import MAX_SELECTORS
 
 SHOWN_ALERTS = 100
@@ -65,8 +65,7 @@ class KeepWatches:
         runner: RunWatches,
         receivers: AlertReceivers,
         hint: Callable[[], None],
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
         *,
         allow_special_use: bool,
         allow_private: bool,
@@ -75,8 +74,8 @@ class KeepWatches:
         self._runner = runner
         self._receivers = receivers
         self._hint = hint
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
         self._allow_special_use = allow_special_use
         self._allow_private = allow_private
 

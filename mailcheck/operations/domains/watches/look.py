@@ -3,7 +3,6 @@
 from functools import partial
 
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.dnsbl.catalogue import Blocklist
 from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
@@ -19,7 +18,7 @@ from mailcheck.operations.domains.compute_reputation import ComputeReputation, R
 from mailcheck.operations.domains.describe_domain import DescribeDomain
 from mailcheck.operations.domains.probe_hosts import OutboundPort, StarttlsProber
 from mailcheck.operations.domains.zone_health import ListBudgets
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 
 SHARE_OF_BUDGETS = 0.5
 """Of what a list may be asked in a day watches take so much at most: people ask, too."""
@@ -78,16 +77,15 @@ class LookAtWatched:
         blocklists: CheckBlocklists,
         resolver: Resolver,
         prober: StarttlsProber,
-        clock: IReactorTime,
-        now: Now,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._reputation = reputation
         self._domain = domain
         self._blocklists = blocklists
         self._resolver = resolver
         self._prober = prober
-        self._clock = clock
-        self._now = now
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
 
     async def look(self, watch: Watch) -> Facts:
         """Look at it once; what could not be found out is said to be so."""

@@ -9,17 +9,11 @@ from collections.abc import Sequence
 from mailcheck.core.cursors import START
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.filters import MessageFilter
-from mailcheck.core.identifiers import (
-    AccountId,
-    RandomBytes,
-    WebhookId,
-    new_short_id,
-    new_webhook_secret,
-)
+from mailcheck.core.identifiers import AccountId, WebhookId, new_short_id, new_webhook_secret
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, MOST_RECEIVERS, receiver_key
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Webhook, address_of, parse_alert_receiver
 from mailcheck.operations.domains.watches.ports import ReceiverRules, ReceiverStore
-from mailcheck.operations.ports import Now, WakeUps
+from mailcheck.operations.ports import TimeAndChance, WakeUps
 
 
 class AlertReceivers:
@@ -30,14 +24,13 @@ class AlertReceivers:
         store: ReceiverStore,
         rules: ReceiverRules,
         changes: WakeUps[str],
-        now: Now,
-        random_bytes: RandomBytes,
+        time_and_chance: TimeAndChance,
     ) -> None:
         self._store = store
         self._rules = rules
         self._changes = changes
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def read(self, account_id: AccountId, named: Sequence[str]) -> tuple[Webhook, ...]:
         """Give those that a watch names, as they are added where they are not there yet.

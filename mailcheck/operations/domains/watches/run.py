@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.checks.watching.changes import compare, read_state, write_state
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.identifiers import AccountId, RandomBytes, new_short_id
+from mailcheck.core.identifiers import AccountId, new_short_id
 from mailcheck.core.instants import MINUTE, SECOND, Instant
 from mailcheck.core.watches import AlertId, Watch, WatchId, next_run
 from mailcheck.operations.domains.watches.look import LookAtWatched
 from mailcheck.operations.domains.watches.ports import Recorded, WatchStore
-from mailcheck.operations.ports import Now
+from mailcheck.operations.ports import TimeAndChance
 from mailcheck.operations.queue_worker import QueueWorker
 
 AT_ONCE = 4
@@ -39,20 +38,14 @@ class RunWatches(QueueWorker[WatchId, Watch]):
     at_once = AT_ONCE
 
     def __init__(
-        self,
-        store: WatchStore,
-        look: LookAtWatched,
-        holder: str,
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
+        self, store: WatchStore, look: LookAtWatched, holder: str, time_and_chance: TimeAndChance
     ) -> None:
-        super().__init__(clock)
+        super().__init__(time_and_chance.clock)
         self._store = store
         self._look_at = look
         self._holder = holder
-        self._now = now
-        self._random_bytes = random_bytes
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
 
     async def claim(self, limit: int) -> Sequence[Watch]:
         """Take the watches that are due, those that wait longest first."""

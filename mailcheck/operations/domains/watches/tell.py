@@ -8,16 +8,15 @@ the same ones. What was told is noted afterwards: who dies in between tells it o
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
-from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 
 from mailcheck.core.errors import ExpectedFailure
-from mailcheck.core.identifiers import RandomBytes, new_short_id
+from mailcheck.core.identifiers import new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
 from mailcheck.core.instruments import Tally
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
 from mailcheck.operations.domains.watches.ports import UntoldAlert, WatchStore
-from mailcheck.operations.ports import Memory, Now
+from mailcheck.operations.ports import Memory, TimeAndChance
 
 TELL_INTERVAL = 10.0
 """Seconds between looks for what is to be told."""
@@ -57,20 +56,14 @@ class TellAlerts:
     _log = Logger()
 
     def __init__(
-        self,
-        store: WatchStore,
-        send: SendToInbox,
-        memory: Memory,
-        clock: IReactorTime,
-        now: Now,
-        random_bytes: RandomBytes,
+        self, store: WatchStore, send: SendToInbox, memory: Memory, time_and_chance: TimeAndChance
     ) -> None:
         self._store = store
         self._send_to_inbox = send
         self._memory = memory
-        self._clock = clock
-        self._now = now
-        self._random_bytes = random_bytes
+        self._clock = time_and_chance.clock
+        self._now = time_and_chance.now
+        self._random_bytes = time_and_chance.random_bytes
         self._told_at: dict[_Told, float] = {}
         self.outcomes = Tally()
 
