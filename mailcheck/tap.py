@@ -45,12 +45,11 @@ def _build(options: Options) -> IService:
     from mailcheck.assembly.workers import daemon_workers
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
-    from mailcheck.daemon.dispatch import dispatch_bare
     from mailcheck.daemon.listening import CannotStart, raise_file_limit
-    from mailcheck.daemon.wall_clock import run_on_monotonic_clock, time_of_day
+    from mailcheck.daemon.reactor import prepare_reactor
+    from mailcheck.daemon.wall_clock import time_of_day
 
-    run_on_monotonic_clock(reactor)
-    dispatch_bare(reactor)
+    prepare_reactor(reactor)
     path = Path(options["config"]) if options["config"] else None
     read_config = partial(load_config, path, os.environ)
     try:
@@ -71,8 +70,7 @@ def _build(options: Options) -> IService:
         if config.daemon.processes > 1:
             arguments = ["--config", str(path)] if path else []
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
-        random_pool = RandomPool(os.urandom)
-        time_and_chance = time_and_chance_of(config, time.time, reactor, random_pool)
+        time_and_chance = time_and_chance_of(config, time.time, reactor, RandomPool(os.urandom))
         assembly = Assembly(config, reactor, time_and_chance, workers)
         surroundings = Surroundings(
             sys.stdout, os.environ, log, read_config, inherited_ports(config, options["inherited"])

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
-from mailcheck.daemon.wall_clock import run_on_monotonic_clock
+from mailcheck.daemon.reactor import run_on_monotonic_clock
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,6 @@ because of that.
 import os
 import time
 from collections.abc import Callable
-from typing import Any
 
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
@@ -27,15 +26,6 @@ def time_of_day() -> Instant:
 def of_the_system(clock: IReactorTime) -> TimeAndChance:
     """Give the system's time and randomness, for a command: it keeps nothing that would expire."""
     return TimeAndChance(time_of_day, time_of_day, clock, os.urandom)
-
-
-def run_on_monotonic_clock(reactor: Any) -> None:
-    """Have a reactor that does not run yet measure all delays by the monotonic clock.
-
-    Twisted measures them by the time of day: when that is set back, nothing is due for so long.
-    """
-    assert not reactor.getDelayedCalls(), "calls were delayed by another clock"
-    reactor.seconds = time.monotonic
 
 
 class WallClock:

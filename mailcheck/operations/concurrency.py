@@ -228,9 +228,10 @@ class MailTraffic:
 
     def note(self) -> None:
         """Take note of a mail that has just been stored."""
-        if not self.is_flowing:
-            self._burst_began_at = self._clock.seconds()
-        self._newest_at = self._clock.seconds()
+        now = self._clock.seconds()
+        if not 0 <= now - self._newest_at < QUIET:
+            self._burst_began_at = now
+        self._newest_at = now
 
     @property
     def is_flowing(self) -> bool:

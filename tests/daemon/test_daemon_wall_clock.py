@@ -9,7 +9,8 @@ from twisted.internet.task import Clock
 from twisted.logger import capturedLogs
 
 from mailcheck.core.instants import DAY, HOUR, SECOND
-from mailcheck.daemon.wall_clock import WallClock, run_on_monotonic_clock
+from mailcheck.daemon.reactor import run_on_monotonic_clock
+from mailcheck.daemon.wall_clock import WallClock
 from tests.house import House, mail, result_of
 
 KEPT = 100.0

@@ -102,7 +102,8 @@ class ReceiveMail:
         self._now = time_and_chance.now
         self._random_bytes = time_and_chance.random_bytes
         self._inboxes: Recent[str, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
-        self._space: Recent[None, int | None] = Recent(1, SPACE_FRESHNESS)
+        self._free_bytes: int | None = None
+        self._looked_at_disk = -SPACE_FRESHNESS
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
@@ -138,8 +139,8 @@ class ReceiveMail:
         self, session: Session, envelope: Envelope, raw_message: bytes
     ) -> Deferred[DeliveryId]:
         """Store a mail; fires when it is on disk; see the port for what it may raise."""
-        self._require_space()
         received_at = self._now()
+        self._require_space(received_at)
         count = len(envelope.recipients)
         delivery = Delivery(
             id=DeliveryId(new_time_ordered_id(received_at, self._random_bytes)),
@@ -244,15 +245,15 @@ class ReceiveMail:
         return self._faults.meet(recipient, fault, envelope_sender).addErrback(note)
 
     def _require_space_for(self, recipient: Recipient) -> Recipient:
-        self._require_space()
+        self._require_space(self._now())
         return recipient
 
-    def _require_space(self) -> None:
-        now = self._now()
-        free = self._space.get(None, now)
-        if free is None:
-            free = self._store.free_bytes()
-            self._space.put(None, free, now)
+    def _require_space(self, now: int) -> None:
+        # A clock that was set back must not keep what was seen for ever.
+        if not 0 <= now - self._looked_at_disk < SPACE_FRESHNESS:
+            self._free_bytes = self._store.free_bytes()
+            self._looked_at_disk = now
+        free = self._free_bytes
         if free is not None and free < max(self._settings.min_free, 1):
             raise OutOfSpace("the server is short of disk space; try again later")
 
@@ -274,7 +275,7 @@ class ReceiveMail:
     def _look_again(self, failure: Failure) -> Failure:
         """Forget what is remembered of inboxes and of the disk: the store knows better."""
         self._inboxes.clear()
-        self._space.clear()
+        self._looked_at_disk = -SPACE_FRESHNESS
         if isinstance(failure.value, AddressUsed):
             raise self._tests.explain(failure.value)
         return failure

@@ -8,7 +8,7 @@ from twisted.internet.interfaces import IReadDescriptor
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from mailcheck.daemon.dispatch import dispatch_bare
+from mailcheck.daemon.reactor import dispatch_bare
 
 
 @implementer(IReadDescriptor)

@@ -1,12 +1,28 @@
-"""How the reactor calls those whose sockets are ready: without a log context for each of them."""
+"""What is changed of the reactor before it runs: its clock, and how it calls who is ready."""
 
 import errno
+import time
 from functools import partial
 from typing import Any
 
 from twisted.logger import Logger
 
 _log = Logger()
+
+
+def prepare_reactor(reactor: Any) -> None:
+    """Change a reactor that does not run yet."""
+    run_on_monotonic_clock(reactor)
+    dispatch_bare(reactor)
+
+
+def run_on_monotonic_clock(reactor: Any) -> None:
+    """Have a reactor that does not run yet measure all delays by the monotonic clock.
+
+    Twisted measures them by the time of day: when that is set back, nothing is due for so long.
+    """
+    assert not reactor.getDelayedCalls(), "calls were delayed by another clock"
+    reactor.seconds = time.monotonic
 
 
 def dispatch_bare(reactor: Any) -> None:
