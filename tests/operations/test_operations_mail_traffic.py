@@ -125,3 +125,14 @@ def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
         clock.advance(GATHERING / 2)
     turns.traffic.begun("c")
     assert turns.take() == ["first"]
+
+
+def test_nobody_is_kept_waiting(clock: Clock) -> None:
+    """Where somebody waits for what is asked for, no more is gathered."""
+    turns = Turns(clock)
+    for mail in ("a", "b"):
+        turns.traffic.begun(mail)
+    turns.gather("a")
+    turns.traffic.ended("a")
+    turns.traffic.hurry()
+    assert turns.take() == ["a"]

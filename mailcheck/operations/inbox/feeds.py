@@ -8,7 +8,7 @@ while it was written. Then the hint of it, which follows at once, costs nothing,
 that nobody waits for.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -383,13 +383,18 @@ class HandOver:
         self._when_stored = when_stored
         self._soon = soon
 
-    def expect(self, delivery: Delivery) -> None:
-        """Take note of a mail that is being written.
+    def expect(self, delivery: Delivery) -> bool:
+        """Take note of a mail that is being written; tells whether somebody waits for it.
 
         Where that fails its content is lost with its id, which nobody has seen.
         """
-        if any(True for _ in self._expected(delivery)):
+        is_wanted = any(
+            one.is_inbox and self._feeds.expects(one.account_id, one.tag)
+            for one in delivery.envelope.recipients
+        )
+        if is_wanted:
             self._soon(partial(self._contents.prepare, delivery))
+        return is_wanted
 
     def stored(self, delivery: Delivery, positions: Sequence[Position]) -> None:
         """Offer a mail that is on disk, at these positions, to those who wait for it.
@@ -406,11 +411,6 @@ class HandOver:
                 self._feeds.take(_message_of(delivery, number, positions[number]))
             else:
                 self._feeds.pass_by(one.account_id, positions[number])
-
-    def _expected(self, delivery: Delivery) -> Iterator[int]:
-        for number, one in enumerate(delivery.envelope.recipients):
-            if one.is_inbox and self._feeds.expects(one.account_id, one.tag):
-                yield number
 
 
 def _message_of(delivery: Delivery, number: int, position: Position) -> MessageRow:
