@@ -24,7 +24,7 @@ from mailcheck.cli.check_texts import (
 )
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.cli.on_reactor import Work, set_work
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.domain_names import (
     parse_blocklist_query,
@@ -147,7 +147,7 @@ def _add_check(parser: argparse.ArgumentParser, check: Check, name: str) -> None
         default="error",
         help="what counts as a problem (error); warning counts errors as well",
     )
-    parser.set_defaults(command=_command(check))
+    set_work(parser, _working(check))
 
 
 def _add_selectors(parser: argparse.ArgumentParser) -> None:
@@ -159,10 +159,10 @@ def _add_selectors(parser: argparse.ArgumentParser) -> None:
 _EPILOG = "Exit status: 0 fine, 1 problem, 2 usage, 3 could not be determined."
 
 
-def _command(check: Check) -> Callable[[argparse.Namespace, Console], int]:
-    def run(options: argparse.Namespace, console: Console) -> int:
+def _working(check: Check) -> Work:
+    async def work(options: argparse.Namespace, console: Console, reactor: Any) -> int:
         try:
-            result = _run_checks(options, console, check)
+            result = await _run_check(check, options, console, reactor)
         except InvalidParameter as problem:
             console.remark(f"mailcheck: {problem}")
             return EXIT_USAGE
@@ -174,29 +174,26 @@ def _command(check: Check) -> Callable[[argparse.Namespace, Console], int]:
                 console.say(line)
         return result.status
 
-    return run
+    return work
 
 
-def _run_checks(options: argparse.Namespace, console: Console, check: Check) -> Result:
-    """Run a check."""
-
-    async def work(reactor: Any) -> Result:
-        progress = Progress(reactor, console.errors)
-        time_and_chance = of_the_system(reactor)
-        resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
-        cluster = LocalCluster(reactor)
-        outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
-        try:
-            outside.open()
-            checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
-            allowed = console.config.dns.allow_special_use, console.config.network.allow_private
-            return await check(options, checks, *allowed)
-        finally:
-            progress.end()
-            outside.stop()
-            await resolvers.close()
-
-    return on_reactor(work)
+async def _run_check(
+    check: Check, options: argparse.Namespace, console: Console, reactor: Any
+) -> Result:
+    progress = Progress(reactor, console.errors)
+    time_and_chance = of_the_system(reactor)
+    resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
+    cluster = LocalCluster(reactor)
+    outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
+    try:
+        outside.open()
+        checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
+        allowed = console.config.dns.allow_special_use, console.config.network.allow_private
+        return await check(options, checks, *allowed)
+    finally:
+        progress.end()
+        outside.stop()
+        await resolvers.close()
 
 
 async def _mx(

@@ -51,7 +51,7 @@ def describe_mx(check: MxCheck, painter: Painter) -> list[str]:
     lines.append(f"  SPF    {_spf(check.spf)}")
     record = check.dmarc.record
     found = f"{record.text} (at {check.dmarc.found_at})" if record is not None else ""
-    lines.append(f"  DMARC  {_clean(found) or _absence(check.dmarc.presence)}")
+    lines.append(f"  DMARC  {clean(found) or _absence(check.dmarc.presence)}")
     return [*lines, *describe_findings(check.findings, check.proofs, painter)]
 
 
@@ -86,8 +86,7 @@ def describe_reputation(found: Reputation, painter: Painter) -> list[str]:
         points = f"{factor.impact:>3}/{factor.maximum:<2}"
         title = topic_of(factor.name.value).title
         lines.append(
-            f"  {painter.paint(f'{status:<7}', colour)} {points} {title:<11}"
-            f" {_clean(factor.detail)}"
+            f"  {painter.paint(f'{status:<7}', colour)} {points} {title:<11} {clean(factor.detail)}"
         )
         if factor.fix is not None:
             lines += [f"{'':17}{line}" for line in _fix(factor.fix, found.proofs)]
@@ -114,7 +113,7 @@ def describe_domain(report: DomainReport, painter: Painter) -> list[str]:
         "DANE": "protects every mail host" if records.dane.is_protecting else "not in effect",
         "DNSSEC": records.dnssec.status.value,
     }
-    lines += [f"  {name:<8} {_clean(text)}" for name, text in more.items()]
+    lines += [f"  {name:<8} {clean(text)}" for name, text in more.items()]
     shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec")
     rest = [finding for name in shown for finding in report.findings[name]]
     lines += describe_findings(rest, report.proofs, painter)
@@ -141,7 +140,7 @@ def describe_findings(findings: Iterable[Finding], proofs: Proofs, painter: Pain
     lines: list[str] = []
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         word, colour = _SEVERITIES[finding.severity]
-        lines.append(f"{painter.paint(word, colour)} {_clean(finding.meaning)}")
+        lines.append(f"{painter.paint(word, colour)} {clean(finding.meaning)}")
         lines += [f"{'':8}{line}" for line in _fix(finding, proofs)]
     return ["", *lines] if lines else []
 
@@ -149,24 +148,24 @@ def describe_findings(findings: Iterable[Finding], proofs: Proofs, painter: Pain
 def _fix(finding: Finding, proofs: Proofs) -> list[str]:
     proven = proof_of(finding, proofs)
     if proven is None:
-        return [f"fix: {_clean(finding.fix)}"]
+        return [f"fix: {clean(finding.fix)}"]
     gain = f" ({proven.score_before} -> {proven.score_after})" if proven.gain else ""
     record = proven.record
-    lines = [f"fix{gain}: {_clean(finding.fix)}"]
-    lines += [f"replace {_clean(value)}" for value in proven.removed]
-    return [*lines, f"{record.name}  {record.rdtype}  {_clean(record.value)}"]
+    lines = [f"fix{gain}: {clean(finding.fix)}"]
+    lines += [f"replace {clean(value)}" for value in proven.removed]
+    return [*lines, f"{record.name}  {record.rdtype}  {clean(record.value)}"]
 
 
 def _spf(spf: SpfVerdict) -> str:
     if spf.record is None:
         return _absence(spf.presence)
-    return f"{_clean(spf.record)} ({spf.lookup_count} of 10 lookups)"
+    return f"{clean(spf.record)} ({spf.lookup_count} of 10 lookups)"
 
 
 def _absence(presence: Presence) -> str:
     return "could not be determined" if presence is Presence.UNDETERMINED else "none"
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Take out what would steer a terminal: records are written by strangers."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -14,9 +14,8 @@ from mailcheck.checks.hosts.own_zone import zone_lines
 from mailcheck.checks.proofs import proof_of
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
-from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.cli.on_reactor import set_work
 from mailcheck.cluster.local import LocalCluster
-from mailcheck.config.options import Config
 from mailcheck.daemon.wall_clock import of_the_system
 from mailcheck.operations.doctor import Examination, Health
 from mailcheck.wire.domains.doctor import render_diagnosis, worst_health
@@ -38,19 +37,12 @@ def add_doctor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dns", action="store_true", help="print the DNS records to publish, as zone lines"
     )
-    parser.set_defaults(command=examine)
+    set_work(parser, examine)
 
 
-def examine(options: argparse.Namespace, console: Console) -> int:
+async def examine(options: argparse.Namespace, console: Console, reactor: Any) -> int:
     """Examine everything, or print the zone lines."""
-    found = on_reactor(lambda reactor: look(options, console.config, reactor))
-    return say(found, options, console)
-
-
-async def look(
-    options: argparse.Namespace, config: Config, reactor: Any
-) -> tuple[Examination, ...] | tuple[RecordToPublish, ...]:
-    """Give all examinations, or the records to publish."""
+    config = console.config
     time_and_chance = of_the_system(reactor)
     resolvers = open_resolvers(config, reactor, os.urandom)
     cluster = LocalCluster(reactor)
@@ -58,16 +50,15 @@ async def look(
     try:
         checks = ChecksAssembly(config, time_and_chance, resolvers, probes, cluster)
         assembly = DoctorAssembly(config, reactor, checks, probes)
-        return zone_lines(assembly.zone) if options.dns else await assembly.doctor.examine()
+        if options.dns:
+            return _say_zone(zone_lines(assembly.zone), console)
+        return _say(await assembly.doctor.examine(), options, console)
     finally:
         probes.stop()
         await resolvers.close()
 
 
-def say(found: Any, options: argparse.Namespace, console: Console) -> int:
-    """Print what `look` has found; gives the exit status."""
-    if options.dns:
-        return _say_zone(found, console)
+def _say(found: tuple[Examination, ...], options: argparse.Namespace, console: Console) -> int:
     if options.json:
         shape = as_json(render_diagnosis(found))
         console.say(json.dumps(shape, indent=2, ensure_ascii=False))

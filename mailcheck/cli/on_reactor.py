@@ -1,26 +1,34 @@
 """Running a command's work on the reactor, which ends with it."""
 
+import argparse
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import react
 
+from mailcheck.cli.commands import Console
 from mailcheck.daemon.reactor import run_on_monotonic_clock
 
-Result = TypeVar("Result")
+Work = Callable[[argparse.Namespace, Console, Any], Coroutine[Any, Any, int]]
+"""A command that asks the network; it is given the reactor, and gives the exit status."""
 
 
-def on_reactor(work: Callable[[Any], Coroutine[Any, Any, Result]]) -> Result:
-    """Run the reactor until the work is done; gives its result, or raises what it raised."""
-    results: list[Result] = []
+def set_work(parser: argparse.ArgumentParser, work: Work) -> None:
+    """Have a parser's command do its work on the reactor."""
+    parser.set_defaults(command=on_reactor, work=work)
+
+
+def on_reactor(options: argparse.Namespace, console: Console) -> int:
+    """Run the reactor until ``options.work`` is done; gives its status, raises what it raises."""
+    statuses: list[int] = []
     problems: list[Exception] = []
 
     async def run(reactor: Any) -> None:
         run_on_monotonic_clock(reactor)
         try:
-            results.append(await work(reactor))
+            statuses.append(await options.work(options, console, reactor))
         except Exception as problem:
             problems.append(problem)
 
@@ -28,4 +36,4 @@ def on_reactor(work: Callable[[Any], Coroutine[Any, Any, Result]]) -> Result:
         react(lambda reactor: Deferred.fromCoroutine(run(reactor)))
     if problems:
         raise problems[0]
-    return results[0]
+    return statuses[0]

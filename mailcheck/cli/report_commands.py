@@ -51,7 +51,7 @@ def add_dmarc(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--offline", action="store_true", help="ask DNS for no names, and prove no records"
     )
-    parser.set_defaults(command=_dmarc)
+    parser.set_defaults(command=_dmarc, work=_dmarc_online)
 
 
 def add_tls_report(parser: argparse.ArgumentParser) -> None:
@@ -111,15 +111,28 @@ def _end(found: _Files, console: Console, *, has_failures: bool) -> int:
 
 
 def _dmarc(options: argparse.Namespace, console: Console) -> int:
+    if not options.offline:
+        return on_reactor(options, console)
     found = _read(options.files)
+    return _say_dmarc(found, _shown_offline(found.dmarc), options, console)
+
+
+async def _dmarc_online(options: argparse.Namespace, console: Console, reactor: Any) -> int:
+    found = _read(options.files)
+    shown = await _look(found.dmarc, console, reactor)
+    return _say_dmarc(found, shown, options, console)
+
+
+def _say_dmarc(
+    found: _Files,
+    shown: Sequence[ShownOverview],
+    options: argparse.Namespace,
+    console: Console,
+) -> int:
     found.refused += [
         RefusedFile(one.report_id, "it is a TLS report: see mailcheck tls-report")
         for one in found.tls
     ]
-    domains = dict.fromkeys(one.domain for one in found.dmarc)
-    shown = _shown_offline(found.dmarc, domains)
-    if not options.offline and shown:
-        shown = _look(found.dmarc, domains, console)
     if options.json:
         shape = as_json(render_dmarc_files(found.dmarc, found.refused, shown))
         console.say(json.dumps(shape, indent=2, ensure_ascii=False))
@@ -128,6 +141,10 @@ def _dmarc(options: argparse.Namespace, console: Console) -> int:
         for line in (*_describe_problems(found.dmarc), *describe_overviews(shown, painter)):
             console.say(line)
     return _end(found, console, has_failures=any(one.overview.failing for one in shown))
+
+
+def _domains_of(reports: Iterable[AggregateReport]) -> Iterable[str]:
+    return dict.fromkeys(one.domain for one in reports)
 
 
 def _of_domain(reports: Iterable[AggregateReport], domain: str) -> tuple[list[Seen], str]:
@@ -142,29 +159,24 @@ def reporter_of(report: AggregateReport) -> str:
     return report.organisation or report.email.rpartition("@")[2] or "somebody"
 
 
-def _shown_offline(
-    reports: Sequence[AggregateReport], domains: Iterable[str]
-) -> list[ShownOverview]:
-    overviews = [overview_of(one, *_of_domain(reports, one), {}) for one in domains]
+def _shown_offline(reports: Sequence[AggregateReport]) -> list[ShownOverview]:
+    overviews = [overview_of(one, *_of_domain(reports, one), {}) for one in _domains_of(reports)]
     return [ShownOverview(one, tuple(map(show_sender, one.senders))) for one in overviews]
 
 
-def _look(
-    reports: Sequence[AggregateReport], domains: Iterable[str], console: Console
+async def _look(
+    reports: Sequence[AggregateReport], console: Console, reactor: Any
 ) -> list[ShownOverview]:
-    async def work(reactor: Any) -> list[ShownOverview]:
-        resolvers = open_resolvers(console.config, reactor, os.urandom)
-        try:
-            look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
-            of_domains = [(one, *_of_domain(reports, one)) for one in domains]
-            return [
-                await look.look(domain, list(map(tell, seen)), policy)
-                for domain, seen, policy in of_domains
-            ]
-        finally:
-            await resolvers.close()
-
-    return on_reactor(work)
+    resolvers = open_resolvers(console.config, reactor, os.urandom)
+    try:
+        look = LookAtSenders(DirectWorker(), resolvers.plain, None, of_the_system(reactor))
+        of_domains = [(one, *_of_domain(reports, one)) for one in _domains_of(reports)]
+        return [
+            await look.look(domain, list(map(tell, seen)), policy)
+            for domain, seen, policy in of_domains
+        ]
+    finally:
+        await resolvers.close()
 
 
 def _describe_problems(reports: Iterable[AggregateReport]) -> Iterator[str]:

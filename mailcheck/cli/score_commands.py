@@ -24,7 +24,7 @@ from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
-from mailcheck.cli.on_reactor import on_reactor
+from mailcheck.cli.on_reactor import set_work
 from mailcheck.cli.score_texts import Shape, describe_checks, describe_report
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.core.deliverability_tests import ReceivedMail
@@ -162,7 +162,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
         help="also say which mail programs don't support the HTML, and who can't read it",
     )
     add_report_options(parser)
-    parser.set_defaults(command=_score)
+    set_work(parser, _score)
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -177,9 +177,9 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _score(options: argparse.Namespace, console: Console) -> int:
+async def _score(options: argparse.Namespace, console: Console, reactor: Any) -> int:
     try:
-        found, report = _run(options, console)
+        found, report = await _run(options, console, reactor)
     except InvalidParameter as problem:
         console.remark(f"mailcheck: {problem}")
         return EXIT_USAGE
@@ -220,32 +220,30 @@ def judge_report(report: Shape, fail_under: float) -> int:
     return EXIT_UNDETERMINED if unknown else EXIT_FINE
 
 
-def _run(options: argparse.Namespace, console: Console) -> tuple[MailOfFile, DeliverabilityReport]:
+async def _run(
+    options: argparse.Namespace, console: Console, reactor: Any
+) -> tuple[MailOfFile, DeliverabilityReport]:
     """Score it."""
-
-    async def work(reactor: Any) -> tuple[MailOfFile, DeliverabilityReport]:
-        progress = Progress(reactor, console.errors)
-        time_and_chance = of_the_system(reactor)
-        resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
-        cluster = LocalCluster(reactor)
-        outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
-        checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
-        # Whether there was TLS is not known of a file: said, or not judged.
-        settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
-        worker = direct_analysis_worker()
-        spamd = assemble_filter(console.config, reactor, worker)
-        progress_of_checks = CheckProgress(cluster.wake_ups("checks of tests"))
-        scoring = ScoringAssembly(
-            settings, reactor, worker, spamd.content_filter, progress_of_checks, checks
-        )
-        spamd.service.startService()
-        try:
-            records = read_records(options.record)
-            found = read_mail_of_file(options, time_of_day())
-            return found, await scoring.score(found.mail, records)
-        finally:
-            progress.end()
-            await maybeDeferred(spamd.service.stopService)
-            await resolvers.close()
-
-    return on_reactor(work)
+    progress = Progress(reactor, console.errors)
+    time_and_chance = of_the_system(reactor)
+    resolvers = open_resolvers(console.config, reactor, os.urandom, progress.watch)
+    cluster = LocalCluster(reactor)
+    outside = Probes(console.config, reactor, time_and_chance, resolvers.plain, cluster)
+    checks = ChecksAssembly(console.config, time_and_chance, resolvers, outside, cluster)
+    # Whether there was TLS is not known of a file: said, or not judged.
+    settings = replace(scoring_settings(console.config), offers_tls=lambda _: options.no_tls)
+    worker = direct_analysis_worker()
+    spamd = assemble_filter(console.config, reactor, worker)
+    progress_of_checks = CheckProgress(cluster.wake_ups("checks of tests"))
+    scoring = ScoringAssembly(
+        settings, reactor, worker, spamd.content_filter, progress_of_checks, checks
+    )
+    spamd.service.startService()
+    try:
+        records = read_records(options.record)
+        found = read_mail_of_file(options, time_of_day())
+        return found, await scoring.score(found.mail, records)
+    finally:
+        progress.end()
+        await maybeDeferred(spamd.service.stopService)
+        await resolvers.close()

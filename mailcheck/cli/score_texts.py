@@ -4,7 +4,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
-from mailcheck.cli.check_texts import BLUE, BOLD, GREEN, RED, YELLOW, Painter, describe_topics
+from mailcheck.cli.check_texts import (
+    BLUE,
+    BOLD,
+    GREEN,
+    RED,
+    YELLOW,
+    Painter,
+    clean,
+    describe_topics,
+)
 
 GOOD, FAIR = 8.0, 5.0
 """Points from which a score is shown green, and yellow."""
@@ -27,13 +36,13 @@ def describe_report(report: Shape, painter: Painter) -> list[str]:
 def _lines(report: Shape, painter: Painter) -> Iterator[str]:
     score, email = report["score"], report["email"]
     colour = GREEN if score >= GOOD else YELLOW if score >= FAIR else RED
-    author = _clean(email["from"]) or "(no author)"
-    subject = _clean(email["subject"]) or "(no subject)"
+    author = clean(email["from"]) or "(no author)"
+    subject = clean(email["subject"]) or "(no subject)"
     yield f"{painter.paint(f'{score:.1f}/10', colour)}  {author}  {subject}"
     if report.get("preflight"):
         count = len(report["records"])
         yield painter.paint(f"  with {count} record(s) that are only proposed", BOLD)
-    yield from (f"  {_clean(note)}" for note in report["notes"])
+    yield from (f"  {clean(note)}" for note in report["notes"])
     for name, check in report["checks"].items():
         yield _check_line(name, check, painter)
     yield from _findings("what takes points off", report["deductions"], painter)
@@ -51,7 +60,7 @@ def _check_line(name: str, check: Shape, painter: Painter) -> str:
     colour = _COLOURS[check["status"]] if check["determined"] else BLUE
     cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
     title = topic_of(name).title
-    return f"  {painter.paint(f'{word:<7}', colour)} {cost} {title:<14} {_clean(check['detail'])}"
+    return f"  {painter.paint(f'{word:<7}', colour)} {cost} {title:<14} {clean(check['detail'])}"
 
 
 def _findings(title: str, found: Sequence[Shape], painter: Painter) -> Iterator[str]:
@@ -61,11 +70,11 @@ def _findings(title: str, found: Sequence[Shape], painter: Painter) -> Iterator[
     yield painter.paint(title, BOLD)
     for one in found:
         cost = f"-{one['points']:.1f}" if one["points"] else "    "
-        yield f"  {cost} {_clean(one['meaning'])}"
-        yield f"       fix: {_clean(one['fix'])}"
+        yield f"  {cost} {clean(one['meaning'])}"
+        yield f"       fix: {clean(one['fix'])}"
         record = one.get("record")
         if record is not None:
-            yield f"       {_clean(record['name'])}  {record['type']}  {_clean(record['value'])}"
+            yield f"       {clean(record['name'])}  {record['type']}  {clean(record['value'])}"
 
 
 def _is_worth_saying(one: Shape) -> bool:
@@ -84,7 +93,7 @@ def _checklist_lines(checklist: Shape, painter: Painter) -> Iterator[str]:
         word = painter.paint(f"{'unknown':<7}", BLUE)
     else:
         word = painter.paint(f"{'meets':<7}", GREEN)
-    yield f"  {word} rules of {_clean(checklist['name'])}{rest}"
+    yield f"  {word} rules of {clean(checklist['name'])}{rest}"
     yield from (f"          not so: {text}" for text in broken)
 
 
@@ -109,22 +118,17 @@ def _lines_of_checks(checks: Shape, painter: Painter) -> Iterator[str]:
     yield f"  show all of it: {', '.join(shares)}"
     for one in compatibility["findings"]:
         lines = ", ".join(str(place["line"]) for place in one["places"])
-        yield f"  {painter.paint(_clean(one['title']), YELLOW)}  line {lines}"
+        yield f"  {painter.paint(clean(one['title']), YELLOW)}  line {lines}"
         if one["unsupported"]:
-            yield f"       not in: {', '.join(map(_clean, one['unsupported']))}"
+            yield f"       not in: {', '.join(map(clean, one['unsupported']))}"
         if one["partial"]:
-            yield f"       in part: {', '.join(map(_clean, one['partial']))}"
+            yield f"       in part: {', '.join(map(clean, one['partial']))}"
     for one in compatibility["notJudged"]:
         what = one["what"].replace("-", " ") + ("" if one["count"] == 1 else "s")
-        yield f"  not judged: {one['count']} {what}: {_clean(one['reason'])}"
+        yield f"  not judged: {one['count']} {what}: {clean(one['reason'])}"
     if accessibility["findings"]:
         yield ""
         yield painter.paint("who can't read it", BOLD)
     for one in accessibility["findings"]:
-        yield f"       {_clean(one['meaning'])}"
-        yield f"       fix: {_clean(one['fix'])}"
-
-
-def _clean(text: str) -> str:
-    """Take out what would steer a terminal: mails and records are written by strangers."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+        yield f"       {clean(one['meaning'])}"
+        yield f"       fix: {clean(one['fix'])}"

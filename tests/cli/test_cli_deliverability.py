@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shlex
 import signal
 import smtplib
 import subprocess
@@ -10,12 +11,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from mailcheck.cli.check_progress import CLEAR_LINE
 from mailcheck.cli.deliverability_commands import WaitingLine
+from mailcheck.cli.main import run
 from tests.cli.command_line import run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
 
@@ -38,38 +41,74 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         yield daemon
 
 
+ADDRESS = re.compile(r"^ +(test-\S+)$", re.MULTILINE)
+
+
 class Command:
-    """``mailcheck test`` on its way."""
+    """``mailcheck test`` on its way, in a thread."""
 
     def __init__(self, daemon: Daemon, *arguments: str) -> None:
-        self._daemon = daemon
+        options = ("--url", f"http://{HOST}:{daemon.http_port}")
+        key = ("--key-file", str(daemon.folder / "var" / "api-key"))
+        self._arguments = ("test", *options, *key, *arguments)
+        self._output, self._errors = io.StringIO(), io.StringIO()
+        self._status: list[int] = []
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+
+    @property
+    def told(self) -> str:
+        """Give what was told so far."""
+        return self._errors.getvalue()
+
+    def address(self) -> str:
+        """Wait until the address is told, and the command to try it with."""
+        end = time.monotonic() + DEADLINE
+        while "swaks" not in self.told:
+            assert time.monotonic() < end, self.told
+            time.sleep(0.005)
+        found = ADDRESS.search(self.told)
+        assert found, self.told
+        return found[1]
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for the end; gives status, result and words."""
+        self._thread.join(DEADLINE)
+        (status,) = self._status
+        return status, self._output.getvalue(), self.told
+
+    def _run(self) -> None:
+        self._status.append(run(self._arguments, self._output, self._errors))
+
+
+class Program:
+    """``mailcheck test`` in a process of its own, which alone can be interrupted."""
+
+    def __init__(self, daemon: Daemon) -> None:
         self._process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("mailcheck")), "test", *arguments],
+            [str(Path(sys.executable).with_name("mailcheck")), "test"],
             env=daemon.environment,
             cwd=daemon.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.told = ""
 
     def address(self) -> str:
         """Read until the address is told, and the command to try it with."""
         assert self._process.stderr is not None
-        while "swaks" not in self.told:
+        told = ""
+        while "swaks" not in told:
             line = self._process.stderr.readline()
-            assert line, self.told
-            self.told += line
-        found = re.search(r"^ +(test-\S+)$", self.told, re.MULTILINE)
-        assert found, self.told
+            assert line, told
+            told += line
+        found = ADDRESS.search(told)
+        assert found, told
         return found[1]
 
-    def interrupt(self) -> None:
-        """Press Ctrl-C."""
+    def interrupt(self) -> tuple[int, str, str]:
+        """Press Ctrl-C; gives status, result and the rest of the words."""
         self._process.send_signal(signal.SIGINT)
-
-    def end(self) -> tuple[int, str, str]:
-        """Wait for the end; gives status, result and words."""
         output, errors = self._process.communicate(timeout=DEADLINE)
         return self._process.returncode, output, errors
 
@@ -109,10 +148,9 @@ def test_as_json(daemon: Daemon) -> None:
 
 def test_interrupted(daemon: Daemon) -> None:
     """Ctrl-C leaves the address usable, and says how to go on."""
-    command = Command(daemon)
-    address = command.address()
-    command.interrupt()
-    status, output, errors = command.end()
+    program = Program(daemon)
+    address = program.address()
+    status, output, errors = program.interrupt()
     assert (status, output) == (3, "")
     found = re.search(r"mailcheck (test --id \S+)$", errors, re.MULTILINE)
     assert found, errors
@@ -123,12 +161,12 @@ def test_interrupted(daemon: Daemon) -> None:
 
 
 def test_an_address_alone(daemon: Daemon) -> None:
-    """With --no-wait a script gets the address and nothing else, and goes on with --id."""
+    """With --no-wait a script gets the address and nothing else, and goes on as it is told."""
     status, address, errors = Command(daemon, "--no-wait").end()
     assert status == 0
     send(daemon, address.strip())
-    test_id = errors.split()[-1]
-    assert Command(daemon, "--id", test_id, "--fail-under", "0").end()[0] == 3
+    told = shlex.split(errors.partition("mailcheck ")[2])
+    assert run_command(*told, "--fail-under", "0").status == 3
 
 
 @pytest.mark.parametrize(

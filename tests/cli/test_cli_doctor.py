@@ -1,6 +1,5 @@
 """``mailcheck doctor``: every planted fault is found, and a good set-up has none."""
 
-import io
 import json
 import socket
 import socketserver
@@ -15,21 +14,17 @@ import dns.message
 import dns.rcode
 import pytest
 import pytest_twisted
-from twisted.internet import reactor
 from twisted.internet.defer import Deferred, succeed
 
 from mailcheck.assembly.doctor import DoctorAssembly
 from mailcheck.assembly.probes import Probes
-from mailcheck.cli.commands import Console
-from mailcheck.cli.doctor_commands import look, say
-from mailcheck.cli.main import make_parser
 from mailcheck.cluster.local import LocalCluster
 from mailcheck.config.options import ProbeOptions, SpamassassinOptions
-from mailcheck.config.reading import load_config
 from mailcheck.dns.servers import Server
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.storage.sqlite import SqliteEngine
 from mailcheck.workers.direct import DirectWorker
+from tests.cli.command_line import run_work
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import config_in_memory, run
@@ -112,14 +107,9 @@ async def diagnose(folder: Path, settings: dict[str, Any], *options: str) -> tup
         lines += [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     path = folder / "mailcheck.toml"
     path.write_text("\n".join(lines))
-    config = load_config(path, {})
-    chosen = make_parser(["doctor"]).parse_args(["doctor", *options])
-    # What the command does, on the reactor of the tests: none can run beside it.
-    found = await look(chosen, config, reactor)
-    output, errors = io.StringIO(), io.StringIO()
-    status = say(found, chosen, Console(config, output, errors))
-    assert not errors.getvalue()
-    return status, output.getvalue()
+    done = await run_work({}, "--config", str(path), "doctor", *options)
+    assert not done.errors
+    return done.status, done.output
 
 
 def findings_of(printed: str) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_twisted
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.inbox.checks import render_html_checks
 from mailcheck.wire.shapes import as_json
-from tests.cli.command_line import run_command
+from tests.cli.command_line import Outcome, run_command, run_work
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import ADDRESS, HELO, MAIL, SENDER, received, score, zone_with
@@ -210,39 +211,49 @@ def resolver() -> Iterator[str]:
         yield f"{server.host}:{server.port}"
 
 
-def mailcheck(resolver: str, *arguments: str, mail: bytes) -> "subprocess.CompletedProcess[bytes]":
-    """Run the command line as a user does, with the mail on its standard input."""
-    environment = {
-        **os.environ,
+def environment(resolver: str) -> dict[str, str]:
+    """Give the options of a command that asks nobody but the name server."""
+    return {
         "MAILCHECK_DNS_RESOLVERS": f'["{resolver}"]',
         "MAILCHECK_SPAMASSASSIN_SPAMD": "off",
     }
-    program = Path(sys.executable).with_name("mailcheck")
-    command = [str(program), "score", "-", *arguments]
-    return subprocess.run(
-        command, input=mail, env=environment, capture_output=True, timeout=60, check=False
-    )
+
+
+async def scored(resolver: str, folder: Path, *arguments: str, mail: bytes) -> Outcome:
+    """Run the command line on a mail in a file."""
+    path = folder / "scored.eml"
+    path.write_bytes(mail)
+    return await run_work(environment(resolver), "score", str(path), *arguments)
 
 
 ENVELOPE = ("--ip", ADDRESS, "--helo", HELO, "--mail-from", SENDER)
 
 
 def test_a_perfect_mail_on_the_command_line(resolver: str) -> None:
-    """The command line gives a perfect mail 10.0 and exits with 0."""
-    done = mailcheck(resolver, *ENVELOPE, "--json", mail=RSA.sign(MAIL))
+    """The command line gives a perfect mail on its standard input 10.0 and exits with 0."""
+    program = str(Path(sys.executable).with_name("mailcheck"))
+    done = subprocess.run(
+        [program, "score", "-", *ENVELOPE, "--json"],
+        input=RSA.sign(MAIL),
+        env={**os.environ, **environment(resolver)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["score"] == 10.0
     assert found["assumed"] == {}
 
 
-def test_a_record_on_the_command_line(resolver: str) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_record_on_the_command_line(resolver: str, tmp_path: Path) -> None:
     """A proposed record is judged as if it were published."""
     record = ("--record", "sender.example TXT v=spf1 -all", "--fail-under", "8.1")
-    done = mailcheck(resolver, *ENVELOPE, *record, mail=RSA.sign(MAIL))
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith(b"8.0/10")
-    assert b"only proposed" in done.stdout
+    done = await scored(resolver, tmp_path, *ENVELOPE, *record, mail=RSA.sign(MAIL))
+    assert done.status == 1, done.errors
+    assert done.output.startswith("8.0/10")
+    assert "only proposed" in done.output
 
 
 HTML = (
@@ -252,18 +263,21 @@ HTML = (
 )
 
 
-def test_the_checks_of_the_html_on_the_command_line(resolver: str) -> None:
+@pytest_twisted.ensureDeferred
+async def test_the_checks_of_the_html_on_the_command_line(resolver: str, tmp_path: Path) -> None:
     """With --html programs that lack something and barriers are told; the score stays."""
-    plain, html = (
-        json.loads(mailcheck(resolver, *ENVELOPE, "--json", *more, mail=HTML).stdout)
-        for more in ((), ("--html",))
-    )
-    checks = html.pop("html")
-    assert html["score"] == plain["score"]
-    assert "html" not in plain
+    plain, html, told = [
+        await scored(resolver, tmp_path, *ENVELOPE, *more, mail=HTML)
+        for more in (("--json",), ("--json", "--html"), ("--html",))
+    ]
+    without, found = json.loads(plain.output), json.loads(html.output)
+    checks = found.pop("html")
+    assert found["score"] == without["score"]
+    assert "html" not in without
     assert checks["compatibility"]["findings"][0]["feature"] == "css-border-radius"
     barriers = {one["id"] for one in checks["accessibility"]["findings"]}
     assert "accessibility.image-without-alt" in barriers
+    assert "  border-radius  line 1" in told.lines
 
 
 def test_the_checks_of_the_html_are_written_for_people() -> None:
@@ -278,8 +292,12 @@ def test_the_checks_of_the_html_are_written_for_people() -> None:
     assert "no HTML" in describe_checks(text, PLAIN)[1]
 
 
-def test_assumptions_on_the_command_line(resolver: str) -> None:
-    """What was read from the file is said before the report."""
-    done = mailcheck(resolver, "--from-headers", mail=POSTFIX + RSA.sign(MAIL))
-    assert b"not verified: ip 192.0.2.7, helo mx.shop.example" in done.stderr
-    assert mailcheck(resolver, mail=MAIL).returncode == 2
+@pytest_twisted.ensureDeferred
+async def test_assumptions_on_the_command_line(resolver: str, tmp_path: Path) -> None:
+    """What was read from the file is said before the report; what can't be is asked for."""
+    mail = POSTFIX + RSA.sign(MAIL)
+    done = await scored(resolver, tmp_path, "--from-headers", mail=mail)
+    assert "not verified: ip 192.0.2.7, helo mx.shop.example" in done.errors
+    asked = await scored(resolver, tmp_path, mail=MAIL)
+    assert (asked.status, asked.output) == (2, "")
+    assert asked.errors.startswith("mailcheck: --ip is missing")

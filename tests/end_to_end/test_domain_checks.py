@@ -6,15 +6,14 @@ certificate of an authority of the tests, and a small RDAP server the registry.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_twisted
 
+from tests.cli.command_line import Outcome, run_work
 from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
 from tests.servers.daemon import Daemon
@@ -63,17 +62,9 @@ class World:
         assert answer.status == 200, answer
         return answer.json
 
-    def mailcheck(self, *arguments: str, **changes: str) -> "subprocess.CompletedProcess[str]":
+    async def mailcheck(self, *arguments: str, **changes: str) -> Outcome:
         """Run the command line."""
-        return subprocess.run(
-            [str(Path(sys.executable).with_name("mailcheck")), *arguments],
-            env={**self.daemon.environment, **changes},
-            cwd=self.daemon.folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return await run_work({**self.daemon.environment, **changes}, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +84,8 @@ def factors(found: Any) -> dict[str, Any]:
     return {factor["name"]: factor for factor in found["factors"]}
 
 
-def test_a_good_domain_has_all_points(world: World) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_good_domain_has_all_points(world: World) -> None:
     """A domain that is set up well: everything is seen over real sockets, 100 points."""
     found = world.get("reputation", domain="good.test")
     assert (found["score"], found["grade"], found["undetermined"]) == (100, "A+", [])
@@ -102,47 +94,51 @@ def test_a_good_domain_has_all_points(world: World) -> None:
     assert world.get("mx-check", domain="good.test")["records"] == [
         {"exchange": "mail.good.test", "priority": 10, "ip": ["127.0.0.1"]}
     ]
-    shown = world.mailcheck("reputation", "good.test")
-    assert shown.returncode == 0, shown
-    assert "good.test  100/100 A+" in shown.stdout
-    assert shown.stderr == ""
+    shown = await world.mailcheck("reputation", "good.test")
+    assert shown.status == 0, shown
+    assert "good.test  100/100 A+" in shown.output
+    assert shown.errors == ""
 
 
-def test_a_broken_domain_is_told_what_to_publish(world: World) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_broken_domain_is_told_what_to_publish(world: World) -> None:
     """A broken domain fails, with the records that would mend it."""
     found = factors(world.get("reputation", domain="broken.test"))
     assert {found[name]["status"] for name in ("SPF", "DMARC", "MX Records")} == {"fail"}
-    shown = world.mailcheck("domain", "broken.test")
-    assert shown.returncode == 1, shown
-    assert "_dmarc.broken.test  TXT  v=DMARC1; p=none" in shown.stdout
-    assert "gone.broken.test" in shown.stdout
+    shown = await world.mailcheck("domain", "broken.test")
+    assert shown.status == 1, shown
+    assert "_dmarc.broken.test  TXT  v=DMARC1; p=none" in shown.output
+    assert "gone.broken.test" in shown.output
 
 
-def test_a_listed_domain_and_address(world: World) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_listed_domain_and_address(world: World) -> None:
     """Listings are named with their reason, at the daemon and on the command line."""
     found = world.get("blacklist-check", query="listed.test")
     assert [row["zone"] for row in found["results"] if row["listed"]] == ["dbl.spamhaus.org"]
     assert world.get("blacklist-check", query="127.0.0.7")["totalListed"] == 1
-    shown = world.mailcheck("blacklist", "listed.test")
-    assert shown.returncode == 1, shown
-    assert "1 listed" in shown.stdout
-    shape = json.loads(world.mailcheck("blacklist", "127.0.0.7", "--json").stdout)
+    shown = await world.mailcheck("blacklist", "listed.test")
+    assert shown.status == 1, shown
+    assert "1 listed" in shown.output
+    shape = json.loads((await world.mailcheck("blacklist", "127.0.0.7", "--json")).output)
     assert (shape["queryType"], shape["totalListed"], len(shape["results"])) == ("ip", 1, 32)
 
 
-def test_a_parked_domain_is_set_up_perfectly(world: World) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_parked_domain_is_set_up_perfectly(world: World) -> None:
     """A parked domain that says so has nothing to fix."""
     assert world.get("reputation", domain="parked.test")["score"] == 100
-    assert world.mailcheck("reputation", "parked.test").returncode == 0
+    assert (await world.mailcheck("reputation", "parked.test")).status == 0
 
 
-def test_dns_that_is_down(world: World) -> None:
+@pytest_twisted.ensureDeferred
+async def test_dns_that_is_down(world: World) -> None:
     """With the resolver down nothing is called missing: exit status 3 says not known."""
     down = {"MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9"}
     for command in ("mx", "blacklist", "reputation", "domain"):
-        shown = world.mailcheck(command, "good.test", **down)
-        assert shown.returncode == 3, shown
-        assert not [line for line in shown.stdout.splitlines() if line.endswith(" none")]
+        shown = await world.mailcheck(command, "good.test", **down)
+        assert shown.status == 3, shown
+        assert not [line for line in shown.output.splitlines() if line.endswith(" none")]
 
 
 def test_lists_are_tested_at_the_start(world: World) -> None:
@@ -152,8 +148,9 @@ def test_lists_are_tested_at_the_start(world: World) -> None:
     assert {one["health"] for one in shown["blocklists"]} == {"healthy"}
 
 
-def test_a_wrong_name_is_a_usage_error(world: World) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_wrong_name_is_a_usage_error(world: World) -> None:
     """What is no domain is exit status 2, with one sentence about what to send."""
-    shown = world.mailcheck("mx", "https://good.test/")
-    assert (shown.returncode, shown.stdout) == (2, "")
-    assert "send the domain alone: good.test" in shown.stderr
+    shown = await world.mailcheck("mx", "https://good.test/")
+    assert (shown.status, shown.output) == (2, "")
+    assert "send the domain alone: good.test" in shown.errors

@@ -3,16 +3,19 @@
 import os
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import pytest_twisted
+from twisted.internet.threads import deferToThread
+from twisted.logger import capturedLogs, formatEvent
 
 from mailcheck.assembly.ops import manhole
 from mailcheck.config.reading import ConfigError, load_config
-from tests.servers.daemon import HOST, Daemon, free_ports, running_daemon
-
-pytestmark = pytest.mark.end_to_end
+from tests.servers.daemon import HOST, free_ports
+from tests.servers.daemon_here import daemon_here
 
 
 def make_key(path: Path) -> Path:
@@ -34,15 +37,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def daemon(folder: Path) -> Iterator[tuple[Daemon, int]]:
-    """Run a daemon with a manhole."""
+def lets_in(folder: Path, keys: str = "authorized_keys") -> dict[str, str]:
+    """Give the options of a manhole that lets in who is in the file."""
     (port,) = free_ports(1)
-    keys = str(folder / "authorized_keys")
-    with running_daemon(
-        folder / "house", ops_manhole=f"{HOST}:{port}", ops_manhole_keys=keys
-    ) as daemon:
-        yield daemon, port
+    return {"ops_manhole": f"{HOST}:{port}", "ops_manhole_keys": str(folder / keys)}
+
+
+@pytest_twisted.async_yield_fixture
+async def door(folder: Path, tmp_path: Path) -> AsyncIterator[int]:
+    """The port of a shell with nothing inside; a file that the test may change lets one in."""
+    keys = tmp_path / "authorized_keys"
+    keys.write_text((folder / "authorized_keys").read_text())
+    settings = {
+        "MAILCHECK_OPS_MANHOLE": "127.0.0.1:2222",
+        "MAILCHECK_OPS_MANHOLE_KEYS": str(keys),
+        "MAILCHECK_STORAGE_STATE_DIRECTORY": str(tmp_path),
+    }
+    from twisted.internet import reactor
+
+    factory = manhole(load_config(None, settings), {})
+    port: Any = reactor.listenTCP(0, factory, interface=HOST)  # type: ignore[attr-defined]
+    yield port.getHost().port
+    await port.stopListening()
 
 
 def command(port: int, key: Path, *options: str) -> list[str]:
@@ -88,49 +104,58 @@ def shown_inside(port: int, key: Path, *typed: tuple[str, str]) -> str:
     return seen.decode()
 
 
-def test_inside(daemon: tuple[Daemon, int], folder: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_inside(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One finds services, waits and the store, and is told what there is."""
-    house, port = daemon
-    wait = house.ask("GET", "/inbox/wait?tag=manhole&timeout=60")
-    mailbox = house.address().partition("@")[0]
-    shown_inside(
-        port,
-        folder / "mine",
-        ("help()", "You are inside the running mailcheck daemon."),
-        (
-            "print('names', [type(one).__name__ for one in services][:2])",
-            "['PresenceService', 'StoreService']",
-        ),
-        ("print('waits', [one.wanted.tag for one in waiters], len(waiters))", "['manhole'] 1"),
-        ("waiters", "1 waiters"),
-        (f"store.find_inbox('{mailbox}')", "InboxState("),
-        ("print('store', conditions.problems['store'] == '')", "store True"),
-    )
-    wait.connection.close()
-    assert "a shell was opened inside the daemon" in house.output()
+    options = lets_in(folder)
+    async with daemon_here(tmp_path, **options) as house:
+        wait = await deferToThread(house.ask, "GET", "/inbox/wait?tag=manhole&timeout=60")
+        address = await deferToThread(house.address)
+        await deferToThread(
+            shown_inside,
+            int(options["ops_manhole"].partition(":")[2]),
+            folder / "mine",
+            ("help()", "You are inside the running mailcheck daemon."),
+            (
+                "print('names', [type(one).__name__ for one in services][:2])",
+                "['PresenceService', 'StoreService']",
+            ),
+            ("print('waits', [one.wanted.tag for one in waiters], len(waiters))", "['manhole'] 1"),
+            ("print('first', waiters[0].wanted.tag)", "first manhole"),
+            ("waiters", "1 waiters"),
+            (f"store.find_inbox('{address.partition('@')[0]}')", "InboxState("),
+            ("print('store', conditions.problems['store'] == '')", "store True"),
+            ("help", "Leave with Ctrl-D."),
+        )
+        wait.connection.close()
+    assert "a shell was opened inside the daemon" in capsys.readouterr().out
 
 
-def test_another_key(daemon: tuple[Daemon, int], folder: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_another_key(door: int, folder: Path) -> None:
     """Another key does not open it."""
-    assert "Permission denied (publickey)" in refused(daemon[1], folder / "other")
+    said = await deferToThread(refused, door, folder / "other")
+    assert "Permission denied (publickey)" in said
 
 
-def test_passwords(daemon: tuple[Daemon, int], folder: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_passwords(door: int, folder: Path) -> None:
     """There is no way in but keys."""
     by_password = ("-o", "PreferredAuthentications=password")
-    assert "Permission denied (publickey)" in refused(daemon[1], folder / "other", *by_password)
+    said = await deferToThread(refused, door, folder / "other", *by_password)
+    assert "Permission denied (publickey)" in said
 
 
-def test_a_key_that_is_taken_away(daemon: tuple[Daemon, int], folder: Path) -> None:
+@pytest_twisted.ensureDeferred
+async def test_a_key_that_is_taken_away(door: int, folder: Path, tmp_path: Path) -> None:
     """A key that is taken out of the file opens nothing from then on; a broken file neither."""
-    keys = folder / "authorized_keys"
-    before = keys.read_text()
-    try:
-        keys.write_text("no key\n")
-        assert "Permission denied" in refused(daemon[1], folder / "mine")
-        assert "nobody gets into the manhole: " in daemon[0].output()
-    finally:
-        keys.write_text(before)
+    for content in ("# nobody any more\n", "no key\n"):
+        (tmp_path / "authorized_keys").write_text(content)
+        with capturedLogs() as events:
+            said = await deferToThread(refused, door, folder / "mine")
+        assert "Permission denied" in said
+    told = [formatEvent(event) for event in events]
+    assert any(line.startswith("nobody gets into the manhole: ") for line in told)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,85 @@
+"""A whole daemon in one process: what starts together works together, and all of it ends."""
+
+import os
+import signal
+import smtplib
+import socket
+import ssl
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+import pytest_twisted
+from twisted.internet.threads import deferToThread
+
+from mailcheck.core.identifiers import ADDRESS_FILE
+from tests.house import mail
+from tests.servers.certificates import self_signed
+from tests.servers.daemon import HOST, Daemon, free_ports
+from tests.servers.daemon_here import daemon_here
+from tests.servers.redis import RedisServer
+
+PATIENCE = 30.0
+
+
+def send(daemon: Daemon, address: str, trusted: Path | None) -> None:
+    """Send a mail; over TLS where a certificate is trusted."""
+    with smtplib.SMTP(HOST, daemon.smtp_port) as smtp:
+        if trusted is not None:
+            smtp.starttls(context=ssl.create_default_context(cafile=str(trusted)))
+        smtp.sendmail("shop@example.com", [address], mail())
+
+
+def metrics_at(port: int) -> dict[str, float]:
+    """Read the values that are not zero."""
+    with urlopen(f"http://{HOST}:{port}/metrics", timeout=PATIENCE) as answer:
+        lines = answer.read().decode().splitlines()
+    rows = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, _, value in rows if float(value)}
+
+
+@pytest_twisted.ensureDeferred
+async def test_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Mail over SMTP wakes a wait over HTTP, all is measured, SIGHUP is heard, and it all ends."""
+    (port,) = free_ports(1)
+    certificate, key = self_signed(HOST).write_to(tmp_path)
+    options = {
+        "ops_listen": f"{HOST}:{port}",
+        "smtp_certificate": str(certificate),
+        "smtp_private_key": str(key),
+    }
+    async with daemon_here(tmp_path / "house", **options) as daemon:
+        address = await deferToThread(daemon.address, "here")
+        waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
+        await deferToThread(send, daemon, address, certificate)
+        found = await deferToThread(waiting.answer)
+        assert found.json["codes"] == ["482913"]
+        measured = await deferToThread(metrics_at, port)
+        assert measured['mailcheck_waits_total{outcome="woken"}'] == 1
+        assert measured["mailcheck_certificate_expiry_timestamp_seconds"] > time.time()
+        os.kill(os.getpid(), signal.SIGHUP)
+        said = ""
+        while "read again: certificates" not in said:
+            await deferToThread(time.sleep, 0.01)
+            said += capsys.readouterr().out
+        assert (daemon.folder / "var" / ADDRESS_FILE).exists()
+    assert "with your certificate" in said
+    assert not (daemon.folder / "var" / ADDRESS_FILE).exists()
+    for taken in (port, daemon.http_port, daemon.smtp_port):
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((HOST, taken))
+
+
+@pytest_twisted.ensureDeferred
+async def test_beside_others(
+    tmp_path: Path, postgresql_database: str, redis_server: RedisServer
+) -> None:
+    """A daemon of a cluster takes mail and wakes waits as one that is alone, and ends as well."""
+    shared = {"storage_url": postgresql_database, "cluster_redis": redis_server.url}
+    async with daemon_here(tmp_path / "house", **shared) as daemon:
+        address = await deferToThread(daemon.address, "here")
+        waiting = await deferToThread(daemon.ask, "GET", "/inbox/wait?tag=here")
+        await deferToThread(send, daemon, address, None)
+        found = await deferToThread(waiting.answer)
+        assert found.json["codes"] == ["482913"]

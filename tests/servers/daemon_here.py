@@ -1,0 +1,76 @@
+"""A whole daemon in the process of the tests: built as ``twistd`` builds it, on real ports.
+
+    async with daemon_here(folder, ops_listen=f"{HOST}:{port}") as daemon:
+        answer = await deferToThread(daemon.get, "/inbox")
+
+Clients that wait for an answer do so in a thread: the reactor is the daemon's, too.
+"""
+
+import gc
+import os
+import resource
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from twisted.application.service import Application, IService
+from twisted.internet.defer import maybeDeferred
+from twisted.internet.threads import deferToThread
+from twisted.logger import ILogObserver, globalLogPublisher
+
+from mailcheck.tap import Options, makeService
+from tests.servers.daemon import PREFIX, Daemon
+
+
+@asynccontextmanager
+async def daemon_here(folder: Path, **options: object) -> AsyncIterator[Daemon]:
+    """Run a daemon with these options, in a folder of its own; it has ended afterwards."""
+    daemon = Daemon(folder, **options)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _process_as_it_was(daemon):
+        application = Application("mailcheck")
+        chosen = Options()
+        chosen.parseOptions([])
+        chosen.parent = {"nodaemon": True}
+        makeService(chosen).setServiceParent(application)
+        log = application.getComponent(ILogObserver)
+        globalLogPublisher.addObserver(log)
+        services = IService(application)
+        try:
+            services.privilegedStartService()
+            services.startService()
+            await deferToThread(daemon.wait_until, (folder / "var" / "api-key").exists)
+            yield daemon
+        finally:
+            await maybeDeferred(services.stopService)
+            globalLogPublisher.removeObserver(log)
+
+
+@contextmanager
+def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
+    """Give the daemon its environment; put back what it changes of its process."""
+    from twisted.internet import reactor
+
+    clocked: Any = reactor
+    umask = os.umask(0)
+    os.umask(umask)
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    thresholds, hang_up = gc.get_threshold(), signal.getsignal(signal.SIGHUP)
+    with pytest.MonkeyPatch.context() as process:
+        process.setattr(clocked, "seconds", clocked.seconds)
+        process.chdir(daemon.folder)
+        for name in [name for name in os.environ if name.startswith(PREFIX)]:
+            process.delenv(name)
+        for name, value in daemon.environment.items():
+            process.setenv(name, value)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGHUP, hang_up)
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
+            resource.setrlimit(resource.RLIMIT_NOFILE, files)
+            os.umask(umask)
