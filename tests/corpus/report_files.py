@@ -14,10 +14,10 @@ def document(name: str) -> bytes:
     return (FOLDER / name).read_bytes()
 
 
-def zipped(data: bytes, name: str = "report.xml") -> bytes:
+def zipped(data: bytes, name: str = "report.xml", method: int = zipfile.ZIP_DEFLATED) -> bytes:
     """Put a file into a zip archive."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(packed, "w", method) as archive:
         archive.writestr(name, data)
     return packed.getvalue()
 

@@ -19,6 +19,9 @@ MAX_LAYERS = 3
 
 _MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _JUNK = b"\0 \t\r\n"
+_USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How reporters pack. What Python could unpack besides takes more memory than it fills."""
+
 _EITHER_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 
@@ -81,12 +84,14 @@ class _Unpacking:
                 if len(files) > MAX_DOCUMENTS:
                     raise ReportRefused(f"the zip file has over {MAX_DOCUMENTS} files")
                 for one in files:
+                    if one.compress_type not in _USUAL:
+                        raise _unusual()
                     with archive.open(one) as file:
                         yield self._take(file.read(self._room + 1))
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, IndexError):
             raise ReportRefused("the zip file is damaged") from None
         except (NotImplementedError, RuntimeError):
-            raise ReportRefused("the zip file is encrypted, or packed in an unusual way") from None
+            raise _unusual() from None
 
     def _take(self, unpacked: bytes) -> bytes:
         self._room -= len(unpacked)
@@ -98,6 +103,10 @@ class _Unpacking:
 def _is_beside(name: str) -> bool:
     """Tell whether a file of an archive is none of its reports: a folder, or what a Mac adds."""
     return name.endswith("/") or name.startswith("__MACOSX/")
+
+
+def _unusual() -> ReportRefused:
+    return ReportRefused("the zip file is encrypted, or packed in an unusual way")
 
 
 def _too_large() -> ReportRefused:
