@@ -18,6 +18,7 @@ holds all questions in order.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import dns.exception
 import dns.name
 import dns.rdata
 import dns.rdataclass
@@ -116,7 +117,7 @@ class MemoryZone:
     def _answer(self, question: DnsQuestion) -> DnsAnswer:
         try:
             name = dns.name.from_text(question.name.encode("ascii").lower())
-        except (ValueError, dns.name.LabelTooLong, dns.name.EmptyLabel, dns.name.NameTooLong):
+        except (ValueError, dns.exception.DNSException):
             return DnsAnswer(question, DnsStatus.NXDOMAIN, canonical_name=question.name)
         for _ in range(MAX_CHAIN):
             canonical_name = name.to_text().removesuffix(".")
