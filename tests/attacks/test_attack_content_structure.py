@@ -18,7 +18,7 @@ from mailcheck.checks.content.limits import (
 )
 from mailcheck.core.content import MessageContent
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 MIB = 1024 * 1024
 MESSAGE_LIMIT = 25 * MIB

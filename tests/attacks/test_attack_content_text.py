@@ -24,7 +24,7 @@ from mailcheck.checks.content.limits import (
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import MessageContent
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 NUMBERS = ["1 ", "1\n", "\t1", "12 ", "1234 ", "123456\n", "123 456 ", "1-", "12-34-", "A1B2-C3D4 "]
 WORDS = [

@@ -24,7 +24,7 @@ from mailcheck.checks.dkim.signature_headers import MAX_SIGNATURES, read_signatu
 from tests.fakes.mail_judge import judge_arc, judge_mail, judge_signature, zone_of
 from tests.fakes.mail_signer import ED25519, MAIL, RSA, SIGNED_FIELDS
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 MIB = 1024 * 1024
 BLANKS = 5 * MIB

@@ -17,7 +17,7 @@ from tests.web.dashboard.browser import Browser
 from tests.web.dashboard.conftest import CHEAP
 from tests.web.dashboard.inbox_visit import fetch, receive, share_path, sign_up
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 MAILS = read_hostile_mails()
 

@@ -32,7 +32,7 @@ from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, config_in_memory, result_of
 from tests.web.checking import checking_house
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 QUESTION = DnsQuestion("www.example", "TXT")
 

@@ -14,7 +14,7 @@ from mailcheck.wire.shapes import PIECE
 from tests.house import Answer, House, mail
 from tests.web.raw_http import RawHttp, request
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 
 def read_everywhere(house: House, raw: bytes, tag: str = "x") -> Any:

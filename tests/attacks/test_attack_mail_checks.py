@@ -12,7 +12,7 @@ from mailcheck.checks.html_checks.places import MAX_EXCERPT, MAX_PLACES
 from mailcheck.checks.mail_checks import MailChecks
 from tests.attacks.hostile_mails import HostileMail, read_hostile_mails
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 CSS = [
     *("{", "}", "(", ")", "[", '"', "'", "\\", ";", ":", "@", "!", "/*", "*/", "/", "<!--", "a"),

@@ -21,7 +21,7 @@ from mailcheck.checks.quality.unsubscribe import judge_unsubscribe
 from mailcheck.core.instants import Instant
 from tests.fakes.made_mails import make_mail, make_parts
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 MIB = 1024 * 1024
 HTML = b"Content-Type: text/html; charset=utf-8\r\n\r\n"

@@ -12,7 +12,7 @@ from tests.fakes.mail_receiver import JOURNAL, FakeMailReceiver
 from tests.smtp.loopback import served
 from tests.smtp.talk import House, Talk
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 MAIL = b"MAIL FROM:<s@client.example>\r\n"
 RCPT = b"RCPT TO:<dev-a@inbox.example>\r\n"

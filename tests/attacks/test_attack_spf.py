@@ -4,7 +4,7 @@ import time
 from ipaddress import ip_address
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mailcheck.checks.auth_results import AuthResult
@@ -16,7 +16,7 @@ from mailcheck.checks.spf.record import MAX_RECORD, MAX_TERMS
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.settling import settle
 
-pytestmark = pytest.mark.attack
+pytestmark = [pytest.mark.attack, pytest.mark.untraced]
 
 CLIENT = ip_address("192.0.2.1")
 LONGEST_STALL = 0.25  # seconds of the processor for one run; measured: 0.05 at the worst
@@ -170,6 +170,7 @@ def test_attack_spf_random_octets(octets: bytes) -> None:
 
 
 @settings(deadline=None)
+@example("\\", ["\\", "a\\.example", "\\300.example"])
 @given(TEXTS, st.lists(TEXTS, max_size=3))
 def test_attack_greetings_and_authors(helo_name: str, authors: list[str]) -> None:
     """Any text as a HELO name or an author domain has a verdict."""

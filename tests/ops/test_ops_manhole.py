@@ -55,8 +55,8 @@ async def door(folder: Path, tmp_path: Path) -> AsyncIterator[int]:
     }
     from twisted.internet import reactor
 
-    factory = manhole(load_config(None, settings), {})
-    port: Any = reactor.listenTCP(0, factory, interface=HOST)  # type: ignore[attr-defined]
+    listening: Any = reactor
+    port = listening.listenTCP(0, manhole(load_config(None, settings), {}), interface=HOST)
     yield port.getHost().port
     await port.stopListening()
 

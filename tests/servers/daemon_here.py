@@ -26,13 +26,13 @@ from tests.servers.daemon import PREFIX, Daemon
 
 
 @asynccontextmanager
-async def daemon_here(folder: Path, **options: object) -> AsyncIterator[Daemon]:
+async def daemon_here(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
     """Run a daemon with these options, in a folder of its own; it has ended afterwards."""
     daemon = Daemon(folder, **options)
     folder.mkdir(parents=True, exist_ok=True)
     with _process_as_it_was(daemon):
         application = Application("mailcheck")
-        chosen = Options()
+        chosen: Any = Options()
         chosen.parseOptions([])
         chosen.parent = {"nodaemon": True}
         makeService(chosen).setServiceParent(application)
