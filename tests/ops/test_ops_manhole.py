@@ -5,17 +5,19 @@ import subprocess
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_twisted
 from twisted.internet.threads import deferToThread
 from twisted.logger import capturedLogs, formatEvent
+from twisted.protocols.policies import WrappingFactory
 
 from mailcheck.assembly.ops import manhole
 from mailcheck.config.reading import ConfigError, load_config
 from tests.servers.daemon import HOST, free_ports
 from tests.servers.daemon_here import daemon_here
+from tests.servers.redis import until
 
 
 def make_key(path: Path) -> Path:
@@ -56,9 +58,11 @@ async def door(folder: Path, tmp_path: Path) -> AsyncIterator[int]:
     from twisted.internet import reactor
 
     listening: Any = reactor
-    port = listening.listenTCP(0, manhole(load_config(None, settings), {}), interface=HOST)
+    factory: Any = WrappingFactory(cast(Any, manhole(load_config(None, settings), {})))
+    port = listening.listenTCP(0, factory, interface=HOST)
     yield port.getHost().port
     await port.stopListening()
+    await until(lambda: not factory.protocols)
 
 
 def command(port: int, key: Path, *options: str) -> list[str]:
