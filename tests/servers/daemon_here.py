@@ -61,6 +61,7 @@ def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
     thresholds, hang_up = gc.get_threshold(), signal.getsignal(signal.SIGHUP)
     with pytest.MonkeyPatch.context() as process:
         process.setattr(clocked, "seconds", clocked.seconds)
+        process.setattr(clocked, "doIteration", clocked.doIteration)
         process.chdir(daemon.folder)
         for name in [name for name in os.environ if name.startswith(PREFIX)]:
             process.delenv(name)
