@@ -1,6 +1,7 @@
 """The time of day, and what expires by it while somebody sets it."""
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from mailcheck.core.instants import DAY, HOUR, SECOND
 from mailcheck.daemon.reactor import run_on_monotonic_clock
 from mailcheck.daemon.wall_clock import WallClock
 from tests.house import House, mail, result_of
+from tests.web.raw_http import RawHttp, request
 
 KEPT = 100.0
 """Seconds for which the things of these tests are kept."""
@@ -84,3 +86,31 @@ def test_mail_while_the_clock_is_set_ahead(house: House) -> None:
     assert house.get(f"/inbox/messages/{found.json['id']}").status == 200
     house.pass_time(23 * HOUR / SECOND)
     assert house.get("/inbox/messages").json["total"] == 0
+
+
+def test_sharing_while_the_clock_is_set_ahead(house: House) -> None:
+    """A mail and a deliverability test that are kept are shared anew, and the link opens."""
+    house.receive(raw=mail("before"))
+    message = house.get("/inbox/messages").json["messages"][0]
+    test = house.ask("POST", "/test/generate").answer().json
+    house.set_ahead = 30 * DAY / SECOND
+    for path in (f"/inbox/messages/{message['id']}", f"/test/{test['testId']}"):
+        shared = house.ask("POST", f"{path}/share").answer().json
+        assert house.open(urlsplit(shared["shareUrl"]).path).answer().status == 200
+
+
+def test_waits_while_the_clock_is_set_ahead(house: House) -> None:
+    """A wait for a test whose address is still good goes on, and who follows an inbox sees it."""
+    house.receive(raw=mail("before"))
+    test = house.ask("POST", "/test/generate").answer().json
+    house.set_ahead = DAY / SECOND
+    pending = house.ask("GET", f"/test/{test['testId']}/wait?timeout=5")
+    house.pass_time(4.9)
+    assert not pending.is_answered
+    house.pass_time(0.1)
+    assert pending.answer().status == 408
+    connection = RawHttp(house)
+    connection.send(request("/api/v1/inbox/events?after=c0", f"X-API-Key: {house.key}"))
+    house.pass_time(0)
+    assert b"before" in connection.received()
+    connection.hang_up()
