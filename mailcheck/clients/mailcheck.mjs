@@ -438,7 +438,12 @@ export class Mailcheck {
   }
 
   async #json(asked, patience) {
-    return (await this.#send(asked, patience)).json();
+    const content = await (await this.#send(asked, patience)).text();
+    const body = await new Response(content).json().catch(() => null);
+    if (body === null || typeof body !== "object" || Array.isArray(body)) { // a page of a proxy, or another server
+      throw new MailcheckError(`${this.#api} does not answer as mailcheck does: ${JSON.stringify(content.slice(0, 60))}`);
+    }
+    return body;
   }
 
   async #bytes(path, accept) {
@@ -564,6 +569,7 @@ function inSeconds(name, seconds) {
 function pauseOf(response) {
   if (response.status !== 429 && response.status !== 503) return null;
   const value = response.headers.get("Retry-After") ?? "1";
-  const seconds = Number(value);
-  return Math.max(100, Number.isNaN(seconds) ? Date.parse(value) - Date.now() : seconds * 1000);
+  const pauses = [Number(value) * 1000, Date.parse(value) - Date.now()];
+  // What a proxy has written there may be neither seconds nor a date.
+  return Math.max(100, pauses.find((pause) => !Number.isNaN(pause)) ?? 1000);
 }

@@ -105,7 +105,7 @@ class MailcheckError(Exception):
 
 
 class Unreachable(MailcheckError):
-    """Nobody answers at the service's address."""
+    """Nobody answers at the service's address, or somebody else does."""
 
 
 class NoMail(MailcheckError, AssertionError):
@@ -637,7 +637,14 @@ class Mailcheck:
                     raise
 
     def _json(self, asked: _Asked, patience: _Patience) -> dict[str, Any]:
-        return dict(json.loads(self._send(asked, patience)))
+        content = self._send(asked, patience)
+        try:
+            body = json.loads(content)
+        except ValueError:
+            body = None
+        if not isinstance(body, dict):  # a page of a proxy, or another server
+            raise Unreachable(f"{self._api} does not answer as mailcheck does: {content[:60]!r}")
+        return body
 
     def _bytes(self, path: str, accept: str) -> bytes:
         return self._send(_Asked("GET", path, {}, accept=accept), _Patience(PATIENCE))
@@ -754,10 +761,11 @@ def _pause_of(error: HTTPError) -> float | None:
     if error.code not in (429, 503):
         return None
     value = error.headers.get("Retry-After", "1")
-    try:
+    with suppress(ValueError):
         return max(0.1, float(value))
-    except ValueError:
+    with suppress(ValueError):
         return max(0.1, parsedate_to_datetime(value).timestamp() - time.time())
+    return 1.0  # what a proxy has written there is neither seconds nor a date
 
 
 if "pytest" in sys.modules:  # that is where fixtures are of use; a program does not wait for it

@@ -21,7 +21,7 @@ import pytest
 
 from mailcheck import clients
 from tests.servers.daemon import HOST, Daemon, running_daemon
-from tests.servers.http_stub import Searching, serving
+from tests.servers.http_stub import Searching, serving, serving_answers
 from tests.servers.programs import find_program
 
 pytestmark = pytest.mark.end_to_end
@@ -419,6 +419,22 @@ def test_events_in_javascript(daemon: Daemon, script: Callable[..., Any]) -> Non
     assert ["fault.data-554" in reason for reason in found["refused"]] == [True]
     assert found["wrong"][0] == 400
     assert "another inbox" in found["wrong"][1]
+
+
+ELSEWHERE = """
+const inbox = new Mailcheck();
+const said = () => inbox.cursor().catch((error) => `${error.name}: ${error.message}`);
+console.log(JSON.stringify([await said(), await said()]));
+"""
+
+
+def test_another_server_in_javascript(script: Callable[..., Any]) -> None:
+    """Who answers otherwise than mailcheck is named; a Retry-After of no sense puts off shortly."""
+    answers = [(503, b"busy", "soon"), (200, b"<html>Sign in</html>", ""), (200, b"[]", "")]
+    with serving_answers(*answers) as url:
+        page, other = script(ELSEWHERE, MAILCHECK_URL=url)
+    told = f"MailcheckError: {url}/api/v1 does not answer as mailcheck does: "
+    assert (page, other) == (f'{told}"<html>Sign in</html>"', f'{told}"[]"')
 
 
 WRONG = """

@@ -47,3 +47,29 @@ class Searching(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
         """Say nothing."""
+
+
+@contextmanager
+def serving_answers(*answers: tuple[int, bytes, str]) -> Iterator[str]:
+    """Run a service that gives one answer after the other, whatever is asked, and then the last.
+
+    :param answers: of each its status, its body, and what Retry-After says, if anything.
+    """
+    left = list(answers)
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Give the next answer."""
+            status, body, retry_after = left.pop(0) if len(left) > 1 else left[0]
+            self.send_response(status)
+            if retry_after:
+                self.send_header("Retry-After", retry_after)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+            """Say nothing."""
+
+    with serving(Answering) as url:
+        yield url

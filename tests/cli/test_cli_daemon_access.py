@@ -1,0 +1,47 @@
+"""Which daemon commands talk to: what is said where somebody else answers at its address."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command_line import Outcome, run_command
+from tests.servers.http_stub import serving_answers
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    """A file with a key."""
+    path = tmp_path / "key"
+    path.write_text("mck_key")
+    return str(path)
+
+
+def asked_at(url: str, key: str) -> Outcome:
+    """Ask for the watches."""
+    return run_command("watch", "list", "--url", url, "--key-file", key)
+
+
+@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b"[]", b'"up"', b"\xff"])
+def test_another_server(body: bytes, key: str) -> None:
+    """A page of a proxy, or a service with other JSON, is named: nothing is known, status 3."""
+    with serving_answers((200, body, "")) as url:
+        found = asked_at(url, key)
+    assert (found.status, found.output) == (3, "")
+    assert f"{url}/api/v1 does not answer as mailcheck does: " in found.errors
+    assert "--url or MAILCHECK_URL names another" in found.errors
+
+
+@pytest.mark.parametrize("when", ["Wed, 21 Oct 2015 07:28:00 GMT", "0.1"])
+def test_being_put_off(when: str, key: str) -> None:
+    """What a proxy puts off, by seconds or by a date, is asked again, and then answered."""
+    watches = b'{"watches": [], "openAlerts": []}'
+    with serving_answers((503, b"busy", when), (200, watches, "")) as url:
+        found = asked_at(url, key)
+    assert (found.status, found.output, found.errors) == (0, "", "")
+
+
+def test_being_put_off_until_nobody_knows_when(key: str) -> None:
+    """Where Retry-After says neither, it is asked again a second later."""
+    watches = b'{"watches": [], "openAlerts": []}'
+    with serving_answers((503, b"busy", "soon"), (200, watches, "")) as url:
+        assert asked_at(url, key).status == 0
