@@ -25,7 +25,7 @@ from mailcheck.operations.inbox import contents, mail_bytes
 from mailcheck.operations.inbox.deliver_webhooks import AT_ONCE
 from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
-from mailcheck.storage.disk_reserve import LARGEST
+from mailcheck.storage.disk_reserve import LARGEST_LOG
 from mailcheck.web.site.requests import MAX_BODY
 
 PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()
@@ -48,7 +48,7 @@ CONFIG = Config()
         f"| unknown recipients | connection | {SMTP.free_unknown_recipients} at once, ",
         f"| recipients | message | {SMTP.recipients} ",
         f"| messages, bytes | inbox | {CONFIG.inbox.max_messages:,}, 1 GiB",
-        f"{LARGEST // 2**20} MiB in reserve",
+        f"{LARGEST_LOG // 2**20} MiB in reserve",
         f"| time for a commit | process that writes | {LONGEST_COMMIT:.0f} s",
         f"| requests | API key | {CONFIG.limits.requests_per_minute} a minute, 1,000 a day",
         f"| waits, streams of events | API key | {CONFIG.limits.waits_per_key} ",

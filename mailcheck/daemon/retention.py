@@ -1,9 +1,10 @@
 """Forgets what has expired: mail, refusals nobody will ask for any more, tests, histories."""
 
-from collections.abc import Awaitable, Callable
+from functools import partial
 
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
+from mailcheck.operations.batches import remove_all
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.domains.watches.ports import WatchStore
 from mailcheck.operations.ports import ExpiryStore, Now
@@ -16,7 +17,7 @@ WATCHES_INTERVAL = 600.0
 """Seconds between rounds for what is kept for more than a year."""
 
 BATCH = 200
-"""Messages or tests in one transaction, so that mail coming in waits a moment at most."""
+"""Messages, refusals or tests in one transaction, so that mail coming in waits a moment at most."""
 
 REFUSALS_KEPT = 1 * HOUR
 
@@ -31,8 +32,9 @@ class Retention:
     async def sweep(self) -> None:
         """Delete all that has expired by now, and give the space back."""
         now = self._now()
-        await _in_batches(self._store.expire, now)
-        await self._store.forget_refusals(Instant(now - REFUSALS_KEPT))
+        await remove_all(partial(self._store.expire, now), BATCH)
+        before = Instant(now - REFUSALS_KEPT)
+        await remove_all(partial(self._store.forget_refusals, before), BATCH)
         # A piece in each round, until nothing is left to give.
         await self._store.give_back_space()
 
@@ -47,8 +49,8 @@ class DeliverabilityRetention:
     async def sweep(self) -> None:
         """Expire and forget all whose time has come by now."""
         now = self._now()
-        await _in_batches(self._store.expire, now)
-        await _in_batches(self._store.forget, now)
+        await remove_all(partial(self._store.expire, now), BATCH)
+        await remove_all(partial(self._store.forget, now), BATCH)
 
 
 class WatchRetention:
@@ -60,7 +62,7 @@ class WatchRetention:
 
     async def sweep(self) -> None:
         """Forget what is older than histories are kept."""
-        await _in_batches(self._store.forget, Instant(self._now() - HISTORY_KEPT))
+        await remove_all(partial(self._store.forget, Instant(self._now() - HISTORY_KEPT)), BATCH)
 
 
 class ReportRetention:
@@ -72,9 +74,4 @@ class ReportRetention:
 
     async def sweep(self) -> None:
         """Forget all that was kept for long enough."""
-        await _in_batches(self._store.forget, self._now())
-
-
-async def _in_batches(remove: Callable[[Instant, int], Awaitable[int]], now: Instant) -> None:
-    while await remove(now, BATCH) == BATCH:
-        pass
+        await remove_all(partial(self._store.forget, self._now()), BATCH)

@@ -290,7 +290,7 @@ class ExpiryStore(Protocol):
     def expire(self, now: Instant, limit: int) -> Deferred[int]:
         """Delete at most ``limit`` messages that have expired; gives how many."""
 
-    def forget_refusals(self, before: Instant) -> Deferred[int]:
+    def forget_refusals(self, before: Instant, limit: int) -> Deferred[int]:
         """Delete refusals older than a moment."""
 
     def give_back_space(self) -> Deferred[None]:

@@ -14,7 +14,7 @@ from mailcheck.core.errors import LimitExceeded, TooManyPendingTests, TooMuchHel
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, MessageId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.storage.deliverability_rows import move
-from mailcheck.storage.engine import Transaction, Value, for_each, for_each_in
+from mailcheck.storage.engine import Transaction, Value, for_each, for_each_in, makes_room
 from mailcheck.storage.inbox_rows import lock_inboxes
 from mailcheck.storage.removing import drop_unshared
 
@@ -114,6 +114,7 @@ def _known(test: DeliverabilityTest, forget_at: Instant) -> tuple[str | int, ...
     )
 
 
+@makes_room
 @for_each
 def delete(transaction: Transaction, item: tuple[DeliverabilityTestId, AccountId, Instant]) -> bool:
     """Delete a test, and its mail where neither a message nor another test needs it."""
@@ -163,6 +164,7 @@ SWEEPING = 0x6D61_696E
 """The work of expiring and forgetting tests: of several daemons one does it at a time."""
 
 
+@makes_room
 @for_each
 def expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     """Move tests whose address has expired without a mail."""
@@ -180,6 +182,7 @@ def expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     return sum(moved)
 
 
+@makes_room
 @for_each
 def forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     """Delete tests, and mails that neither a message nor another test needs."""

@@ -1,31 +1,48 @@
-"""Room on the disk that mail may not fill, for what makes room: deleting, expiry, and the start."""
+"""Room on the disk that mail may not fill, for what makes room: deleting, expiry, and the start.
 
+SQLite writes a page twice: into its log when a transaction is committed, and into the file when
+the log is moved there (a checkpoint), after which the log begins anew. On a disk that fills up
+between the two the log could not be moved: it would never begin anew, and there would be no room
+to delete anything, for ever. What is kept here is kept in blocks that belong to the files already,
+so that no other program, and no other write of ours, can take it:
+
+* The file has blocks for each page before that is committed (`FileRoom`), so a checkpoint needs no
+  room. Deleting takes no page as a rule; for those that it may take before it frees some (where
+  one of an index is split) the file has a few more, on which nothing else draws.
+* The log has blocks of its own. Begun anew it has room for one transaction, and what deletes much
+  does so in several, which are made smaller until they fit.
+* A file beside them is kept for the start: the log goes when the daemon ends, and its blocks go
+  back to that file.
+
+That holds where files are overwritten in place, as on ext4, XFS and tmpfs. Elsewhere, and where
+blocks can't be asked for, a full disk is survived as well as it goes.
+"""
+
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
 
 from twisted.logger import Logger
 
-from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.errors import StoreFull, StoreUnavailable
 
-LARGEST = 8 * 1024 * 1024
-"""Bytes: what thousands of messages that are deleted write into the log of the database."""
+LARGEST_LOG = 8 * 1024 * 1024
+"""Bytes that the log keeps: more than to delete some hundred messages takes."""
 
 PART_OF_DISK = 16
-"""A disk that is small keeps less: one part of so many."""
+"""The log of a disk that is small keeps less: one part of so many."""
+
+_FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 
 class DiskReserve:
-    """Blocks that nobody uses: a file beside the database, and the log's own.
-
-    When the disk is full the file is emptied: what stands in the log of the database moves into
-    the database there, and from then on the log has room in its own blocks, which no other
-    program can take.
-    """
+    """The log's own blocks, and a file beside the database that becomes them at the start."""
 
     _log = Logger()
 
     def __init__(self, database: str) -> None:
+        self._database = Path(database)
         self._path = Path(f"{database}.reserve")
         self._log_of_database = Path(f"{database}-wal")
         self._is_held = False
@@ -35,57 +52,126 @@ class DiskReserve:
 
         :raises StoreUnavailable: the disk can't be asked.
         """
-        free, size = self._look()
+        free, log = _look(self._path.parent)
         if not self._is_held:
-            # Twice: at the edge it would be taken and given back again and again.
-            if free < 2 * size or not self._hold(size):
+            # Twice: at the edge it would be full and not full again and again.
+            if free < 2 * log or not self._hold(log):
                 return 0
-            free -= size
+            free -= log
         return free
 
-    def release(self) -> None:
-        """Give the room away."""
-        self._is_held = False
-        with suppress(OSError):
-            if self._path.stat().st_size:
-                os.truncate(self._path, 0)
-                self._log.error(
-                    "the disk is full: mail is refused until there is room; what is kept in "
-                    "reserve goes to deleting and expiry"
-                )
+    def note_full(self) -> None:
+        """Take note that the disk is full, until there is room again for all that is kept."""
+        if self._is_held:
+            self._is_held = False
+            self._log.error(
+                "the disk is full: mail is refused until there is room; what is kept in "
+                "reserve goes to deleting and expiry"
+            )
 
     def make_way(self) -> None:
         """Before the start: what that writes must have room."""
-        with suppress(StoreUnavailable):  # no such folder: opening will tell
-            free, size = self._look()
-            if free < size:
-                self.release()
+        with suppress(StoreUnavailable, OSError):  # no such file: opening will tell
+            free, log = _look(self._path.parent)
+            if self._database.stat().st_size and free < log and _size(self._log_of_database) < log:
+                os.truncate(self._path, 0)
+                # SQLite takes a log of zeros for an empty one.
+                _allocate(self._log_of_database, log, os.O_CREAT)
 
-    def _look(self) -> tuple[int, int]:
-        """Give the free bytes, and how large the reserve of such a disk is."""
-        try:
-            disk = os.statvfs(self._path.parent)
-        except OSError as error:
-            raise StoreUnavailable(f"the database's disk can't be read: {error}") from error
-        size = min(LARGEST, disk.f_blocks * disk.f_frsize // PART_OF_DISK)
-        return disk.f_bavail * disk.f_frsize, size
+    def keep_for_start(self) -> None:
+        """After the end: what was the log's is kept for the next start."""
+        with suppress(StoreUnavailable):
+            self._hold(_look(self._path.parent)[1])
 
-    def _hold(self, size: int) -> bool:
+    def _hold(self, log: int) -> bool:
         try:
-            _allocate(self._path, size, os.O_CREAT)
+            # Beside the log the start makes an index of it, and `FileRoom` wants its part again.
+            self._is_held = _allocate(self._path, log + log // 2, os.O_CREAT)
             with suppress(FileNotFoundError):  # nothing was ever written
-                _allocate(self._log_of_database, size)
-        except AttributeError:
-            pass  # a system without posix_fallocate, as macOS: there is no reserve
+                self._is_held &= _allocate(self._log_of_database, log)
         except OSError:
             return False
-        self._is_held = True
-        return True
+        return self._is_held
 
 
-def _allocate(path: Path, size: int, flags: int = 0) -> None:
+class FileRoom:
+    """Blocks of a database file for the pages that its log holds; for the process that writes."""
+
+    def __init__(self, database: str) -> None:
+        self._database = database
+        _, self.log = _look(Path(database).parent)
+        """Bytes that the log keeps."""
+        self.kept = self.log // 4
+        """Bytes that the file has beyond its pages, as long as the disk has room."""
+        self._octets = 0
+        self._file: int | None = None
+
+    def cover(self, octets: int, kept: int) -> None:
+        """See that the file has blocks for so many bytes of pages, and ``kept`` bytes more.
+
+        :raises StoreFull: the disk has not as many.
+        """
+        if self._file is None:
+            # It is closed after SQLite's own: to close it takes away the locks of these.
+            self._file = os.open(self._database, os.O_RDWR | os.O_CLOEXEC)
+        size = os.fstat(self._file).st_size
+        if size < octets + kept:
+            # What another process has cut off at this moment is covered again.
+            start = max(0, size - 2 * self.kept)
+            # More than that where it can be had: not at each commit.
+            wanted = octets + kept - start
+            if not (
+                _has_allocated(self._file, start, wanted + self.kept)
+                or _has_allocated(self._file, start, wanted)
+            ):
+                raise StoreFull("the server's disk is full; try again later")
+        self._octets = octets
+
+    def cover_again(self) -> None:
+        """After a checkpoint, which has cut off what the file has beyond its pages: take it again.
+
+        Or what can be had of it.
+        """
+        for part in (1, 2, 4, 8, 16):
+            with suppress(StoreFull):
+                self.cover(self._octets, self.kept // part)
+                break
+
+    def close(self) -> None:
+        """Let go of the file; no connection of this process is open any more."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _look(folder: Path) -> tuple[int, int]:
+    """Give the free bytes of a disk, and how many of such a disk a log keeps."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError as error:
+        raise StoreUnavailable(f"the database's disk can't be read: {error}") from error
+    log = min(LARGEST_LOG, disk.f_blocks * disk.f_frsize // PART_OF_DISK)
+    return disk.f_bavail * disk.f_frsize, log
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _allocate(path: Path, size: int, flags: int = 0) -> bool:
     file = os.open(path, os.O_WRONLY | flags, 0o600)
     try:
-        os.posix_fallocate(file, 0, size)
+        return _has_allocated(file, 0, size)
     finally:
         os.close(file)
+
+
+def _has_allocated(file: int, start: int, size: int) -> bool:
+    """Give a file blocks; true also where nobody can ask for them (as on macOS)."""
+    try:
+        os.posix_fallocate(file, start, size)
+    except AttributeError:
+        pass
+    except OSError as error:
+        return error.errno not in _FULL
+    return True

@@ -157,11 +157,30 @@ class Engine(Protocol):
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 
 
+Made = TypeVar("Made", bound="for_each[Any, Any]")
+
+
+def makes_room(work: Made) -> Made:
+    """Say of a write that it deletes: on a full disk it may use the last of what is in reserve.
+
+    A decorator.
+    """
+    work.makes_room = True
+    return work
+
+
+def is_to_make_room(work: Work[Any, Any]) -> bool:
+    """Tell whether a write was said to make room."""
+    return isinstance(work, for_each) and work.makes_room
+
+
 class for_each(Generic[Item, Result]):  # noqa: N801
     """Turn a write of one item into one over many: each runs by itself. A decorator.
 
     Pickled it is its name, so that a writer in another process finds it.
     """
+
+    makes_room = False
 
     def __init__(self, work: Callable[[Transaction, Item], Result | ExpectedFailure]) -> None:
         self._work: Callable[[Transaction, Item], Result | ExpectedFailure] = work

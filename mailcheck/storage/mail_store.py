@@ -29,6 +29,7 @@ from mailcheck.storage.engine import (
     Value,
     for_each,
     for_each_in,
+    makes_room,
 )
 from mailcheck.storage.filter_sql import address_parts, filter_sql
 from mailcheck.storage.inbox_rows import (
@@ -342,6 +343,7 @@ def _mark_matches_read(
     )
 
 
+@makes_room
 @for_each_in(lambda _, item: (item[0],))
 def _delete_message(transaction: Transaction, item: tuple[AccountId, MessageId, Instant]) -> bool:
     found = transaction.rows(
@@ -351,6 +353,7 @@ def _delete_message(transaction: Transaction, item: tuple[AccountId, MessageId, 
     return remove_messages(transaction, found) == 1
 
 
+@makes_room
 @for_each_in(lambda _, item: (item[0],))
 def _delete_matches(
     transaction: Transaction, item: tuple[AccountId, MessageFilter, Instant, int]

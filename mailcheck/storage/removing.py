@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in
+from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in, makes_room
 from mailcheck.storage.inbox_rows import lock_inboxes
 
 if TYPE_CHECKING:
@@ -136,9 +136,9 @@ class SqlExpiryStore:
         """Delete at most ``limit`` messages that have expired; gives how many."""
         return self._engine.write(_expire, (now, limit))
 
-    def forget_refusals(self, before: Instant) -> Deferred[int]:
-        """Delete refusals older than a moment."""
-        return self._engine.write(_forget_refusals, before)
+    def forget_refusals(self, before: Instant, limit: int) -> Deferred[int]:
+        """Delete ``limit`` refusals older than a moment, and of the last one's; gives how many."""
+        return self._engine.write(_forget_refusals, (before, limit))
 
 
 SWEEPING = 0x6D61_696D
@@ -152,6 +152,7 @@ def _expired(transaction: Transaction, item: tuple[Instant, int]) -> list[Row]:
     )
 
 
+@makes_room
 @for_each_in(lambda transaction, item: {row[1] for row in _expired(transaction, item)})
 def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(SWEEPING):
@@ -159,8 +160,13 @@ def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     return remove_messages(transaction, _expired(transaction, item))
 
 
+@makes_room
 @for_each
-def _forget_refusals(transaction: Transaction, before: Instant) -> int:
+def _forget_refusals(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(SWEEPING):
         return 0
-    return transaction.execute("DELETE FROM refusal WHERE refused_at < ?", (before,))
+    return transaction.execute(
+        "DELETE FROM refusal WHERE (account_id, refused_at) IN (SELECT account_id, refused_at "
+        "FROM refusal WHERE refused_at < ? ORDER BY refused_at LIMIT ?)",
+        item,
+    )

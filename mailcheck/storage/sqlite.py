@@ -11,25 +11,28 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.operations.batches import fewer
 from mailcheck.operations.ports import Soon, Worker
 from mailcheck.storage.committing import Outcome, Plain, Write, find_outcomes
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.disk_reserve import DiskReserve
-from mailcheck.storage.engine import MailWork, Result, Transaction
+from mailcheck.storage.engine import MailWork, Result, Transaction, is_to_make_room
 from mailcheck.storage.group_commit import at_once
 from mailcheck.storage.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.storage.sqlite_writer import (
     READER_PRAGMAS,
+    VACUUM_PAGES,
     SqliteTransaction,
     SqliteWriter,
     as_unavailable,
+    commit_in_need,
     connect,
     vacuum,
 )
@@ -121,7 +124,19 @@ class SqliteEngine(DatabaseEngine):
 
     def give_back_space(self) -> Deferred[None]:
         """Shrink the file by some of the space that expired mail left."""
-        return self.write(vacuum, None)
+        return Deferred.fromCoroutine(self._give_back(VACUUM_PAGES))
+
+    async def _give_back(self, most: int) -> None:
+        try:
+            given = await self.write(vacuum, most)
+        except StoreFull:
+            if most == 1:
+                raise
+            await self._give_back(fewer(most))
+            return
+        if given:
+            # Only when its log is moved there the file gets shorter.
+            await self._writer_worker.run(self._opened_writer().move_log)
 
     def _open_writer(self) -> SqliteWriter:
         if self._path != IN_MEMORY:
@@ -137,27 +152,33 @@ class SqliteEngine(DatabaseEngine):
         return writer
 
     def _commit(self, group: Sequence[Write]) -> Deferred[list[Outcome]]:
-        return super()._commit(group).addErrback(self._make_room, group)
+        return (
+            super()
+            ._commit(group)
+            .addErrback(
+                lambda failure: Deferred.fromCoroutine(self._commit_in_need(failure, group))
+            )
+        )
 
-    def _make_room(self, failure: Failure, group: Sequence[Write]) -> Any:
+    async def _commit_in_need(self, failure: Failure, group: Sequence[Write]) -> list[Outcome]:
         """On a full disk refuse the mails of a group, and do all else in what is in reserve."""
         failure.trap(StoreFull)
-        self._reserve.release()
-        # At once, while the room is there: later others may have taken it.
-        shortened = self._writer_worker.run(self._opened_writer().shorten_log)
-        shortened.addErrback(lambda failure: failure.trap(StoreUnavailable))
-        others = [write for write in group if not isinstance(write.work, MailWork)]
-        if not others:
-            return shortened.addCallback(lambda _: failure)
-        committed = shortened.addCallback(lambda _: DatabaseEngine._commit(self, others))
-
-        def merge(outcomes: list[Outcome]) -> list[Outcome]:
-            done = iter(outcomes)
-            return [
-                failure.value if isinstance(write.work, MailWork) else next(done) for write in group
-            ]
-
-        return committed.addCallback(merge)
+        self._reserve.note_full()
+        writer = self._opened_writer()
+        with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
+            await self._writer_worker.run(writer.begin_log_anew)
+        outcomes: list[Outcome] = []
+        # One by one: what the log has room for at least is one transaction.
+        for work, item in group:
+            if isinstance(work, MailWork):
+                outcomes.append(failure.value)
+                continue
+            commit = partial(commit_in_need, writer, (work, item), makes_room=is_to_make_room(work))
+            try:
+                outcomes += await self._writer_worker.run(commit)
+            except StoreUnavailable as refused:
+                outcomes.append(refused)
+        return outcomes
 
     def _find_outcomes(self, group: Sequence[Plain]) -> Deferred[list[Outcome]]:
         # The dead writer's locks have gone with it: what it committed a reader sees at once.
@@ -176,6 +197,11 @@ class SqliteEngine(DatabaseEngine):
     def _close_readers(self) -> None:
         for connection in self._open_readers:
             connection.close()
+
+    async def _close(self) -> None:
+        await super()._close()
+        if self._path != IN_MEMORY:
+            self._reserve.keep_for_start()
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         with as_unavailable():

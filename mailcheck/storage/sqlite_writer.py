@@ -8,6 +8,8 @@ from itertools import chain
 from typing import ClassVar
 
 from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.storage.committing import Outcome, Plain, commit_group
+from mailcheck.storage.disk_reserve import FileRoom
 from mailcheck.storage.engine import (
     Condition,
     Row,
@@ -39,8 +41,6 @@ WRITER_PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
     # Deleted mail is overwritten where that costs no further page.
     "PRAGMA secure_delete = FAST",
-    # A checkpoint every 16 MiB: fewer of them in a burst of mail.
-    "PRAGMA wal_autocheckpoint = 4096",
     "PRAGMA journal_size_limit = 67108864",
 )
 
@@ -50,6 +50,9 @@ READER_PRAGMAS = (
     # of what it costs. (A disk that breaks under a mapped page ends the process.)
     "PRAGMA mmap_size = 268435456",
 )
+
+LOG_GROWS = 2
+"""How many times what it keeps the log holds before it is moved into the file."""
 
 _FULL = frozenset((sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE))
 """No room for more of the file or its log, or of the index of the log."""
@@ -170,6 +173,15 @@ class SqliteWriter:
         self._path = path
         self._connection = connect(path, *WRITER_PRAGMAS)
         self._transaction = SqliteTransaction(self._connection)
+        self._room: FileRoom | None = None
+        ((_, _, file),) = self._transaction.rows("PRAGMA database_list")
+        if file:
+            ((self._page_size,),) = self._transaction.rows("PRAGMA page_size")
+            self._room = FileRoom(path)
+            self._kept = self._room.kept
+            # Every 16 MiB: fewer checkpoints in a burst of mail. A small disk is not all log.
+            pages = LOG_GROWS * self._room.log // self._page_size
+            self._connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return writer_at, (self._path,)
@@ -180,18 +192,42 @@ class SqliteWriter:
         return self._connection
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, after all others of this process."""
         self._connection.close()
+        if self._room is not None:
+            self._room.close()
 
     @property
     def is_in_transaction(self) -> bool:
         """Tell whether the transaction goes on: SQLite gives it up when the disk is full."""
         return self._connection.in_transaction
 
-    def shorten_log(self) -> None:
-        """Move what is in the log into the file: the log begins anew in the room that it has."""
+    def begin_log_anew(self) -> None:
+        """Move what is in the log into the file; next it is written from its beginning.
+
+        Readers that work on what is in it are waited for, at most `BUSY_TIMEOUT`.
+        """
+        self._checkpoint("RESTART")
+
+    def move_log(self) -> None:
+        """Move of what is in the log into the file what no reader works on."""
+        self._checkpoint("PASSIVE")
+
+    def _checkpoint(self, how: str) -> None:
         with as_unavailable():
-            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            self._connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+        if self._room is not None:
+            self._room.cover_again()
+
+    @contextmanager
+    def in_need(self, *, makes_room: bool) -> Iterator[None]:
+        """Commit with half of what the file has beyond its pages; with all, what makes room."""
+        assert self._room is not None
+        self._kept = 0 if makes_room else self._room.kept // 2
+        try:
+            yield
+        finally:
+            self._kept = self._room.kept
 
     def begin(self) -> Transaction:
         """Begin a writing transaction, waiting for another process's at most `BUSY_TIMEOUT`."""
@@ -200,9 +236,14 @@ class SqliteWriter:
         return self._transaction
 
     def commit(self) -> None:
-        """Write the transaction to disk."""
+        """Write the transaction to disk, where the file, too, has room for it."""
         with as_unavailable():
+            if self._room is not None:
+                ((pages,),) = self._transaction.rows("PRAGMA page_count")
+                self._room.cover(pages * self._page_size, self._kept)
             self._connection.execute("COMMIT")
+        if self._room is not None:
+            self._room.cover_again()
 
     def rollback(self) -> None:
         """Undo the transaction; SQLite may have done so itself (disk full)."""
@@ -231,10 +272,21 @@ def writer_at(path: str) -> SqliteWriter:
         return SqliteWriter(path)
 
 
-def vacuum(transaction: Transaction, items: Sequence[None]) -> list[None]:
-    """Give some of the free pages back to the disk: a work of the writer."""
+def commit_in_need(writer: SqliteWriter, write: Plain, *, makes_room: bool) -> list[Outcome]:
+    """Commit one write on a full disk, where the room that is kept for that has it."""
+    with writer.in_need(makes_room=makes_room):
+        try:
+            return commit_group(writer, [write])
+        except StoreFull:
+            writer.begin_log_anew()
+            return commit_group(writer, [write])
+
+
+def vacuum(transaction: Transaction, items: Sequence[int]) -> list[int]:
+    """Give at most so many free pages back to the disk, and say how many: a work of the writer."""
     ((free_pages,),) = transaction.rows("PRAGMA freelist_count")
+    given = min(free_pages, max(items))
     # Each step of the statement gives one page back, and `sqlite3` takes one step of it.
-    for _ in range(min(free_pages, VACUUM_PAGES)):
+    for _ in range(given):
         transaction.execute("PRAGMA incremental_vacuum(1)")
-    return [None] * len(items)
+    return [given] * len(items)

@@ -71,10 +71,10 @@ async def test_old_refusals(stores: Stores) -> None:
     await stores.accounts.add_account(account("ann"))
     for number in range(4):
         await stores.deliveries.note_refusal(refusal("ann", number))
-    assert await stores.expiry.forget_refusals(at(2)) == 2
+    assert await stores.expiry.forget_refusals(at(2), 10) == 2
     left = await stores.messages.recent_refusals(ANN, NOON, 10)
     assert [one.refused_at for one in left] == [at(3), at(2)]
-    assert await stores.expiry.forget_refusals(at(2)) == 0
+    assert await stores.expiry.forget_refusals(at(2), 10) == 0
 
 
 async def test_space_is_given_back(stores: Stores) -> None:

@@ -1,10 +1,8 @@
 """A disk that is full, fails or is locked by somebody: try later, and then it works again."""
 
-import contextlib
 import resource
 import smtplib
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 from tests.end_to_end.load import send
 from tests.servers.clocks import hurried
 from tests.servers.daemon import HOST, Daemon, running_daemon
+from tests.small_disk import SmallDisk, mounted
 
 pytestmark = pytest.mark.end_to_end
 
@@ -39,28 +38,21 @@ class Disk(Protocol):
         """Give the room back."""
 
 
-class SmallFilesystem:
-    """A filesystem of its own, filled by a file."""
+class FilledByFile:
+    """A small disk, filled by a file."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._filler = folder / "filler"
+    def __init__(self, disk: SmallDisk) -> None:
+        self.folder = disk.folder
+        self.fill_up = disk.fill_up
+        self._disk = disk
 
     def fill(self, daemon: Daemon) -> None:
-        """Write the filler."""
-        self._filler.write_bytes(bytes(DISK_SIZE - ROOM))
-
-    def fill_up(self) -> None:
-        """Leave nothing, as a log of another program does."""
-        with contextlib.suppress(OSError), self._filler.open("ab", buffering=0) as filler:
-            for size in (65_536, 4_096, 1):
-                with contextlib.suppress(OSError):
-                    while filler.write(bytes(size)) == size:
-                        pass
+        """Write the file."""
+        self._disk.fill(DISK_SIZE - ROOM)
 
     def make_room(self, daemon: Daemon) -> None:
-        """Delete the filler."""
-        self._filler.unlink()
+        """Delete the file."""
+        self._disk.make_room()
 
 
 class FileSizeLimit:
@@ -84,13 +76,8 @@ class FileSizeLimit:
 def small_disk(tmp_path: Path) -> Iterator[Disk]:
     """Mount a small filesystem; where nobody may mount, limit the size of files instead."""
     folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_SIZE}", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        yield FileSizeLimit(folder)
-        return
-    yield SmallFilesystem(folder)
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(folder, DISK_SIZE) as disk:
+        yield FileSizeLimit(folder) if disk is None else FilledByFile(disk)
 
 
 def require_resuming(disk: Disk, daemon: Daemon) -> None:
@@ -125,12 +112,14 @@ def test_a_full_disk_is_a_state(small_disk: Disk, tmp_path: Path) -> None:
 
     Where no filesystem can be mounted there is none to fill to the last byte.
     """
-    if not isinstance(small_disk, SmallFilesystem):
+    if not isinstance(small_disk, FilledByFile):
         return
     folder = small_disk.folder
     options = {"storage_url": f"sqlite:{folder}/mailcheck.db", "storage_state_directory": folder}
     with running_daemon(
-        tmp_path, **{name: str(value) for name, value in options.items()}
+        tmp_path,
+        environment=hurried(),  # a look at the disk is all ten seconds
+        **{name: str(value) for name, value in options.items()},
     ) as daemon:
         daemon._key = (folder / "api-key").read_text().strip()
         recipient = daemon.address("full")

@@ -8,6 +8,7 @@ from mailcheck.core.cursors import START, require_reached
 from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
+from mailcheck.operations.batches import remove_all
 from mailcheck.operations.ports import MessageStore, Now
 
 BATCH = 500
@@ -52,10 +53,8 @@ class DeleteMessages:
         up_to = newest if wanted.up_to is None else min(wanted.up_to, newest)
         wanted = replace(wanted, up_to=up_to)
         now = self._now()
-        deleted = 0
-        while True:
-            count = await self._store.delete_matches(account_id, wanted, now, BATCH)
-            deleted += count
-            if count < BATCH:
-                self._tell(account_id)
-                return deleted
+        deleted = await remove_all(
+            lambda most: self._store.delete_matches(account_id, wanted, now, most), BATCH
+        )
+        self._tell(account_id)
+        return deleted

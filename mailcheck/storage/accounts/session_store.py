@@ -8,7 +8,7 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.operations.accounts.dashboard_ports import SessionRow
 from mailcheck.storage.accounts.account_store import ACCOUNT_COLUMNS, ACCOUNT_TABLES, account_of
-from mailcheck.storage.engine import Engine, Transaction, for_each
+from mailcheck.storage.engine import Engine, Transaction, for_each, makes_room
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -73,6 +73,7 @@ def _note_session_use(transaction: Transaction, item: tuple[Instant, Instant, by
     )
 
 
+@makes_room
 @for_each
 def _end_session(transaction: Transaction, digest: bytes) -> None:
     transaction.execute("DELETE FROM dashboard_session WHERE digest = ?", (digest,))

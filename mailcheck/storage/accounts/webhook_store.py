@@ -27,7 +27,15 @@ from mailcheck.core.webhooks import (
     WebhookDelivery,
     WebhookState,
 )
-from mailcheck.storage.engine import Engine, Row, Transaction, Value, for_each, for_each_in
+from mailcheck.storage.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    for_each,
+    for_each_in,
+    makes_room,
+)
 from mailcheck.storage.inbox_rows import lock_inboxes
 
 if TYPE_CHECKING:
@@ -315,6 +323,7 @@ def delete_receivers(
             transaction.execute("DELETE FROM webhook WHERE id = ?", (webhook_id,))
 
 
+@makes_room
 @for_each
 def _delete(transaction: Transaction, item: tuple[WebhookId, AccountId]) -> bool:
     return bool(transaction.execute("DELETE FROM webhook WHERE id = ? AND account_id = ?", item))

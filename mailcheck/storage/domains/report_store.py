@@ -29,7 +29,15 @@ from mailcheck.operations.reports.ports import (
     WaitingReport,
 )
 from mailcheck.storage.deliverability_mails import FULL, INTO_REPORT, is_full
-from mailcheck.storage.engine import Engine, Row, Transaction, Value, for_each, for_each_in
+from mailcheck.storage.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    for_each,
+    for_each_in,
+    makes_room,
+)
 from mailcheck.storage.inbox_rows import SESSION_COLUMNS, lock_inboxes, session_of
 from mailcheck.storage.removing import drop_unshared
 
@@ -380,6 +388,7 @@ _OLD_COUNTS = """
 """
 
 
+@makes_room
 @for_each
 def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     now, limit = item

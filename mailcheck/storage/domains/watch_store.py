@@ -27,7 +27,15 @@ from mailcheck.core.watches import (
 from mailcheck.core.webhooks import Webhook
 from mailcheck.operations.domains.watches.ports import History, Recorded, UntoldAlert, WatchPage
 from mailcheck.storage.accounts.webhook_store import add_receivers, delete_receivers
-from mailcheck.storage.engine import Engine, Row, Transaction, Value, for_each, for_each_in
+from mailcheck.storage.engine import (
+    Engine,
+    Row,
+    Transaction,
+    Value,
+    for_each,
+    for_each_in,
+    makes_room,
+)
 from mailcheck.storage.inbox_rows import lock_inboxes
 
 if TYPE_CHECKING:
@@ -294,6 +302,7 @@ def _change(
     return _find(transaction, account_id, watch_id)
 
 
+@makes_room
 @for_each_in(lambda _, item: (item[1],))
 def _delete(transaction: Transaction, item: tuple[WatchId, AccountId]) -> bool:
     lock_inboxes(transaction, item[1:])
@@ -469,6 +478,7 @@ def _note_told(transaction: Transaction, told: Sequence[tuple[str, str, int]]) -
     transaction.execute_many(_TOLD, told)
 
 
+@makes_room
 @for_each
 def _forget(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(FORGETTING):

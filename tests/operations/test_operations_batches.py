@@ -1,0 +1,42 @@
+"""Removing much in several transactions: smaller ones on a full disk."""
+
+import pytest
+
+from mailcheck.core.errors import StoreFull
+from mailcheck.operations.batches import remove_all
+from tests.house import run
+
+
+class Shelf:
+    """Holds things, and has the room to remove some of them at a time."""
+
+    def __init__(self, things: int, room: int) -> None:
+        self.things = things
+        self._room = room
+        self.removals: list[int] = []
+
+    async def remove(self, most: int) -> int:
+        """Remove at most so many."""
+        if most > self._room:
+            raise StoreFull
+        count = min(most, self.things)
+        self.things -= count
+        self.removals.append(count)
+        return count
+
+
+@pytest.mark.parametrize(
+    ("room", "removals"),
+    [(200, [200, 200, 50]), (199, [25] * 18 + [0]), (24, [3] * 150 + [0]), (1, [1] * 450 + [0])],
+)
+def test_as_many_at_a_time_as_there_is_room_for(room: int, removals: list[int]) -> None:
+    """All are removed, an eighth at a time of what there was no room for, until that fits."""
+    shelf = Shelf(450, room)
+    assert run(remove_all(shelf.remove, 200)) == 450
+    assert shelf.removals == removals
+
+
+def test_no_room_at_all() -> None:
+    """Where not one can be removed the disk is full."""
+    with pytest.raises(StoreFull):
+        run(remove_all(Shelf(5, 0).remove, 200))
