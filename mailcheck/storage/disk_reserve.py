@@ -74,19 +74,21 @@ class DiskReserve:
         with suppress(StoreUnavailable, OSError):  # no such file: opening will tell
             free, log = _look(self._path.parent)
             if self._database.stat().st_size and free < log and _size(self._log_of_database) < log:
+                kept = _size(self._path)
                 os.truncate(self._path, 0)
                 # SQLite takes a log of zeros for an empty one.
-                _allocate(self._log_of_database, log, os.O_CREAT)
+                _allocate(self._log_of_database, min(log, kept * 2 // 3), os.O_CREAT)
 
     def keep_for_start(self) -> None:
-        """After the end: what was the log's is kept for the next start."""
-        with suppress(StoreUnavailable):
-            self._hold(_look(self._path.parent)[1])
+        """After the end: what was the log's is kept for the next start, as far as it is there."""
+        with suppress(StoreUnavailable, OSError):
+            _, log = _look(self._path.parent)
+            wanted = range(_kept_for_start(log), 0, -max(log // 8, 1))
+            any(_allocate(self._path, size, os.O_CREAT) for size in wanted)
 
     def _hold(self, log: int) -> bool:
         try:
-            # Beside the log the start makes an index of it, and `FileRoom` wants its part again.
-            self._is_held = _allocate(self._path, log + log // 2, os.O_CREAT)
+            self._is_held = _allocate(self._path, _kept_for_start(log), os.O_CREAT)
             with suppress(FileNotFoundError):  # nothing was ever written
                 self._is_held &= _allocate(self._log_of_database, log)
         except OSError:
@@ -152,6 +154,11 @@ def _look(folder: Path) -> tuple[int, int]:
         raise StoreUnavailable(f"the database's disk can't be read: {error}") from error
     log = min(LARGEST_LOG, disk.f_blocks * disk.f_frsize // PART_OF_DISK)
     return disk.f_bavail * disk.f_frsize, log
+
+
+def _kept_for_start(log: int) -> int:
+    """Say how much is kept of what the start takes: a log, its index, and what `FileRoom` keeps."""
+    return log + log // 2
 
 
 def _size(path: Path) -> int:

@@ -86,7 +86,8 @@ def test_sweeping_in_pieces(archive: Archive, count: int) -> None:
     before = archive.writer.calls
     run(archive.retention.sweep())
     assert archive.rows("message") == 0
-    assert archive.writer.calls - before == count // BATCH + 1 + 2
+    others = ("old refusals", "space that is given back", "the log, which makes the file shorter")
+    assert archive.writer.calls - before == count // BATCH + 1 + len(others)
 
 
 def test_old_refusals(archive: Archive) -> None:
