@@ -46,6 +46,8 @@ WRITER_PRAGMAS = (
 
 READER_PRAGMAS = (
     "PRAGMA query_only = ON",
+    # What is sorted is little, and needs no disk, which may be full.
+    "PRAGMA temp_store = MEMORY",
     # A search goes through thousands of pages: to copy each from the system's cache is a third
     # of what it costs. (A disk that breaks under a mapped page ends the process.)
     "PRAGMA mmap_size = 268435456",
