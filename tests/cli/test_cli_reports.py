@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import pytest_twisted
 
 from mailcheck.wire.domains.receiver_reports import DmarcFiles, TlsFiles
-from tests.cli.command_line import run_command
+from tests.cli.command_line import run_command, run_work
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
+from tests.fakes.memory_zone import MemoryZone
+from tests.servers.name_server import running_name_server
 
 NAMES = ("google.xml", "yahoo.xml", "gmx.xml")
 FILES = [str(FOLDER / name) for name in NAMES]
@@ -37,6 +40,25 @@ def test_dmarc_as_json() -> None:
     assert (domain["messages"], domain["stoppedByReject"], domain["forwarded"]) == (207, 56, 3)
     assert [one["messages"] for one in shape["reports"]] == [123, 41, 43]
     assert domain["senders"][0]["cause"] == "own-spf"
+
+
+@pytest_twisted.ensureDeferred
+async def test_dns_names_who_sends() -> None:
+    """Addresses are shown with their names, and a record with which SPF passes is proven."""
+    zone = MemoryZone(
+        {
+            "example.org": {"TXT": ["v=spf1 -all"]},
+            "newsmill.example": {"TXT": ["v=spf1 ip4:198.51.100.0/24 -all"]},
+            "out.newsmill.example": {"A": ["198.51.100.7"]},
+            "7.100.51.198.in-addr.arpa": {"PTR": ["out.newsmill.example."]},
+        }
+    )
+    with running_name_server(zone) as server:
+        asking = {"MAILCHECK_DNS_RESOLVERS": f'["{server.host}:{server.port}"]'}
+        found = await run_work(asking, "dmarc", *FILES)
+    assert (found.status, found.errors) == (1, "")
+    assert "    from 198.51.100.7 out.newsmill.example" in found.lines
+    assert "    example.org  TXT  v=spf1 include:newsmill.example -all" in found.lines
 
 
 def test_a_report_without_failures() -> None:

@@ -23,11 +23,15 @@ from twisted.logger import ILogObserver, globalLogPublisher
 
 from mailcheck.tap import Options, makeService
 from tests.servers.daemon import PREFIX, Daemon
+from tests.servers.redis import until
 
 
 @asynccontextmanager
 async def daemon_here(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
     """Run a daemon with these options, in a folder of its own; it has ended afterwards."""
+    from twisted.internet import reactor
+
+    clock: Any = reactor
     daemon = Daemon(folder, **options)
     folder.mkdir(parents=True, exist_ok=True)
     with _process_as_it_was(daemon):
@@ -46,6 +50,8 @@ async def daemon_here(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
             yield daemon
         finally:
             await maybeDeferred(services.stopService)
+            # Clients have hung up by now, which the daemon may be about to see.
+            await until(lambda: not clock.getDelayedCalls())
             globalLogPublisher.removeObserver(log)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.hosts.starttls import ProbeOutcome
-from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.instants import DAY, SECOND, Instant
 from mailcheck.core.watches import MOST_AT_ONCE, WatchId
 from tests.fakes.known_hosts import KnownHosts
 from tests.fakes.memory_zone import MemoryZone
@@ -117,6 +117,42 @@ def test_a_day_on_which_much_goes_wrong(watching: Watching) -> None:
     assert history["scores"][0]["score"] == history["scores"][-1]["score"] == 100
     assert {host["host"]: host["uptime"] for host in history["hosts"]}[MX1] == 1
     assert 0 < {host["host"]: host["uptime"] for host in history["hosts"]}["mx2.good.example"] < 1
+
+
+def test_a_certificate_that_runs_out(watching: Watching) -> None:
+    """What was told of its last days becomes an error on the day; a new certificate ends both."""
+    one = watching.watch()
+    watching.hosts.certificates[MX1] = ("first", IN_A_WEEK)
+    assert watching.alerts_after_run(one) == {}
+    watching.house.pass_time(7 * DAY / SECOND)
+    ((told, ending),) = watching.alerts_after_run(one).items()
+    assert (told, ending) == (f"The certificate of {MX1} has ended on 2026-11-28.", "")
+    watching.hosts.certificates[MX1] = ("second", IN_A_YEAR)
+    assert watching.alerts_after_run(one)[told]
+
+
+def test_a_mail_host_that_breaks_off_the_handshake(watching: Watching) -> None:
+    """It answers, so it is not down; that mail is not encrypted any more is the alert."""
+    one = watching.watch()
+    watching.alerts_after_run(one)
+    watching.hosts.outcomes[MX1] = ProbeOutcome.HANDSHAKE_FAILED
+    found = watching.alerts_after_run(one)
+    assert any("STARTTLS" in sentence for sentence in found), found
+    shown = watching.ask("GET", one)
+    assert {host["host"]: host["answers"] for host in shown["hosts"]}[MX1]
+
+
+def test_a_domain_that_is_no_more(watching: Watching) -> None:
+    """That the name does not exist is told, and not once more for each thing that went with it."""
+    one = watching.watch()
+    watching.alerts_after_run(one)
+    for name in ("good.example", "mx1.good.example", "mx2.good.example"):
+        for rdtype in ("A", "AAAA", "MX", "TXT"):
+            watching.zone.publish(name, rdtype)
+    watching.zone.publish("_dmarc.good.example", "TXT")
+    watching.zone.publish("default._domainkey.good.example", "TXT")
+    (sentence,) = watching.alerts_after_run(one)
+    assert sentence.startswith("The domain good.example does not exist in DNS")
 
 
 def test_an_address(watching: Watching) -> None:

@@ -1,0 +1,52 @@
+"""The doctor's examinations: what comes of one that says nothing, or breaks."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+
+from mailcheck.checks.findings import Finding, Severity
+from mailcheck.operations.doctor import DEADLINE, Doctor, Examination, Health
+from tests.house import result_of
+
+FULL = Finding("doctor.disk.full", Severity.ERROR, "The disk is full.", "Make room.")
+
+
+async def full_disk() -> Iterable[Finding]:
+    """Find a problem."""
+    return [FULL]
+
+
+async def broken() -> Iterable[Finding]:
+    """Break."""
+    raise ZeroDivisionError("a fault of ours")
+
+
+def examined(**examiners: Callable[[], Awaitable[Any]]) -> dict[str, Examination]:
+    """Examine until the time of each is over; gives what was found by topic."""
+    clock = Clock()
+    examining = Deferred.fromCoroutine(Doctor(examiners, clock).examine())
+    clock.advance(DEADLINE)
+    found = {one.topic: one for one in result_of(examining)}
+    assert not clock.getDelayedCalls()
+    return found
+
+
+def test_one_that_says_nothing() -> None:
+    """It is given up after its time, and is unknown, which is no problem; the others are told."""
+    found = examined(resolver=Deferred, disk=full_disk)
+    assert found["disk"].findings == (FULL,)
+    assert found["disk"].health is Health.PROBLEM
+    assert found["resolver"].health is Health.UNKNOWN
+    (silence,) = found["resolver"].findings
+    assert silence.meaning == "It could not be found out within 20 s."
+
+
+def test_one_that_breaks(logged_failures: list[Any]) -> None:
+    """A fault of an examination is in the log, and no verdict on what it examines."""
+    found = examined(port=broken, disk=full_disk)
+    assert found["disk"].health is Health.PROBLEM
+    assert found["port"].health is Health.UNKNOWN
+    (told,) = logged_failures
+    assert told["log_failure"].check(ZeroDivisionError)
