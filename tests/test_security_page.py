@@ -13,6 +13,7 @@ from mailcheck.assembly.workers import (
 from mailcheck.config.options import Config
 from mailcheck.core.deliverability_tests import MAX_PENDING
 from mailcheck.core.webhooks import MOST_WEBHOOKS
+from mailcheck.daemon.short_turns import TURN
 from mailcheck.dns import exchange, wire_format
 from mailcheck.operations import ask, places
 from mailcheck.operations.accounts.sign_in import (
@@ -27,6 +28,7 @@ from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.storage.disk_reserve import LARGEST_LOG
 from mailcheck.web.site.requests import MAX_BODY
+from mailcheck.web.site.server import DROP_REST
 
 PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()
 SMTP = Limits()
@@ -55,6 +57,8 @@ CONFIG = Config()
         f"| connections | client (IPv6: its /64) | {CONFIG.web.max_connections_per_address:,};",
         f"| connections | daemon | {CONFIG.web.max_connections:,},",
         f"| a body | request | {MAX_BODY // 1024} KiB",
+        f"the rest of it is read every {DROP_REST * 1000:.0f} ms",
+        f"| HTTP, DNS | {TURN * 1000:.0f} ms each",
         f"| webhooks | account | {MOST_WEBHOOKS} ",
         f"that they are posted to | {MOST_A_MINUTE:,} a minute",
         f"| time | event | {SECONDS:.0f} s",

@@ -56,6 +56,7 @@ from mailcheck.assembly.tool_pages import tool_pages
 from mailcheck.assembly.watches import WatchAssembly
 from mailcheck.assembly.webhooks import WebhookAssembly
 from mailcheck.assembly.workers import Workers as Workers
+from mailcheck.assembly.workers import in_short_turns
 from mailcheck.cluster.figures import RedisFigures
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import Config
@@ -550,7 +551,12 @@ class Assembly:
         site = self.site()
         metrics = MetricsSite(self.metrics(mail, submission, site, certificates.expiry, log))
         return Ports(
-            self._listening("HTTP", config.web.listen, self._behind_proxies(site)),
+            self._listening(
+                "HTTP",
+                config.web.listen,
+                self._behind_proxies(site),
+                reactor=in_short_turns(self._reactor),
+            ),
             self._listening("mail", config.smtp.listen, mail, mail.drain),
             self._listening(
                 "submission", config.smtp.submission_listen, submission, submission.drain
@@ -635,9 +641,10 @@ class Assembly:
         drain: Callable[[float], Any] | None = None,
         *,
         is_needed: bool = True,
+        reactor: Any = None,
     ) -> ListeningService:
         return ListeningService(
-            self._reactor,
+            reactor or self._reactor,
             purpose,
             [parse_listen_address(address) for address in addresses],
             factory,

@@ -8,6 +8,7 @@ from mailcheck.assembly.checks import OutsideProbes, Resolvers, open_resolvers
 from mailcheck.assembly.cluster import Lasting
 from mailcheck.assembly.probes import EventDialer, Probes
 from mailcheck.assembly.scoring import FilterAssembly, assemble_filter
+from mailcheck.assembly.workers import in_short_turns
 from mailcheck.config.options import Config
 from mailcheck.operations.ports import TimeAndChance, Worker
 
@@ -37,6 +38,6 @@ def open_outside(
     :param worker: takes mails apart for the content filter.
     :param shared: keeps what was found out, and counts connections.
     """
-    resolvers = open_resolvers(config, reactor, time_and_chance.random_bytes)
+    resolvers = open_resolvers(config, in_short_turns(reactor), time_and_chance.random_bytes)
     probes = Probes(config, reactor, time_and_chance, resolvers.plain, shared)
     return Outside(resolvers, probes, probes, assemble_filter(config, reactor, worker))

@@ -1,10 +1,15 @@
-"""Where blocking work runs: in processes and threads of the daemon, at once for a command."""
+"""Where blocking work runs: in processes and threads of the daemon, at once for a command.
+
+And which sockets leave the reactor to mail, and to the answers of those processes.
+"""
 
 import os
+import select
 from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
+from twisted.internet.interfaces import IReactorFDSet
 
 from mailcheck.operations.in_children import (
     change_dkimpy,
@@ -141,3 +146,16 @@ def direct_analysis_worker() -> Worker:
     """Give the worker of a command that analyses mails: it does so in the command's process."""
     change_dkimpy()
     return DirectWorker()
+
+
+def in_short_turns(reactor: Any) -> Any:
+    """Give a reactor for sockets of one kind, which have a short time in each turn.
+
+    It is the one given where that has no sockets (a command's clock), or the system no epoll.
+    """
+    if not IReactorFDSet.providedBy(reactor) or not hasattr(select, "epoll"):
+        return reactor
+    # Here, since it can be imported only where there is epoll.
+    from mailcheck.daemon.short_turns import ShortTurns
+
+    return ShortTurns(reactor)

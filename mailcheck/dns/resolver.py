@@ -2,13 +2,14 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Struct
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, connectProtocol
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint
 from twisted.internet.error import ConnectionAborted
-from twisted.internet.interfaces import IDelayedCall, ITCPTransport
-from twisted.internet.protocol import Protocol, connectionDone
+from twisted.internet.interfaces import IAddress, IDelayedCall, ITCPTransport
+from twisted.internet.protocol import Factory, Protocol, connectionDone
 from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
@@ -43,7 +44,7 @@ def ask_by_stream(
     endpoint_class = TCP6ClientEndpoint if server.is_ipv6 else TCP4ClientEndpoint
     endpoint = endpoint_class(reactor, server.host, server.port)
     protocol = StreamProtocol(ident, question, has_edns)
-    connected: Deferred[StreamProtocol] = connectProtocol(endpoint, protocol)
+    connected: Deferred[Any] = endpoint.connect(_OneStream(protocol))
     return connected.addCallback(lambda _: protocol.reply)
 
 
@@ -96,6 +97,19 @@ class StreamProtocol(Protocol):
     def _abort(self) -> None:
         self._is_over = True
         self.transport.abortConnection()
+
+
+class _OneStream(Factory):
+    """Has a protocol that is made already connected; logs nothing."""
+
+    noisy = False
+
+    def __init__(self, protocol: StreamProtocol) -> None:
+        self._protocol = protocol
+
+    def buildProtocol(self, addr: IAddress | None) -> StreamProtocol:
+        """Give it."""
+        return self._protocol
 
 
 class Upstream(Struct, frozen=True):

@@ -167,15 +167,24 @@ class SqliteEngine(DatabaseEngine):
         writer = self._opened_writer()
         with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
             await self._writer_worker.run(writer.begin_log_anew)
+        others = [(work, item) for work, item in group if not isinstance(work, MailWork)]
+        done = iter(await self._commit_others(writer, others))
+        return [
+            failure.value if isinstance(write.work, MailWork) else next(done) for write in group
+        ]
+
+    async def _commit_others(self, writer: SqliteWriter, group: Sequence[Plain]) -> list[Outcome]:
+        """Commit them together where they fit into the log, as refusals of many mails do.
+
+        Else one by one: what the log has room for at least is one transaction.
+        """
+        if len(group) > 1:
+            with suppress(StoreUnavailable):
+                return await self._writer_worker.run(_in_need(writer, group))
         outcomes: list[Outcome] = []
-        # One by one: what the log has room for at least is one transaction.
-        for work, item in group:
-            if isinstance(work, MailWork):
-                outcomes.append(failure.value)
-                continue
-            commit = partial(commit_in_need, writer, (work, item), makes_room=is_to_make_room(work))
+        for one in group:
             try:
-                outcomes += await self._writer_worker.run(commit)
+                outcomes += await self._writer_worker.run(_in_need(writer, [one]))
             except StoreUnavailable as refused:
                 outcomes.append(refused)
         return outcomes
@@ -234,3 +243,8 @@ def _make_private(path: Path) -> None:
     """Make the file where it is not there: it is mail, and nobody else's, whoever makes it."""
     with suppress(OSError):  # it is there, or can't be: opening it will tell
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _in_need(writer: SqliteWriter, group: Sequence[Plain]) -> Callable[[], list[Outcome]]:
+    makes_room = all(is_to_make_room(work) for work, _ in group)
+    return partial(commit_in_need, writer, group, makes_room=makes_room)

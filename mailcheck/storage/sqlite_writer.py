@@ -274,14 +274,16 @@ def writer_at(path: str) -> SqliteWriter:
         return SqliteWriter(path)
 
 
-def commit_in_need(writer: SqliteWriter, write: Plain, *, makes_room: bool) -> list[Outcome]:
-    """Commit one write on a full disk, where the room that is kept for that has it."""
+def commit_in_need(
+    writer: SqliteWriter, group: Sequence[Plain], *, makes_room: bool
+) -> list[Outcome]:
+    """Commit on a full disk, where the room that is kept for that has it."""
     with writer.in_need(makes_room=makes_room):
         try:
-            return commit_group(writer, [write])
+            return commit_group(writer, group)
         except StoreFull:
             writer.begin_log_anew()
-            return commit_group(writer, [write])
+            return commit_group(writer, group)
 
 
 def vacuum(transaction: Transaction, items: Sequence[int]) -> list[int]:
