@@ -28,7 +28,6 @@ from mailcheck.probes.webhook_posts import MAX_OCTETS, MOST_A_MINUTE, SECONDS
 from mailcheck.smtp.settings import Limits
 from mailcheck.storage.disk_reserve import LARGEST_LOG
 from mailcheck.web.site.requests import MAX_BODY
-from mailcheck.web.site.server import DROP_REST
 
 PAGE = (Path(__file__).parents[1] / "docs" / "security.md").read_text()
 SMTP = Limits()
@@ -57,7 +56,6 @@ CONFIG = Config()
         f"| connections | client (IPv6: its /64) | {CONFIG.web.max_connections_per_address:,};",
         f"| connections | daemon | {CONFIG.web.max_connections:,},",
         f"| a body | request | {MAX_BODY // 1024} KiB",
-        f"the rest of it is read every {DROP_REST * 1000:.0f} ms",
         f"| HTTP, DNS | {TURN * 1000:.0f} ms each",
         f"| webhooks | account | {MOST_WEBHOOKS} ",
         f"that they are posted to | {MOST_A_MINUTE:,} a minute",
