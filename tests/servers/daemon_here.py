@@ -57,7 +57,11 @@ async def daemon_here(folder: Path, **options: Any) -> AsyncIterator[Daemon]:
 
 @contextmanager
 def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
-    """Give the daemon its environment; put back what it changes of its process."""
+    """Give the daemon its environment; put back what it changes of its process.
+
+    What is frozen stays so: a daemon that is ready sets aside what it holds, as each test does, and
+    to thaw all would let the next test answer for what others had set aside while it was in use.
+    """
     from twisted.internet import reactor
 
     clocked: Any = reactor
@@ -78,6 +82,5 @@ def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
         finally:
             signal.signal(signal.SIGHUP, hang_up)
             gc.set_threshold(*thresholds)
-            gc.unfreeze()
             resource.setrlimit(resource.RLIMIT_NOFILE, files)
             os.umask(umask)
