@@ -9,7 +9,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from http.client import HTTPConnection, HTTPException
 from itertools import count, pairwise
 from pathlib import Path
@@ -32,8 +32,9 @@ BETWEEN_GUESSES, BETWEEN_MAILS = 0.2, 0.05
 matter for a firewall, and here it would come out of the same two cores."""
 
 AUTOGROUP = Path("/proc/self/autogroup")
-NICENESS = 10
-"""Of the attackers' sessions, and of their name server's."""
+AUTOGROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
+NICENESS = 19
+"""Of the attackers' sessions, and of their name server's, where sessions share the processors."""
 
 MANY, MORE_THAN_IS_READ, ALIASES, STRINGS = 100, 500, 400, 16_000
 KINDS = ("many", "chain", "texts", "deep." + ".".join("a" * 100))
@@ -57,16 +58,33 @@ def ask(target: Target, path: str) -> bytes:
         return connection.getresponse().read()
 
 
+@contextlib.contextmanager
+def processors_shared_by_all() -> Iterator[None]:
+    """Have Linux share the processors out among processes, not among sessions (sched(7)).
+
+    What a process asks for counts within its session else, and the daemon has one of its own: it
+    waited some milliseconds for each attacker that was just running. Needs root.
+    """
+    try:
+        before = AUTOGROUPS.read_text()
+        AUTOGROUPS.write_text("0")
+    except OSError:  # they are shared by all already, or nobody may change it
+        yield
+        return
+    try:
+        yield
+    finally:
+        AUTOGROUPS.write_text(before)
+
+
 def take_what_is_left() -> None:
     """Have this process use processors only while nobody else wants them.
 
     What an attack takes of the processors of other machines must not be taken from the daemon here.
-    Where Linux shares processors out by sessions (sched(7)), what a process is given counts within
-    its own, and the daemon has one of its own: so the session is made nice as well.
     """
     os.setsid()
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    with contextlib.suppress(OSError):  # they are not shared so here
+    with contextlib.suppress(OSError):  # sessions do not share them here
         AUTOGROUP.write_text(str(NICENESS))
 
 

@@ -56,7 +56,7 @@ CONFIG = Config()
         f"| connections | client (IPv6: its /64) | {CONFIG.web.max_connections_per_address:,};",
         f"| connections | daemon | {CONFIG.web.max_connections:,},",
         f"| a body | request | {MAX_BODY // 1024} KiB",
-        f"| HTTP, DNS | {TURN * 1000:.0f} ms each",
+        f"| HTTP, DNS | {TURN * 1000} ms each",
         f"| webhooks | account | {MOST_WEBHOOKS} ",
         f"that they are posted to | {MOST_A_MINUTE:,} a minute",
         f"| time | event | {SECONDS:.0f} s",

@@ -14,6 +14,7 @@ from mailcheck.core.content import (
     CandidateKind,
     MessageContent,
 )
+from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.folded_text import fold_text
 from mailcheck.core.identifiers import DeliveryId, first_id_of
 from mailcheck.core.instants import BEGINNING, END, Instant
@@ -87,16 +88,31 @@ def load_list(text: str) -> tuple[str, ...]:
     return tuple(json.loads(text))
 
 
+_DERIVED = "FROM content WHERE delivery_id = ? AND derivation >= ?"
+
+
 def read_packed_content(
     transaction: Transaction, delivery_id: DeliveryId, derivation: int = DERIVATION
 ) -> Callable[[], MessageContent] | None:
     """Read what was derived earlier, and give what unpacks it."""
     row = transaction.row(
-        "SELECT text_key, links, codes, best_link, snippet, document FROM content "
-        "WHERE delivery_id = ? AND derivation >= ?",
+        f"SELECT text_key, links, codes, best_link, snippet, document {_DERIVED}",
         (delivery_id, derivation),
     )
     return None if row is None else partial(load_content, *row)
+
+
+def unpack_content(
+    delivery_id: DeliveryId, derivation: int, transaction: Transaction
+) -> MessageContent:
+    """Read what was derived earlier, where it is unpacked: a query of another process.
+
+    :raises MessageNotFound: it has been deleted meanwhile.
+    """
+    unpack = read_packed_content(transaction, delivery_id, derivation)
+    if unpack is None:
+        raise MessageNotFound
+    return unpack()
 
 
 def read_content(
@@ -145,8 +161,12 @@ class SqlContentStore:
     def packed_content(
         self, delivery_id: DeliveryId
     ) -> Deferred[Callable[[], MessageContent] | None]:
-        """Read what was derived earlier, and give what unpacks it."""
-        return self._engine.read(lambda t: read_packed_content(t, delivery_id, self._derivation))
+        """Find what was derived earlier, and give what reads and unpacks it."""
+        key = delivery_id, self._derivation
+        unpack = self._engine.elsewhere(partial(unpack_content, *key))
+        if unpack is None:
+            return self._engine.read(lambda t: read_packed_content(t, *key))
+        return self._engine.read(lambda t: unpack if t.row(f"SELECT 1 {_DERIVED}", key) else None)
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:
         """Keep what was derived; nothing happens when the delivery has gone."""

@@ -75,6 +75,10 @@ class DatabaseEngine:
             return fail(StoreUnavailable("the database is not open"))
         return self._reader_worker.run(lambda: self._query(query))
 
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give nothing: each process would need a connection of its own."""
+        return None
+
     def beat(self) -> Deferred[None]:
         """See that the store takes a write, and is read: fires when both went well."""
         return self.write(touch, None).addCallback(lambda _: self.read(_look))

@@ -153,6 +153,12 @@ class Engine(Protocol):
     def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
         """Run a query on one consistent snapshot; never waits for a writer."""
 
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give what runs a query in another process, if both can be pickled; else nothing.
+
+        There it raises what `read` fails with.
+        """
+
     def free_bytes(self) -> int | None:
         """Say how much more the disk can hold; nothing when that is not ours to know."""
 

@@ -29,11 +29,12 @@ from mailcheck.storage.schema_upgrade import schema_steps, upgrade_schema
 from mailcheck.storage.sqlite_writer import (
     READER_PRAGMAS,
     VACUUM_PAGES,
-    SqliteTransaction,
     SqliteWriter,
     as_unavailable,
     commit_in_need,
     connect,
+    query_file,
+    run_query,
     vacuum,
 )
 
@@ -212,16 +213,13 @@ class SqliteEngine(DatabaseEngine):
         if self._path != IN_MEMORY:
             self._reserve.keep_for_start()
 
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give what opens the file and runs a query."""
+        return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
+
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         with as_unavailable():
-            connection = self._reader()
-            if connection.in_transaction:
-                return query(SqliteTransaction(connection))
-            connection.execute("BEGIN")
-            try:
-                return query(SqliteTransaction(connection))
-            finally:
-                connection.execute("ROLLBACK")
+            return run_query(self._reader(), query)
 
     def _opened_writer(self) -> SqliteWriter:
         if not isinstance(self._writer, SqliteWriter):

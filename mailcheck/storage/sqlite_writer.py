@@ -1,8 +1,8 @@
-"""Connections to a SQLite file: how they are set up, and the one that writes."""
+"""Connections to a SQLite file: how they are set up, those that read, and the one that writes."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from functools import cache
 from itertools import chain
 from typing import ClassVar
@@ -12,6 +12,7 @@ from mailcheck.storage.committing import Outcome, Plain, commit_group
 from mailcheck.storage.disk_reserve import FileRoom
 from mailcheck.storage.engine import (
     Condition,
+    Result,
     Row,
     Transaction,
     Value,
@@ -163,6 +164,24 @@ class SqliteTransaction:
     def clock_offset(self) -> int:
         """Say zero: who works on a file has the clock of its machine."""
         return 0
+
+
+def run_query(connection: sqlite3.Connection, query: Callable[[Transaction], Result]) -> Result:
+    """Run a query on one consistent snapshot."""
+    transaction = SqliteTransaction(connection)
+    if connection.in_transaction:
+        return query(transaction)
+    connection.execute("BEGIN")
+    try:
+        return query(transaction)
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def query_file(path: str, query: Callable[[Transaction], Result]) -> Result:
+    """Open a file, and run a query: no connection is left open when the daemon closes its own."""
+    with as_unavailable(), closing(connect(path, *READER_PRAGMAS)) as connection:
+        return run_query(connection, query)
 
 
 class SqliteWriter:

@@ -27,7 +27,7 @@ class MainReactor(Clock):
 
 
 class Ready(FileDescriptor):
-    """A socket that stays ready; each time it is served takes a third of a turn."""
+    """A socket that stays ready; each time it is served takes a turn."""
 
     def __init__(
         self, number: int, pair: socket.socket, turns: ShortTurns, clock: Clock, served: list[int]
@@ -46,7 +46,7 @@ class Ready(FileDescriptor):
     def doRead(self) -> None:
         """Note it."""
         self._served.append(self._number)
-        self.clock.advance(TURN / 3)
+        self.clock.advance(TURN)
 
     def connectionLost(self, reason: Failure) -> None:
         """Count it."""
