@@ -272,7 +272,8 @@ class ContentStore(Protocol):
     ) -> Deferred[Callable[[], MessageContent] | None]:
         """Read what was derived earlier, and leave it packed: for a worker, who calls what comes.
 
-        A large one takes a while to unpack. The call can be pickled.
+        A large one takes a while to unpack. The call can be pickled; where it reads what it unpacks
+        only then, it raises `MessageNotFound` for what has been deleted meanwhile.
         """
 
     def save_content(self, delivery_id: DeliveryId, content: MessageContent) -> Deferred[None]:

@@ -5,6 +5,7 @@ import pickle
 from twisted.internet.defer import gatherResults
 
 from mailcheck.core.content import AttachmentFacts, Candidate, CandidateKind, Extracted
+from mailcheck.core.errors import MessageNotFound
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId
 from tests.contracts.conftest import Stores
@@ -50,6 +51,22 @@ async def test_content_comes_back_packed(stores: Stores) -> None:
     await stores.contents.save_content(sent.id, WHOLE)
     unpack = pickle.loads(pickle.dumps(await stores.contents.packed_content(sent.id)))
     assert unpack() == WHOLE
+
+
+async def test_packed_content_that_is_deleted_meanwhile(stores: Stores) -> None:
+    """It is unpacked whole, or is a message that is not there: never less of it."""
+    await stores.accounts.add_account(account("ann"))
+    sent = delivery(recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    await stores.contents.save_content(sent.id, WHOLE)
+    unpack = await stores.contents.packed_content(sent.id)
+    assert unpack is not None
+    (key,) = sent.message_ids
+    assert await stores.messages.delete_message(AccountId("ann"), key, sent.received_at)
+    try:
+        assert unpack() == WHOLE
+    except MessageNotFound:
+        assert await stores.contents.packed_content(sent.id) is None
 
 
 async def test_content_without_anything(stores: Stores) -> None:
