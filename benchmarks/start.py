@@ -91,6 +91,8 @@ def idle_bytes(commands: Path) -> int:
 
 def main() -> None:
     """Measure all in turns, and print medians and ratios."""
+    # Whoever calls this may want nothing compiled: a daemon would compile all of itself each time.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     measure_starts()
     helped, bare, waited = [], [], []
     for _ in range(ROUNDS):
