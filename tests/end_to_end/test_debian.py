@@ -5,7 +5,8 @@ It does what docs/installing.md, operations.md, proxies.md, tuning.md and alerts
 a namespace of its own: what is written to /etc, /opt, /usr and /var is gone at the end, and ports
 25, 80, 443, 587, 8080 and 9090 are its own. systemd does not run there, and
 ``tests/servers/debian-systemctl`` stands in for it; apt-get installs nothing. mailcheck comes from
-a wheel of the sources, and its dependencies from the environment of the tests.
+a wheel of the sources, and its dependencies from the environment of the tests, or, where Debian's
+Python is another than theirs, from one that is made for it.
 """
 
 import os
@@ -13,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -224,13 +224,28 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "wheels"
 
 
-def require_a_namespace() -> None:
-    """Skip where one can't be made, or where Python is another than that of the tests."""
-    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+@pytest.fixture(scope="module")
+def environment(wheels: Path) -> Path:
+    """An environment of Debian's Python with all that mailcheck depends on."""
     said = "import ensurepip, sys; print('%d.%d' % sys.version_info[:2])"
     found = subprocess.run([PYTHON, "-c", said], capture_output=True, text=True, check=False)
-    if found.stdout.strip() != here:
-        pytest.skip(f"{PYTHON} with venv and version {here} is needed")
+    if found.returncode:
+        pytest.skip(f"{PYTHON} with venv is needed")
+    if found.stdout.strip() == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return Path(sys.prefix)
+    environment = wheels.parent / "environment"
+    python = str(environment / "bin" / "python")
+    for command in (
+        [PYTHON, "-m", "venv", str(environment)],
+        [python, "-m", "pip", "install", "--quiet", *map(str, wheels.iterdir())],
+        [python, "-m", "pip", "uninstall", "--quiet", "--yes", "mailcheck"],
+    ):
+        subprocess.run(command, check=True, capture_output=True)
+    return environment
+
+
+def require_a_namespace() -> None:
+    """Skip where one can't be made."""
     unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
     systemd = ("systemd-socket-activate", "systemd-sysusers")
     servers = ("nginx", "prometheus", "promtool", "redis-server", "haproxy")
@@ -241,7 +256,7 @@ def require_a_namespace() -> None:
         pytest.skip("it takes root who may make namespaces")
 
 
-def walk(wheels: Path, script: str) -> str:
+def walk(wheels: Path, environment: Path, script: str) -> str:
     """Run a script as root of a bare Debian; gives what it printed."""
     require_a_namespace()
     work = Path(tempfile.mkdtemp(dir=wheels.parent))
@@ -258,8 +273,8 @@ def walk(wheels: Path, script: str) -> str:
             "LC_ALL": "C.UTF-8",
             "HOME": str(work),
             "WORK": str(work),
-            "TWISTD": str(Path(sys.executable).with_name("twistd")),
-            "DEPENDENCIES": sysconfig.get_paths()["purelib"],
+            "TWISTD": str(environment / "bin" / "twistd"),
+            "DEPENDENCIES": str(next(environment.glob("lib/python3*/site-packages"))),
             "POSTGRESQL": str(Path(program("initdb")).parent),
             "SMALL": "MAILCHECK_STORAGE_MIN_FREE=0",
             # Nobody answers there, and at once.
@@ -283,12 +298,12 @@ def subjects_of(printed: str) -> list[list[str]]:
     return [re.findall(r':"(\w+)"', line) for line in re.findall(r"^mail: (.*)$", printed, re.M)]
 
 
-def test_the_pages_lead_from_debian_to_an_upgrade(wheels: Path) -> None:
+def test_the_pages_lead_from_debian_to_an_upgrade(wheels: Path, environment: Path) -> None:
     """Mail arrives on port 25, a reload shows the new certificate, nginx leads to the daemon, an
     alert fires while it is stopped, and a restore brings back the mail of the backup; the mail is
     still there after an upgrade, and new mail comes in.
     """
-    printed = walk(wheels, script())
+    printed = walk(wheels, environment, script())
     shown = ["first.example", "second.example", "third.example"]
     assert re.findall(r"^shown: (.*)$", printed, re.M) == shown
     assert '\nproxied: "ready"\n' in printed
@@ -300,11 +315,11 @@ def test_the_pages_lead_from_debian_to_an_upgrade(wheels: Path) -> None:
     ]
 
 
-def test_the_page_leads_to_three_daemons(wheels: Path) -> None:
+def test_the_page_leads_to_three_daemons(wheels: Path, environment: Path) -> None:
     """The mail of the one daemon is there in PostgreSQL, new mail comes in on port 25 through
     HAProxy, also when a daemon was killed, and while one after the other is upgraded.
     """
-    assert subjects_of(walk(wheels, script_of_three())) == [
+    assert subjects_of(walk(wheels, environment, script_of_three())) == [
         *(["first"], ["second", "first"], ["third", "second", "first"]),
         ["third", "second", "first"],
     ]
