@@ -12,6 +12,7 @@ Python is another than theirs, from one that is made for it.
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -264,8 +265,10 @@ def walk(wheels: Path, environment: Path, script: str) -> str:
     programs.mkdir()
     (work / "layers").mkdir()
     shutil.copy(ROOT / "tests" / "servers" / "debian-systemctl", programs / "systemctl")
-    for folder in (wheels, *wheels.parents[:3], work):
-        folder.chmod(0o755)
+    # The daemon's own user has to get at what it runs.
+    for folder in (wheels, *wheels.parents, work):
+        if not folder.stat().st_mode & stat.S_IXOTH:
+            folder.chmod(0o755)
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "bash", "-c", script],
         env={
