@@ -117,6 +117,10 @@ class SqliteEngine(DatabaseEngine):
         self._readers = threading.local()
         self._open_readers: list[sqlite3.Connection] = []
 
+    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
+        """Give what opens the file and runs a query."""
+        return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
+
     def free_bytes(self) -> int | None:
         """Say how much more the disk holds; nothing for a database in memory."""
         if self._path == IN_MEMORY:
@@ -212,10 +216,6 @@ class SqliteEngine(DatabaseEngine):
         await super()._close()
         if self._path != IN_MEMORY:
             self._reserve.keep_for_start()
-
-    def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
-        """Give what opens the file and runs a query."""
-        return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
 
     def _query(self, query: Callable[[Transaction], Result]) -> Result:
         with as_unavailable():
