@@ -1,9 +1,10 @@
 """Identifiers: as random as promised, of the promised form; share tokens are taken apart again."""
 
-import base64
-import os
 import re
 import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,13 @@ from hypothesis import strategies as st
 
 from mailcheck.core.identifiers import (
     MessageId,
+    RandomBytes,
     digest_secret,
     format_share_token,
     is_secret,
     new_api_key,
+    new_password,
+    new_session_secret,
     new_share_token,
     new_short_id,
     new_time_ordered_id,
@@ -25,23 +29,29 @@ from mailcheck.core.instants import Instant
 MOMENTS = st.integers(0, 2**48 - 1).map(Instant)
 
 
-@given(st.binary(min_size=9, max_size=9))
-def test_short_ids(data: bytes) -> None:
-    """A short id has 13 characters of a-z2-7, each of the 65 random bits counting."""
-    short_id = new_short_id(lambda length: data[:length])
-    assert re.fullmatch("[a-z2-7]{13}", short_id)
-    flipped = bytes([data[0] ^ 0x80]) + data[1:]
-    assert new_short_id(lambda length: flipped[:length]) != short_id
-    last = data[:8] + bytes([data[8] ^ 0x80])
-    assert new_short_id(lambda length: last[:length]) != short_id
+MADE: Mapping[str, tuple[Callable[[RandomBytes], str], str, int]] = {
+    "a short id": (new_short_id, "[a-z2-7]{13}", 65),
+    "a share token": (new_share_token, "[a-z2-7]{26}", 130),
+    "an API key": (new_api_key, "mck_[a-z2-7]{32}", 160),
+    "a session's secret": (new_session_secret, "[a-z2-7]{32}", 160),
+    "a password": (new_password, "(?:[a-z2-7]{4}-){3}[a-z2-7]{4}", 80),
+}
 
 
-@given(st.binary(min_size=16, max_size=16) | st.binary(min_size=20, max_size=20))
-def test_secrets_are_base32(data: bytes) -> None:
-    """Tokens and keys are base32 (RFC 4648 6) of their bits, in lower case, without padding."""
-    expected = base64.b32encode(data).decode("ascii").lower().rstrip("=")
-    assert new_share_token(lambda length: data) == expected
-    assert new_api_key(lambda length: data) == f"mck_{expected}"
+@pytest.mark.parametrize(("make", "form", "bits"), MADE.values(), ids=MADE)
+def test_secrets_are_as_random_as_promised(
+    make: Callable[[RandomBytes], str], form: str, bits: int
+) -> None:
+    """Each letter can be any of 32, each as often as the others, whatever the other ones are."""
+    letters = [make(lambda length, byte=byte: bytes([byte]) * length) for byte in range(256)]
+    assert all(re.fullmatch(form, one) for one in letters)
+    assert set(Counter(letters).values()) == {8}
+    alone = make(lambda length: bytes(range(length)))
+    drawn = [place for place, seen in enumerate(zip(*letters, strict=True)) if len(set(seen)) > 1]
+    assert 5 * len(drawn) == bits
+    assert [alone[place] for place in drawn] == list(
+        islice("abcdefghijklmnopqrstuvwxyz234567", len(drawn))
+    )
 
 
 @given(MOMENTS, st.binary(min_size=10, max_size=10))
@@ -59,28 +69,6 @@ def test_time_ordered_ids_sort_by_time(one: int, other: int) -> None:
         earlier = new_time_ordered_id(Instant(min(one, other)), lambda length: b"\xff" * length)
         later = new_time_ordered_id(Instant(max(one, other)), lambda length: b"\x00" * length)
         assert earlier < later
-
-
-def test_api_keys() -> None:
-    """An API key has a recognisable prefix and 160 random bits."""
-    asked: list[int] = []
-
-    def random_bytes(length: int) -> bytes:
-        asked.append(length)
-        return os.urandom(length)
-
-    keys = {new_api_key(random_bytes) for _ in range(100)}
-    assert len(keys) == 100
-    assert all(re.fullmatch("mck_[a-z2-7]{32}", key) for key in keys)
-    assert set(asked) == {20}
-
-
-def test_share_tokens() -> None:
-    """A share token is 128 random bits, written in full."""
-    values = iter(range(256))
-    tokens = {new_share_token(lambda length: bytes([next(values)] * length)) for _ in range(256)}
-    assert len(tokens) == 256
-    assert {len(token) for token in tokens} == {26}
 
 
 @given(st.text())

@@ -3,7 +3,7 @@
 from typing import Any
 
 from mailcheck.core.deliverability_tests import DeliverabilityResult
-from mailcheck.core.identifiers import SHORT_ID_LENGTH
+from mailcheck.core.identifiers import SHARE_SECRET_LENGTH, SHORT_ID_LENGTH
 from mailcheck.operations.deliverability.share_test import ShareTest
 from mailcheck.operations.inbox.check_mail import CheckMail
 from mailcheck.web.dashboard.application import prefers_html
@@ -16,10 +16,7 @@ from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.deliverability.tests import render_tested
 
-SECRET_LENGTH = 26
-"""Characters of a share token's secret: 128 bits in base32."""
-
-TOKEN_LENGTH = SHORT_ID_LENGTH + SECRET_LENGTH
+TOKEN_LENGTH = SHORT_ID_LENGTH + SHARE_SECRET_LENGTH
 """That of a message's share link is longer: the two never meet."""
 
 
