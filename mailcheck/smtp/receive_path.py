@@ -143,10 +143,11 @@ class Watchdog:
 
     def watch(self, seconds: float) -> None:
         """Start to watch, or watch with another patience."""
-        self.stop()
-        self._seconds = seconds
-        self._due = self._clock.seconds() + seconds
-        self._call = self._clock.callLater(seconds, self._look)
+        if self._call is None or seconds != self._seconds:
+            self.stop()
+            self._seconds = seconds
+            self._call = self._clock.callLater(seconds, self._look)
+        self.pat()
 
     def pat(self, deadline: float = math.inf) -> None:
         """Note that something happened; it must be over by the deadline nevertheless."""
@@ -459,15 +460,17 @@ class ReceivePath(Protocol):
 
     def _step(self) -> bool:
         """Take one thing from the input; tell whether there was one, and whether to go on."""
+        if self._farewell and self._reader is None:
+            self.close(self._farewell)
+            return False
+        if not self._input.has_more:
+            return False
         if self._reader is not None:
             if not self._input.feed(self._reader):
                 return False
             self._reader = None
             self._on_read()
             return True
-        if self._farewell:
-            self.close(self._farewell)
-            return False
         try:
             line = self._input.take_line()
             if line is None:

@@ -46,17 +46,17 @@ class MemoryBudget:
     def take(self, message: "MessageBuffer", octets: int) -> None:
         """Count what a message has got more; some may be crowded out by it, itself too."""
         self.used += octets
-        client = self._clients.setdefault(message.client, _HeldOfClient())
+        client = self._clients.get(message.client)
+        if client is None:
+            client = self._clients[message.client] = _HeldOfClient()
         client.messages[message] = None
         client.size += octets
         while self.used > self.limit:
             next(reversed(largest_holder(self._clients.values()).messages)).crowd_out()
 
     def give_back(self, message: "MessageBuffer", octets: int) -> None:
-        """Count that nothing is kept of a message any more."""
-        client = self._clients.get(message.client)
-        if client is None or message not in client.messages:
-            return
+        """Count that nothing is kept any more of a message that something was kept of."""
+        client = self._clients[message.client]
         self.used -= octets
         client.size -= octets
         del client.messages[message]
@@ -137,8 +137,9 @@ class MessageBuffer:
 
     def discard(self) -> None:
         """Let go of what was kept."""
-        self._budget.give_back(self, len(self._kept))
-        self._kept = b""
+        if self._kept:
+            self._budget.give_back(self, len(self._kept))
+            self._kept = b""
 
     @property
     def is_too_large(self) -> bool:
