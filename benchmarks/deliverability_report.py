@@ -78,7 +78,9 @@ class Bench:
         }
         config = load_config(None, {f"MAILCHECK_{key}": text for key, text in settings.items()})
         time_and_chance = time_and_chance_of(config, time.time, reactor, os.urandom)
-        self.assembly = Assembly(config, reactor, time_and_chance, daemon_workers(reactor))
+        self.assembly = Assembly(
+            config, reactor, time_and_chance, daemon_workers(reactor, is_shared=False)
+        )
         self.service = self.assembly.services(
             Surroundings(io.StringIO(), {}, None, lambda: config, {})
         )

@@ -57,7 +57,7 @@ def _build(options: Options) -> IService:
         os.umask(PRIVATE_FILES)
         raise_file_limit()
         twistd = options.parent or {"nodaemon": True}
-        workers = daemon_workers(reactor)
+        workers = daemon_workers(reactor, is_shared=config.storage.is_shared)
         if config.daemon.processes == 1 and twistd["nodaemon"]:
             # A twistd that is going to leave this process behind would leave its children, too.
             for worker in workers.ahead:

@@ -48,7 +48,6 @@ from mailcheck.assembly.scoring import ScoringAssembly, scoring_settings
 from mailcheck.assembly.storage import (
     daemon_presence,
     database_engine,
-    is_shared,
     lease_holder,
     stored_state,
 )
@@ -285,7 +284,7 @@ class Assembly:
         removals.listen(self.feeds.hear_removal)
         learn = self.checks.selectors.learn
         contents = Contents(self._content_store, self._mail_bytes, learn, clock)
-        is_alone = not is_shared(config)
+        is_alone = not config.storage.is_shared
         self.derivation = Derivation(
             contents, self._content_store, self._traffic, time_and_chance, is_alone=is_alone
         )
@@ -513,7 +512,7 @@ class Assembly:
         presence = daemon_presence(self.config, self.cluster.own_name)
         if presence is None:
             return [store]
-        if not is_shared(self.config):
+        if not self.config.storage.is_shared:
             return [PresenceService(presence), store]
 
         async def keep() -> None:

@@ -11,7 +11,6 @@ from twisted.internet.threads import deferToThreadPool
 from mailcheck.assembly.checks import ChecksAssembly
 from mailcheck.assembly.deployment import least_free, own_domains
 from mailcheck.assembly.probes import Probes
-from mailcheck.assembly.storage import is_shared
 from mailcheck.checks.dns_answers import Answers, look_up, look_up_addresses
 from mailcheck.checks.dnsbl.health import HealthStatus
 from mailcheck.checks.findings import Finding, Severity
@@ -193,13 +192,13 @@ class DoctorAssembly:
         return []
 
     async def _disk(self) -> Iterable[Finding]:
-        if is_shared(self._config) or not self._folder.is_dir():
+        if self._config.storage.is_shared or not self._folder.is_dir():
             return []
         return examine_disk(self._folder, least_free(self._config))
 
     async def _rights(self) -> Iterable[Finding]:
         files = [self._folder / name for name in (KEY_FILE, PASSWORD_FILE)]
-        if not is_shared(self._config):
+        if not self._config.storage.is_shared:
             files.append(Path(self._config.storage.url.partition(":")[2]))
         if self._config.smtp.private_key:
             files.append(Path(self._config.smtp.private_key))
@@ -211,7 +210,7 @@ class DoctorAssembly:
     async def _database(self) -> Iterable[Finding]:
         url = self._config.storage.url
         try:
-            if is_shared(self._config):
+            if self._config.storage.is_shared:
                 pool = self._reactor.getThreadPool()
                 await deferToThreadPool(self._reactor, pool, require_database, url)
             else:

@@ -18,11 +18,6 @@ from mailcheck.storage.domains.remembered import SqlMemory, SqlRateCounters, Sql
 from mailcheck.storage.sqlite import IN_MEMORY, SqliteEngine, SqlitePresence
 
 
-def is_shared(config: Config) -> bool:
-    """Tell whether several daemons can work on the database."""
-    return not config.storage.url.startswith("sqlite:")
-
-
 def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseEngine:
     """Make the engine of the configured database; nothing is opened yet.
 
@@ -30,7 +25,7 @@ def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseE
     :raises ConfigError: the folder of a SQLite file can't be made.
     """
     url, writer, reader = config.storage.url, workers.writer, workers.reader
-    if is_shared(config):
+    if config.storage.is_shared:
         # Loaded where it is used alone: psycopg2 takes a while, and memory.
         from mailcheck.storage.postgresql import PostgresqlEngine
 
@@ -44,7 +39,7 @@ def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseE
 
 def daemon_presence(config: Config, name: str) -> Presence | None:
     """Give what keeps daemons apart that do not know of each other; ``name`` is this one's."""
-    if not is_shared(config):
+    if not config.storage.is_shared:
         path = config.storage.url.partition(":")[2]
         return None if path == IN_MEMORY else SqlitePresence(path)
     from mailcheck.storage.postgresql_presence import DaemonPresence
@@ -72,6 +67,6 @@ def lease_holder(config: Config, random_bytes: RandomBytes) -> str:
     A SQLite file has one daemon, before and after a restart: it takes up at
     once what it has left. Others wait for the end of its leases.
     """
-    if not is_shared(config):
+    if not config.storage.is_shared:
         return "daemon"
     return f"{socket.gethostname()}:{os.getpid()}:{random_bytes(6).hex()}"

@@ -44,8 +44,11 @@ NICENESS = 10
 """Of all that may take long, against what takes in mail and answers: those who guess passwords, or
 have large mails read, use the processor that nobody else wants."""
 
-WRITTEN_BY = ("mailcheck.storage.committing", "mailcheck.storage.delivering")
-"""What the process that writes needs for a mail."""
+WRITTEN_BY = {
+    False: ("mailcheck.storage.delivering", "mailcheck.storage.sqlite_writer"),
+    True: ("mailcheck.storage.delivering", "mailcheck.storage.postgresql_connection"),
+}
+"""What the process that writes needs for a mail, by whether the database is shared."""
 
 CONTENT_AFTER, ANALYSIS_AFTER = 0.2, 2.0
 """Seconds after which a process begins that was not started ahead of the daemon (`Workers.ahead`).
@@ -95,8 +98,8 @@ class Workers(Struct, frozen=True):
         return self.content, self.passwords, self.analysis, self.large
 
 
-def daemon_workers(reactor: Any) -> Workers:
-    """Give the workers of a daemon.
+def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
+    """Give the workers of a daemon, whose database is a file, or is shared with other daemons.
 
     Writing, taking mails apart and analysing them have processes of their own:
     in a thread each of their steps would take the interpreter's lock from the
@@ -108,7 +111,7 @@ def daemon_workers(reactor: Any) -> Workers:
         return MeasuredWorker(worker, reactor)
 
     be_nice = partial(os.nice, NICENESS)
-    learn_to_write = partial(load, *WRITTEN_BY)
+    learn_to_write = partial(load, *WRITTEN_BY[is_shared])
     writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, learn_to_write)
     learn_to_read = partial(derive_content, FIRST_MAIL)
     content = ProcessWorker(reactor, "content", LONGEST_READING, learn_to_read)

@@ -173,6 +173,11 @@ class StorageOptions:
         "var", "Folder for what is not in the database: the self-signed certificate, the first key."
     )
 
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether several daemons can work on the database: it is a server, and no file."""
+        return not self.url.startswith("sqlite:")
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:

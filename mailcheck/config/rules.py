@@ -114,8 +114,8 @@ def _check_redis(config: Config) -> Iterator[Problem]:
 
 
 def _check_processes(config: Config) -> Iterator[Problem]:
-    is_shared = config.cluster.redis and not config.storage.url.startswith("sqlite:")
-    if config.daemon.processes > 1 and not is_shared:
+    can_be_many = config.cluster.redis and config.storage.is_shared
+    if config.daemon.processes > 1 and not can_be_many:
         problem = "is more than 1: that needs a [storage] url of PostgreSQL and [cluster] redis"
         yield "daemon", "processes", problem
 

@@ -68,8 +68,8 @@ def is_test_id(text: str) -> bool:
 def new_time_ordered_id(now: Instant, random_bytes: RandomBytes) -> str:
     """Make a UUID version 7 (RFC 9562 5.7): rows made together lie together in an index."""
     digits = random_bytes(10).hex()
-    variant = _VARIANTS[digits[3]]
-    return f"{first_id_of(now)}-7{digits[:3]}-{variant}{digits[4:7]}-{digits[7:19]}"
+    variant = _VARIANTS[digits[4]]
+    return f"{first_id_of(now)}-7{digits[1:4]}-{variant}{digits[5:8]}-{digits[8:]}"
 
 
 _VARIANTS = dict(zip("0123456789abcdef", 4 * "89ab", strict=True))

@@ -23,8 +23,6 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from twisted.logger import Logger
-
 from mailcheck.core.errors import StoreFull, StoreUnavailable
 
 LARGEST_LOG = 8 * 1024 * 1024
@@ -38,8 +36,6 @@ _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 
 class DiskReserve:
     """The log's own blocks, and a file beside the database that becomes them at the start."""
-
-    _log = Logger()
 
     def __init__(self, database: str) -> None:
         self._database = Path(database)
@@ -60,14 +56,13 @@ class DiskReserve:
             free -= log
         return free
 
-    def note_full(self) -> None:
-        """Take note that the disk is full, until there is room again for all that is kept."""
-        if self._is_held:
-            self._is_held = False
-            self._log.error(
-                "the disk is full: mail is refused until there is room; what is kept in "
-                "reserve goes to deleting and expiry"
-            )
+    def note_full(self) -> bool:
+        """Take note that the disk is full, until there is room again for all that is kept.
+
+        Tells whether that is news.
+        """
+        was_held, self._is_held = self._is_held, False
+        return was_held
 
     def make_way(self) -> None:
         """Before the start: what that writes must have room."""

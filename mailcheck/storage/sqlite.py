@@ -168,7 +168,11 @@ class SqliteEngine(DatabaseEngine):
     async def _commit_in_need(self, failure: Failure, group: Sequence[Write]) -> list[Outcome]:
         """On a full disk refuse the mails of a group, and do all else in what is in reserve."""
         failure.trap(StoreFull)
-        self._reserve.note_full()
+        if self._reserve.note_full():
+            self._log.error(
+                "the disk is full: mail is refused until there is room; what is kept in "
+                "reserve goes to deleting and expiry"
+            )
         writer = self._opened_writer()
         with suppress(StoreUnavailable):  # for the next mail, if the file has room for that
             await self._writer_worker.run(writer.begin_log_anew)

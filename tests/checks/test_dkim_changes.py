@@ -114,7 +114,7 @@ async def test_every_process_that_verifies_has_the_changes() -> None:
     from twisted.internet import reactor
 
     ours = {dkimpy_linear.__name__}
-    workers = daemon_workers(reactor)
+    workers = daemon_workers(reactor, is_shared=False)
     try:
         for _ in range(2):
             assert await workers.analysis.run(partial(eval, WHERE_FUNCTIONS_ARE)) == ours

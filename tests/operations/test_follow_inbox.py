@@ -180,9 +180,9 @@ def test_it_takes_a_place_among_the_waits() -> None:
 
 def test_it_ends_with_its_key(house: House) -> None:
     """When the key is revoked, by whomever, its streams end at the next look, and no others."""
+    (key,) = run(house.assembly.accounts.list_keys(house.account))
     other_key = house.issue_key(house.account)
     listener, other = Listener(house), Listener(house, key=other_key)
-    (key, _) = run(house.assembly.accounts.list_keys(house.account))
     run(house.assembly._keys_in_use.look())
     assert not listener.has_ended
     run(house.assembly.accounts.revoke_key(key.id))

@@ -16,6 +16,7 @@ from twisted.internet.task import deferLater
 from twisted.logger import LogEvent
 
 import mailcheck.storage
+from mailcheck.assembly.workers import WRITTEN_BY
 from mailcheck.core.addresses import parse_mailbox
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter, StoreUnavailable, WorkerDied
@@ -61,7 +62,7 @@ async def test_children_load_what_they_do_and_no_more(worker: ProcessWorker) -> 
 
     Nor what asks the DNS and checks signatures: as much again.
     """
-    await worker.run(partial(load, *WRITES))
+    await worker.run(partial(load, *WRITES, *WRITTEN_BY[False], *WRITTEN_BY[True]))
     assert await worker.run(partial(derive_content, b"\r\ncode 482913"))
     loaded = await worker.run(loaded_modules)
     assert "mailcheck.checks.content.derive" in loaded
