@@ -5,7 +5,7 @@ from typing import Any
 
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
@@ -24,28 +24,44 @@ class PeriodicService(Service):
         work: Callable[[], Coroutine[Any, Any, None]],
         clock: IReactorTime,
         *,
+        begins_after: float = 0.0,
         ends_with_round: bool = False,
     ) -> None:
-        """``ends_with_round``: the work is done once more when the service stops."""
+        """Prepare.
+
+        :param begins_after: seconds until the first round, for work that nobody waits for.
+        :param ends_with_round: the work is done once more when the service stops.
+        """
         self._name = name
         self._interval = interval
         self._work = work
         self._loop = LoopingCall(lambda: Deferred.fromCoroutine(self._do_round()))
         self._loop.clock = clock
+        self._clock = clock
+        self._begins_after = begins_after
+        self._beginning: IDelayedCall | None = None
         self._ends_with_round = ends_with_round
         self._round: Deferred[None] = succeed(None)
 
     def startService(self) -> None:
-        """Begin with a round at once."""
+        """Begin with a round, at once or as soon as it is time for the first."""
         super().startService()
-        self._loop.start(self._interval)
+        if self._begins_after:
+            self._beginning = self._clock.callLater(self._begins_after, self._begin)
+        else:
+            self._begin()
 
     def stopService(self) -> Deferred[None]:
         """Fires when the round under way, and the last one where there is to be one, have ended."""
         super().stopService()
         if self._loop.running:
             self._loop.stop()
+        elif self._beginning is not None and self._beginning.active():
+            self._beginning.cancel()
         return Deferred.fromCoroutine(self._end())
+
+    def _begin(self) -> None:
+        self._loop.start(self._interval)
 
     async def _end(self) -> None:
         await self._round

@@ -13,6 +13,9 @@ from mailcheck.operations.reports.ports import ReportStore
 INTERVAL = 10.0
 """Seconds between rounds; what has expired is shown so at once, this only makes it last."""
 
+BEGINS_AFTER = 2.0
+"""Seconds after a start until the first round: the disk is first for who waits for that."""
+
 WATCHES_INTERVAL = 600.0
 """Seconds between rounds for what is kept for more than a year."""
 
