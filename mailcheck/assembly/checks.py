@@ -46,6 +46,8 @@ from mailcheck.operations.domains.watches.look import (
     WatchersBudgets,
 )
 from mailcheck.operations.domains.zone_health import (
+    FIRST_TEST_AFTER,
+    FIRST_TEST_PATIENCE,
     LOOK_INTERVAL,
     HealthOfLists,
     ListBudgets,
@@ -240,8 +242,13 @@ class ChecksAssembly:
 
     def services(self) -> Iterator[PeriodicService]:
         """Give what tests the blocklists again and again, and what keeps selectors."""
+        self.health.expect(FIRST_TEST_AFTER + FIRST_TEST_PATIENCE)
         yield PeriodicService(
-            "testing the blocklists", LOOK_INTERVAL, self.health.look, self._clock
+            "testing the blocklists",
+            LOOK_INTERVAL,
+            self.health.look,
+            self._clock,
+            begins_after=FIRST_TEST_AFTER,
         )
         yield PeriodicService(
             "keeping selectors",

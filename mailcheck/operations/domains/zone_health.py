@@ -70,8 +70,10 @@ KEPT = DAY  # what was found out before a longer stop says nothing any more
 TESTING = 30_000  # milliseconds for which one daemon tests; a test ends after ten seconds
 ALL = "lists"  # the name of the work, and of what is found
 NONCE_OCTETS = 3
+FIRST_TEST_AFTER = 0.5
+"""Seconds after a start until the first look: hundreds of questions would hold it up."""
 FIRST_TEST_PATIENCE = 2.0
-"""Seconds of the daemon's first self-test in which checks wait for what it says."""
+"""Seconds from then on in which checks wait for what the daemon's first self-test says."""
 
 QUESTIONS_PER_KIND = 3  # two test points and a random target
 
@@ -119,7 +121,7 @@ class ZoneHealthCheck:
 
         To be done again every `LOOK_INTERVAL` seconds.
         """
-        self._begin_waiting()
+        self.expect()
         await self._take_over()
         if not self._is_due() or not await self._kept.claim(ALL, TESTING):
             return
@@ -132,7 +134,7 @@ class ZoneHealthCheck:
 
     async def test_all(self) -> None:
         """Test all lists that are switched on, within the budget of their day."""
-        self._begin_waiting()
+        self.expect()
         try:
             await self._test_all()
         finally:
@@ -177,9 +179,10 @@ class ZoneHealthCheck:
         # A clock that was set back must not keep what was found for ever.
         return self.tested_at is None or not 0 <= self._now() - self.tested_at < INTERVAL
 
-    def _begin_waiting(self) -> None:
+    def expect(self, seconds: float = FIRST_TEST_PATIENCE) -> None:
+        """Have checks wait for the first test at most so long from now on."""
         if self._known_at is None:
-            self._known_at = self._clock.seconds() + FIRST_TEST_PATIENCE
+            self._known_at = self._clock.seconds() + seconds
 
     def _end_waiting(self) -> None:
         self._is_known = True  # as far as it will be: the next test keeps nobody waiting
