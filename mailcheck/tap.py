@@ -5,13 +5,21 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twisted.application.service import IService
 from twisted.python import usage
+
+if TYPE_CHECKING:
+    from mailcheck.workers.process import ProcessWorker
+
+PARTS = "mailcheck.assembly.checks", "mailcheck.assembly.daemon"
+"""Modules that take long to load, for each process that is started ahead."""
 
 PRIVATE_FILES = 0o077
 """The umask: what is kept is mail, and it is nobody else's."""
@@ -60,8 +68,7 @@ def _build(options: Options) -> IService:
         workers = daemon_workers(reactor, is_shared=config.storage.is_shared)
         if config.daemon.processes == 1 and twistd["nodaemon"]:
             # A twistd that is going to leave this process behind would leave its children, too.
-            for worker in workers.ahead:
-                worker.start()
+            _load_beside(workers.ahead)
         from mailcheck.assembly.daemon import Assembly, time_and_chance_of
         from mailcheck.assembly.ops import Surroundings, log_writer
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
@@ -78,6 +85,16 @@ def _build(options: Options) -> IService:
         return assembly.services(surroundings)
     except ConfigError as error:
         raise CannotStart(f"mailcheck: {error}") from error
+
+
+def _load_beside(workers: "Iterable[ProcessWorker]") -> None:
+    """Load parts of the daemon, each while a process learns its work.
+
+    Two processors are for two: begun together the processes would take this one's from it.
+    """
+    for worker, part in zip(workers, PARTS, strict=True):
+        worker.start()
+        import_module(part)
 
 
 @contextmanager

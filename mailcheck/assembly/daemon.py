@@ -72,7 +72,7 @@ from mailcheck.daemon.listening import AddressFile, ListeningService
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
 from mailcheck.daemon.presence import PresenceService
-from mailcheck.daemon.retention import BEGINS_AFTER, INTERVAL, Retention
+from mailcheck.daemon.retention import INTERVAL, Retention, retention_service
 from mailcheck.daemon.services import ChecksService, DaemonServices, ParkedWaits, StoreService
 from mailcheck.daemon.settled_heap import SettledHeap
 from mailcheck.daemon.wall_clock import WallClock
@@ -482,13 +482,7 @@ class Assembly:
             *self.checks.services(),
             # Stopped before the self-tests: a round under way ends at once.
             ChecksService(self.checks.close),
-            PeriodicService(
-                "retention",
-                INTERVAL,
-                self._retention.sweep,
-                self._reactor,
-                begins_after=BEGINS_AFTER,
-            ),
+            retention_service("retention", INTERVAL, self._retention.sweep, self._reactor),
             self._noting_key_uses(),
             self._looking_for_revoked_keys(),
             self._outside.spamd.service,

@@ -9,7 +9,7 @@ from mailcheck.assembly.deployment import own_domains, public_url
 from mailcheck.config.options import Config
 from mailcheck.core.instants import DAY
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.daemon.retention import BEGINS_AFTER, INTERVAL, DeliverabilityRetention
+from mailcheck.daemon.retention import INTERVAL, DeliverabilityRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.concurrency import MailTraffic
 from mailcheck.operations.deliverability.delete_test import DeleteTest
@@ -90,7 +90,5 @@ class DeliverabilityAssembly:
             LeasedWorkService(self.runner),
             # Stopped before it: a round under way would begin new analyses.
             PeriodicService("renewing leases", RENEWAL, self.runner.renew, clock),
-            PeriodicService(
-                "retention of tests", INTERVAL, retention.sweep, clock, begins_after=BEGINS_AFTER
-            ),
+            retention_service("retention of tests", INTERVAL, retention.sweep, clock),
         ]

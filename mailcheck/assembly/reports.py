@@ -9,7 +9,7 @@ from mailcheck.assembly.scoring import scoring_settings
 from mailcheck.assembly.workers import Workers
 from mailcheck.config.options import Config, InboxOptions
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.daemon.retention import BEGINS_AFTER, ReportRetention
+from mailcheck.daemon.retention import ReportRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import DeliveryStore, TimeAndChance
@@ -81,12 +81,8 @@ class ReportsAssembly:
             PeriodicService(
                 "looking for reports", LOOK_INTERVAL, self.runner.look_again, self._clock
             ),
-            PeriodicService(
-                "retention of reports",
-                FORGETTING_INTERVAL,
-                retention.sweep,
-                self._clock,
-                begins_after=BEGINS_AFTER,
+            retention_service(
+                "retention of reports", FORGETTING_INTERVAL, retention.sweep, self._clock
             ),
         ]
 

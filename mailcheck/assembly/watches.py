@@ -5,7 +5,7 @@ from twisted.application.service import Service
 from mailcheck.assembly.cluster import Cluster, share_work
 from mailcheck.config.options import Config
 from mailcheck.daemon.periodic import PeriodicService
-from mailcheck.daemon.retention import BEGINS_AFTER, WATCHES_INTERVAL, WatchRetention
+from mailcheck.daemon.retention import WATCHES_INTERVAL, WatchRetention, retention_service
 from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.domains.watches.keep import KeepWatches
 from mailcheck.operations.domains.watches.look import LookAtWatched
@@ -80,11 +80,7 @@ class WatchAssembly:
                 "looking for due watches", LOOK_INTERVAL, self.runner.look_again, self._clock
             ),
             PeriodicService("telling alerts", TELL_INTERVAL, self.tell.tell, self._clock),
-            PeriodicService(
-                "retention of watches",
-                WATCHES_INTERVAL,
-                retention.sweep,
-                self._clock,
-                begins_after=BEGINS_AFTER,
+            retention_service(
+                "retention of watches", WATCHES_INTERVAL, retention.sweep, self._clock
             ),
         ]

@@ -1,9 +1,14 @@
 """Forgets what has expired: mail, refusals nobody will ask for any more, tests, histories."""
 
+from collections.abc import Callable, Coroutine
 from functools import partial
+from typing import Any
+
+from twisted.internet.interfaces import IReactorTime
 
 from mailcheck.core.instants import HOUR, Instant
 from mailcheck.core.watches import HISTORY_KEPT
+from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.batches import remove_all
 from mailcheck.operations.deliverability.ports import DeliverabilityStore
 from mailcheck.operations.domains.watches.ports import WatchStore
@@ -23,6 +28,13 @@ BATCH = 200
 """Messages, refusals or tests in one transaction, so that mail coming in waits a moment at most."""
 
 REFUSALS_KEPT = 1 * HOUR
+
+
+def retention_service(
+    name: str, interval: float, sweep: Callable[[], Coroutine[Any, Any, None]], clock: IReactorTime
+) -> PeriodicService:
+    """Give what sweeps once in ``interval`` seconds."""
+    return PeriodicService(name, interval, sweep, clock, begins_after=BEGINS_AFTER)
 
 
 class Retention:

@@ -274,6 +274,25 @@ class TestPeriodic:
         clock.advance(100)
         assert len(rounds.rounds) == 3
 
+    def test_a_first_round_that_nobody_waits_for(self, clock: Clock) -> None:
+        """It begins when it is time, and not at all where the service stops before."""
+        rounds = Rounds()
+        service = PeriodicService("work", 10, rounds, clock, begins_after=2)
+        service.startService()
+        clock.advance(1.9)
+        assert rounds.rounds == []
+        assert service.stopService().called
+        clock.advance(1)
+        assert rounds.rounds == []
+        service.startService()
+        clock.advance(2)
+        assert len(rounds.rounds) == 1
+        rounds.end()
+        clock.advance(10)
+        assert len(rounds.rounds) == 2
+        rounds.end()
+        assert service.stopService().called
+
     @pytest.mark.parametrize("failure", [StoreUnavailable("locked"), ZeroDivisionError()])
     def test_a_round_that_fails(
         self, clock: Clock, logged_failures: list[LogEvent], failure: Exception

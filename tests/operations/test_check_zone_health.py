@@ -277,6 +277,16 @@ class TestTheFirstTest:
         assert row.unknown_reason is UnknownReason.SICK
         assert bench.clock.getDelayedCalls() == []
 
+    def test_checks_wait_for_one_that_is_to_begin(self) -> None:
+        """Who asks before a test that is expected has begun waits for it, too."""
+        bench = Bench(MemoryZone({}))
+        bench.health.expect(2)
+        waiting = Deferred.fromCoroutine(bench.health.when_known())
+        assert not waiting.called
+        run(bench.health.test_all())
+        assert waiting.called
+        assert bench.clock.getDelayedCalls() == []
+
     def test_checks_wait_a_moment_only(self) -> None:
         """Where resolvers are down nobody waits for the end of it."""
         bench, slow, tested, asked = self.bench()
