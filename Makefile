@@ -11,8 +11,9 @@ BIN := $(VENV)/bin
 
 # Tests of whole daemons come last: beside the others' load they would take long. What fails is run
 # once more, since real servers share a busy machine; what passes only then is listed as RERUN.
-# tests/conftest.py has the files in order, those first that take longest.
-JOBS ?= auto
+# tests/conftest.py has the files in order, those first that take longest. One more job than there
+# are processors: many tests wait for a daemon, a browser or a disk.
+JOBS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 PYTEST := $(BIN)/pytest --quiet --numprocesses=$(JOBS) --dist=loadfile --no-loadscope-reorder --reruns=1
 
 # What is covered is judged when all is there: the client libraries are tried with whole daemons.

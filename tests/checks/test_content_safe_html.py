@@ -292,6 +292,7 @@ COSTLY = {
 
 
 @pytest.mark.attack
+@pytest.mark.untraced
 @pytest.mark.parametrize("piece", COSTLY.values(), ids=COSTLY.keys())
 def test_hostile_html_costs_a_moment(piece: str) -> None:
     """512 KiB of anything are made safe within seconds, by a step that is linear in them."""
