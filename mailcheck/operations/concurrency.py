@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
-from twisted.internet.interfaces import IReactorTime
+from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -179,6 +179,10 @@ GATHERING = 0.008
 """Seconds at most for which what is to be written waits for mails that are coming in. A commit
 costs much the same for one mail and for ten."""
 
+STEP = 0.001
+"""Seconds in which one of these has to come a step further: nobody waits for a client that takes
+its time."""
+
 
 class MailTraffic:
     """Knows which mail is coming in, when the last came, and since when without a pause.
@@ -192,22 +196,24 @@ class MailTraffic:
         self._newest_at = -math.inf
         self._burst_began_at = -math.inf
         self._arriving: set[object] = set()
-        self._has_moved = False
+        self._moved_at = -math.inf
         self._held: list[Callable[[], object]] = []
         self._held_since = 0.0
+        self._looking: IDelayedCall | None = None
 
-    def begun(self, mail: object) -> None:
-        """Take note that the content of a mail comes in from now on."""
+    def moved(self, mail: object) -> None:
+        """Take note that a mail is coming in, or has come a step further."""
         self._arriving.add(mail)
-        self._has_moved = True
+        self._moved_at = self._clock.seconds()
 
     def ended(self, mail: object) -> None:
         """Take note that it is there, or will not come."""
         self._arriving.discard(mail)
-        self._has_moved = True
+        if self._held and not self._arriving:
+            self._soon(self._look)
 
     def gather(self, call: Callable[[], object]) -> None:
-        """Call soon; where mails are coming in, when a look at all connections finds no more of it.
+        """Call soon; where mails are coming in, when all are there or none comes any further.
 
         What all of them ask for is done together then.
         """
@@ -219,16 +225,22 @@ class MailTraffic:
     def hurry(self) -> None:
         """Wait for no more of it: somebody waits for what was asked for."""
         self._held_since = -math.inf
+        self._soon(self._look)
 
     def _look(self) -> None:
-        is_soon_enough = self._clock.seconds() < self._held_since + GATHERING
-        if self._arriving and self._has_moved and is_soon_enough:
-            self._has_moved = False
-            self._soon(self._look)
+        now = self._clock.seconds()
+        if self._arriving and now < min(self._moved_at + STEP, self._held_since + GATHERING):
+            if self._looking is None:
+                self._looking = self._clock.callLater(STEP, self._look_again)
             return
         held, self._held = self._held, []
         for call in held:
             call()
+
+    def _look_again(self) -> None:
+        self._looking = None
+        if self._held:
+            self._look()
 
     def note(self) -> None:
         """Take note of a mail that has just been stored."""

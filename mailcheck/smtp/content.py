@@ -258,7 +258,7 @@ def _begin_message(connection: MailProtocol, transaction: Transaction) -> Messag
         connection.limits.message_size, connection.memory, counting_key(connection.client.ip)
     )
     transaction.message = message
-    connection.receiver.traffic.begun(transaction)
+    connection.receiver.traffic.moved(transaction)
     transaction.deadline = connection.clock.seconds() + connection.limits.message
     return message
 

@@ -32,8 +32,8 @@ class MailJournal(Protocol):
 class Traffic(Protocol):
     """Keeps in mind which mails are coming in: those that end together are stored together."""
 
-    def begun(self, mail: object) -> None:
-        """Take note that the content of a mail comes in from now on."""
+    def moved(self, mail: object) -> None:
+        """Take note that a mail is coming in, or has come a step further."""
 
     def ended(self, mail: object) -> None:
         """Take note that it is there, or will not come."""

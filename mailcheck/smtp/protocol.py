@@ -129,8 +129,9 @@ class MailProtocol(ReceivePath):
     def end_transaction(self) -> None:
         """Drop the mail that has begun, if any, and be ready for the next."""
         transaction, self.transaction = self.transaction, None
-        if transaction is not None and transaction.message is not None:
-            transaction.message.discard()
+        if transaction is not None:
+            if transaction.message is not None:
+                transaction.message.discard()
             self.receiver.traffic.ended(transaction)
         self.client.forwarded = None
 

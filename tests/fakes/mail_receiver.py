@@ -40,15 +40,15 @@ class Refused:
 
 
 class FakeTraffic:
-    """Keeps the mails whose content is coming in."""
+    """Keeps the mails that are coming in."""
 
     def __init__(self) -> None:
         self.arriving: list[object] = []
 
-    def begun(self, mail: object) -> None:
-        """Keep one that was not there."""
-        assert mail not in self.arriving
-        self.arriving.append(mail)
+    def moved(self, mail: object) -> None:
+        """Keep one that has begun, or come a step further."""
+        if mail not in self.arriving:
+            self.arriving.append(mail)
 
     def ended(self, mail: object) -> None:
         """Let go of one that was there."""

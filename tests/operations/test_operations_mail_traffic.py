@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from twisted.internet.task import Clock
 
-from mailcheck.operations.concurrency import GATHERING, QUIET, MailTraffic
+from mailcheck.operations.concurrency import GATHERING, QUIET, STEP, MailTraffic
 from mailcheck.storage.group_commit import at_once
 
 
@@ -83,7 +83,7 @@ class Turns:
 def test_alone_nothing_waits(clock: Clock) -> None:
     """Where no mail is coming in, what is to be written is done in the next turn."""
     turns = Turns(clock)
-    turns.traffic.begun("a")
+    turns.traffic.moved("a")
     turns.traffic.ended("a")
     turns.gather("first")
     assert turns.take() == ["first"]
@@ -93,7 +93,7 @@ def test_those_that_come_together_are_gathered(clock: Clock) -> None:
     """What is asked for while mails are coming in is done once when the last of them is there."""
     turns = Turns(clock)
     for mail in ("a", "b", "c"):
-        turns.traffic.begun(mail)
+        turns.traffic.moved(mail)
     for mail in ("a", "b"):
         turns.gather(mail)
         turns.traffic.ended(mail)
@@ -104,34 +104,51 @@ def test_those_that_come_together_are_gathered(clock: Clock) -> None:
 
 
 def test_no_mail_is_waited_for_that_takes_its_time(clock: Clock) -> None:
-    """Who holds his mail back keeps nobody waiting longer than for one more turn."""
+    """Who holds his mail back keeps nobody waiting longer than for one step of it."""
     turns = Turns(clock)
-    turns.traffic.begun("slow")
+    turns.traffic.moved("slow")
     turns.gather("first")
     assert turns.take() == []
-    assert turns.take() == ["first"]
+    clock.advance(STEP)
+    assert turns.called == ["first"]
     turns.gather("second")
     assert turns.take() == ["first", "second"]
+    assert clock.getDelayedCalls() == []
+
+
+def test_a_mail_that_does_not_come_is_waited_for_no_more(clock: Clock) -> None:
+    """When the last one under way is refused or breaks off, the others are written at once."""
+    turns = Turns(clock)
+    turns.traffic.moved("refused")
+    turns.gather("first")
+    assert turns.take() == []
+    turns.traffic.ended("refused")
+    assert turns.take() == ["first"]
+    clock.advance(STEP)
+    assert turns.take() == ["first"]
+    assert clock.getDelayedCalls() == []
 
 
 def test_a_stream_of_mails_is_cut(clock: Clock) -> None:
-    """Where every turn brings more, what is asked for waits only so long."""
+    """Where each step brings more, what is asked for waits only so long."""
     turns = Turns(clock)
-    turns.traffic.begun("slow")
+    turns.traffic.moved("a")
     turns.gather("first")
-    for mail in ("a", "b"):
-        turns.traffic.begun(mail)
-        assert turns.take() == []
-        clock.advance(GATHERING / 2)
-    turns.traffic.begun("c")
-    assert turns.take() == ["first"]
+    assert turns.take() == []
+    waited = 0.0
+    while not turns.called:
+        assert waited < 2 * GATHERING
+        clock.advance(STEP / 2)
+        waited += STEP / 2
+        turns.traffic.moved("a")
+    assert waited == pytest.approx(GATHERING, abs=1.5 * STEP)
 
 
 def test_nobody_is_kept_waiting(clock: Clock) -> None:
     """Where somebody waits for what is asked for, no more is gathered."""
     turns = Turns(clock)
     for mail in ("a", "b"):
-        turns.traffic.begun(mail)
+        turns.traffic.moved(mail)
     turns.gather("a")
     turns.traffic.ended("a")
     turns.traffic.hurry()

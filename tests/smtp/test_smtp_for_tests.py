@@ -92,13 +92,13 @@ def test_addresses_that_take_nothing(sender: Sender) -> None:
     """An address that was never made, has expired or carries a tag is refused at RCPT."""
     _, address = sender.generate()
     sender.house.clock.advance(3600)
+    fresh = sender.generate()[1].replace(b"@", b"+tag@")
     talk = sender.connect()
     talk.say(MAIL)
     assert talk.say(b"RCPT TO:<%s>\r\n" % address) == (
         b"550 5.1.1 this test address has expired; make a new test at http://127.0.0.1:8080\r\n"
     )
     assert talk.codes(b"RCPT TO:<test-aaaaaaaaaaaaa@mailcheck.example>\r\n") == ["550"]
-    fresh = sender.generate()[1].replace(b"@", b"+tag@")
     assert talk.codes(b"RCPT TO:<%s>\r\n" % fresh) == ["550"]
     assert talk.codes(b"DATA\r\n") == ["554"]
 
