@@ -12,7 +12,11 @@ from tests.servers.daemon import Daemon, running_daemon
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """Run a daemon with its defaults, but for the limits that tests would meet."""
-    limits = {"limits_waits_per_key": 1_000, "inbox_max_messages": 1_000_000}
+    limits = {
+        "limits_waits_per_key": 1_000,
+        "inbox_max_messages": 1_000_000,
+        "inbox_max_bytes": 1 << 40,
+    }
     with running_daemon(tmp_path, **limits) as daemon:
         yield daemon
 
