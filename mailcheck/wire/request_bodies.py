@@ -21,6 +21,12 @@ def parse_object(body: bytes, example: str) -> Mapping[str, Any]:
     return value
 
 
+def is_whole_number(value: object) -> bool:
+    """Tell whether a value is an integer as JSON Schema has it: 3.0 is one, true is none."""
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return whole and not isinstance(value, bool)
+
+
 def text_in(value: object, parameter: str, example: str) -> str:
     """Read a text of a body.
 

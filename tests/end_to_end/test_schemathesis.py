@@ -113,12 +113,14 @@ def known_values(world: ToolWorld) -> Mapping[str, Any]:
             "after": ["c0", "c1"],
             "since": ["2026-01-01T00:00:00Z"],
             "to": [messages[0]["to"], ""],
+            "tagPrefix": ["t", ""],
         },
         "body": {
             "target": ["good.test", "poor.test", "8.8.4.10"],
             "addresses": [[], ["8.8.4.10"]],
             "selectors": [[], ["default", "s1"]],
             "quiet": ["", "22:00-06:00"],
+            "alertTo": [[]],  # others must be allowed by the operator
         },
         "path": {
             "id": [message["id"] for message in messages],

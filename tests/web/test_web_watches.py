@@ -203,6 +203,7 @@ def test_many_at_once(watching: Watching) -> None:
         ({}, "target is missing"),
         ({"target": "good.example", "everyMinutes": 14}, "everyMinutes is 15 to 1440"),
         ({"target": "good.example", "everyMinutes": True}, "everyMinutes is a whole number"),
+        ({"target": "good.example", "everyMinutes": 60.5}, "everyMinutes is a whole number"),
         ({"target": "good.example", "quiet": "22-6"}, "quiet is two times of the day"),
         ({"target": "good.example", "selectors": "s1"}, "selectors is a list"),
         ({"target": "good.example", "selectors": ["a b"]}, "selectors"),
@@ -222,6 +223,8 @@ def test_a_watch_is_changed_and_deleted(watching: Watching) -> None:
     one = watching.watch(selectors=["default"], quiet="22:00-06:30")
     changed = watching.ask("PATCH", one, {"everyMinutes": 15, "paused": True})
     assert (changed["everyMinutes"], changed["nextRunAt"]) == (15, None)
+    # JSON knows one kind of number, and JSON Schema calls this one an integer.
+    assert watching.ask("PATCH", one, {"everyMinutes": 30.0})["everyMinutes"] == 30
     assert (changed["selectors"], changed["quiet"]) == (["default"], "22:00-06:30")
     assert watching.ask("PATCH", one, {"quiet": "", "paused": False})["quiet"] is None
     watching.ask("PATCH", one, {"target": "other.example"}, 400)

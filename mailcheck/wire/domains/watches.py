@@ -24,7 +24,7 @@ from mailcheck.operations.domains.watches.keep import SHOWN_ALERTS, ShownWatch
 from mailcheck.operations.domains.watches.ports import History, WatchPage
 from mailcheck.operations.ranges import MAX_SELECTORS
 from mailcheck.wire.inbox.webhooks import Secret
-from mailcheck.wire.request_bodies import parse_object, refuse_unknown, text_in
+from mailcheck.wire.request_bodies import is_whole_number, parse_object, refuse_unknown, text_in
 from mailcheck.wire.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
 
 NEW_EXAMPLE = '{"target": "example.com", "everyMinutes": 60, "selectors": ["s1"]}'
@@ -520,9 +520,9 @@ def _chosen(given: Mapping[str, Any], example: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if "everyMinutes" in given:
         minutes = given["everyMinutes"]
-        if not isinstance(minutes, int) or isinstance(minutes, bool):
+        if not is_whole_number(minutes):
             raise InvalidParameter("everyMinutes", "everyMinutes is a whole number")
-        chosen["interval"] = minutes * MINUTE
+        chosen["interval"] = int(minutes) * MINUTE
     for name in ("selectors", "addresses"):
         if name in given:
             chosen[name] = _texts(given[name], name, example)

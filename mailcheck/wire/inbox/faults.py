@@ -4,7 +4,7 @@ from typing import Annotated
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.faults import FAULTS, LARGEST_EVERY
-from mailcheck.wire.request_bodies import parse_object, refuse_unknown
+from mailcheck.wire.request_bodies import is_whole_number, parse_object, refuse_unknown
 from mailcheck.wire.shapes import Shape, said
 
 EXAMPLE = '{"every": 3}'
@@ -26,15 +26,16 @@ class Fault(Shape):
     good_sender: Annotated[str, said("what a good sender does")]
 
 
-class KeyFault(Shape):
+class KeyFault(Shape, forbid_unknown_fields=True):
     """The fault of a key."""
 
     every: Every
 
 
-class Faults(KeyFault):
+class Faults(Shape):
     """The faults that there are, and the one of the key that asks."""
 
+    every: Every
     enabled: Annotated[bool, said("false: the operator has switched them off; no mail meets any")]
     faults: tuple[Fault, ...]
 
@@ -55,7 +56,9 @@ def parse_key_fault(body: bytes) -> int | None:
     if "every" not in given:
         raise InvalidParameter("every", f"every is missing: send {EXAMPLE}")
     every = given["every"]
-    if every is not None and (isinstance(every, bool) or not isinstance(every, int)):
+    if every is None:
+        return None
+    if not is_whole_number(every):
         problem = f"every is a whole number, 1 to {LARGEST_EVERY}, or null"
         raise InvalidParameter("every", problem)
-    return every
+    return int(every)

@@ -9,6 +9,7 @@ from typing import Any
 
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.wire.parameters import Query
+from mailcheck.wire.request_bodies import is_whole_number
 from mailcheck.wire.schemas import Schema
 from mailcheck.wire.shapes import JsonObject
 
@@ -20,15 +21,10 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_whole_number(value: object) -> bool:
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return whole and not isinstance(value, bool)
-
-
 _TYPES: dict[object, tuple[str, Callable[[object], bool]]] = {
     "string": ("a string", lambda value: isinstance(value, str)),
     "number": ("a number", _is_number),
-    "integer": ("a whole number", _is_whole_number),
+    "integer": ("a whole number", is_whole_number),
     "boolean": ("true or false", lambda value: isinstance(value, bool)),
     "array": ("an array", lambda value: isinstance(value, list)),
 }
