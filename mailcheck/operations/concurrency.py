@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, ensureDeferred, gatherResults
-from twisted.internet.interfaces import IDelayedCall, IReactorTime
+from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -199,7 +199,7 @@ class MailTraffic:
         self._moved_at = -math.inf
         self._held: list[Callable[[], object]] = []
         self._held_since = 0.0
-        self._looking: IDelayedCall | None = None
+        self._will_look_again = False
 
     def moved(self, mail: object) -> None:
         """Take note that a mail is coming in, or has come a step further."""
@@ -209,8 +209,8 @@ class MailTraffic:
     def ended(self, mail: object) -> None:
         """Take note that it is there, or will not come."""
         self._arriving.discard(mail)
-        if self._held and not self._arriving:
-            self._soon(self._look)
+        if not self._arriving:
+            self._wait_no_more()
 
     def gather(self, call: Callable[[], object]) -> None:
         """Call soon; where mails are coming in, when all are there or none comes any further.
@@ -225,20 +225,26 @@ class MailTraffic:
     def hurry(self) -> None:
         """Wait for no more of it: somebody waits for what was asked for."""
         self._held_since = -math.inf
-        self._soon(self._look)
+        self._wait_no_more()
+
+    def _wait_no_more(self) -> None:
+        # Where nothing is put off, the first look is still to come.
+        if self._will_look_again:
+            self._soon(self._look)
 
     def _look(self) -> None:
         now = self._clock.seconds()
         if self._arriving and now < min(self._moved_at + STEP, self._held_since + GATHERING):
-            if self._looking is None:
-                self._looking = self._clock.callLater(STEP, self._look_again)
+            if not self._will_look_again:
+                self._will_look_again = True
+                self._clock.callLater(STEP, self._look_again)
             return
         held, self._held = self._held, []
         for call in held:
             call()
 
     def _look_again(self) -> None:
-        self._looking = None
+        self._will_look_again = False
         if self._held:
             self._look()
 

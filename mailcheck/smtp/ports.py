@@ -48,7 +48,7 @@ class MailReceiver(Protocol):
 
     @property
     def traffic(self) -> Traffic:
-        """Give who is to be told when the content of a mail begins to come in, and ends."""
+        """Give who is to be told when a mail begins to come in, comes a step further, and ends."""
 
     def accept_recipient(
         self, session: Session, envelope_sender: str, mailbox: Mailbox
