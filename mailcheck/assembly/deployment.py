@@ -139,10 +139,9 @@ def least_free(config: Config) -> int:
     wanted = config.storage.min_free
     if isinstance(wanted, int):
         return wanted
-    kind, _, path = config.storage.url.partition(":")
-    if kind != "sqlite" or path == IN_MEMORY:
+    if config.storage.is_shared or config.storage.file == IN_MEMORY:
         return 0
-    folder = next(one for one in Path(path).absolute().parents if one.is_dir())
+    folder = next(one for one in Path(config.storage.file).absolute().parents if one.is_dir())
     disk = os.statvfs(folder)
     return min(GIBIBYTE, disk.f_blocks * disk.f_frsize // 20)
 

@@ -199,7 +199,7 @@ class DoctorAssembly:
     async def _rights(self) -> Iterable[Finding]:
         files = [self._folder / name for name in (KEY_FILE, PASSWORD_FILE)]
         if not self._config.storage.is_shared:
-            files.append(Path(self._config.storage.url.partition(":")[2]))
+            files.append(Path(self._config.storage.file))
         if self._config.smtp.private_key:
             files.append(Path(self._config.smtp.private_key))
         return examine_rights(self._folder, files)

@@ -30,7 +30,7 @@ def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseE
         from mailcheck.storage.postgresql import PostgresqlEngine
 
         return PostgresqlEngine(url, writer, reader, gather)
-    path = url.partition(":")[2]
+    path = config.storage.file
     if path != IN_MEMORY:
         with naming("[storage] url"):
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def database_engine(config: Config, workers: Workers, gather: Soon) -> DatabaseE
 def daemon_presence(config: Config, name: str) -> Presence | None:
     """Give what keeps daemons apart that do not know of each other; ``name`` is this one's."""
     if not config.storage.is_shared:
-        path = config.storage.url.partition(":")[2]
+        path = config.storage.file
         return None if path == IN_MEMORY else SqlitePresence(path)
     from mailcheck.storage.postgresql_presence import DaemonPresence
 

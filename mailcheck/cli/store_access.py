@@ -46,8 +46,8 @@ def with_store(
 
 def _require_store(config: Config) -> None:
     """See that a SQLite file is there: in another folder than the daemon's it would be made."""
-    kind, _, path = config.storage.url.partition(":")
-    if kind == "sqlite" and path != IN_MEMORY and not Path(path).is_file():
+    path = config.storage.file
+    if not config.storage.is_shared and path != IN_MEMORY and not Path(path).is_file():
         raise StoreUnavailable(
             f"there is no daemon's database here: {Path(path).absolute()}. Run the command in the "
             "daemon's folder, or name its file with --config; the daemon makes the database when "

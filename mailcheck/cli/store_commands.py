@@ -66,8 +66,8 @@ def check_store(options: argparse.Namespace, console: Console) -> int:
     async def check(assembly: Assembly) -> list[str]:
         return await assembly.engine.read(check_rows)
 
-    kind, _, path = console.config.storage.url.partition(":")
-    problems = check_file(Path(path)) if kind == "sqlite" else []
+    storage = console.config.storage
+    problems = [] if storage.is_shared else check_file(Path(storage.file))
     problems = problems or with_store(console.config, check)
     for problem in problems:
         console.say(problem)
@@ -81,19 +81,17 @@ def _sqlite_path(console: Console, instead: str, path: Path) -> Path:
 
     :raises ConfigError: it is no SQLite file; says what to run instead.
     """
-    kind, _, database = console.config.storage.url.partition(":")
-    if kind != "sqlite":
+    if console.config.storage.is_shared:
         command = instead.format(path=path, url="URL")
         raise ConfigError(
             f"[storage] url is a PostgreSQL server; its own tool does that: {command}"
         )
-    return Path(database)
+    return Path(console.config.storage.file)
 
 
 def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
     """``mailcheck store copy --to URL``: a line for each table; status 3 where nobody knows."""
-    kind, _, path = console.config.storage.url.partition(":")
-    if kind != "sqlite":
+    if console.config.storage.is_shared:
         raise ConfigError("[storage] url is no SQLite file: what is copied is the file of sqlite:")
     if not options.to.startswith(("postgresql://", "postgres://")):
         raise ConfigError("--to is the URL of a PostgreSQL database: postgresql://...")
@@ -101,7 +99,7 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
     from mailcheck.storage.safekeeping.store_copy import CopyUndetermined, copy_store
 
     try:
-        copied = copy_store(path, options.to, Progress(console).tell)
+        copied = copy_store(console.config.storage.file, options.to, Progress(console).tell)
     except CopyUndetermined as failure:
         console.remark(f"mailcheck: {failure}")
         return EXIT_UNDETERMINED

@@ -178,6 +178,11 @@ class StorageOptions:
         """Tell whether several daemons can work on the database: it is a server, and no file."""
         return not self.url.startswith("sqlite:")
 
+    @property
+    def file(self) -> str:
+        """Give the path of the database where it is a file."""
+        return self.url.partition(":")[2]
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
