@@ -9,8 +9,9 @@ import pytest
 
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.config.options import BlocklistOptions, DnsOptions
+from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.memory_zone import MemoryZone
-from tests.house import House, config_in_memory
+from tests.house import House, config_in_memory, run
 from tests.web.checking import GOOD, checking_house, zone_with
 
 
@@ -339,3 +340,18 @@ def test_catalogue() -> None:
     assert {one["health"] for one in lists} == {"untested", "disabled"}
     assert answer.json["testedAt"] is None
     assert b"sesame" not in answer.body
+
+
+def test_catalogue_waits_for_the_first_test() -> None:
+    """Who asks right after a start is told what the first test of the lists finds."""
+    zone = zone_with({})
+    publish_living_lists(zone)
+    with house_of(zone) as house:
+        health = house.assembly.checks.health
+        health.expect()
+        pending = house.ask("GET", "/tools/blacklists")
+        assert not pending.is_answered
+        run(health.test_all())
+        found = pending.answer().json
+    assert {one["health"] for one in found["blocklists"]} == {"healthy"}
+    assert found["testedAt"] is not None

@@ -73,7 +73,7 @@ NONCE_OCTETS = 3
 FIRST_TEST_AFTER = 0.5
 """Seconds after a start until the first look: hundreds of questions would hold it up."""
 FIRST_TEST_PATIENCE = 2.0
-"""Seconds from then on in which checks wait for what the daemon's first self-test says."""
+"""Seconds from then on in which who asks waits for what the daemon's first self-test says."""
 
 QUESTIONS_PER_KIND = 3  # two test points and a random target
 

@@ -207,8 +207,9 @@ class ToolRoutes:
         return json_reply(render_blocklist_check(check))
 
     async def blacklists(self, _: Call) -> Reply:
-        """GET /tools/blacklists."""
+        """GET /tools/blacklists, with what the first test found: checks wait for it, too."""
         tools = self._tools
+        await tools.health.when_known()
         catalogue, budgets = tools.blocklists.catalogue, tools.budgets
         asked_today = await budgets.asked_today(catalogue.blocklists)
         return json_reply(render_catalogue(catalogue, tools.health, budgets, asked_today))
