@@ -1,17 +1,20 @@
 """A worker that is a process of its own: for work that would hold the interpreter's lock.
 
 Calls and what they give are pickled, so a call is a function of a module with
-its arguments (`functools.partial`). One call runs at a time, in order. A child
+its arguments (`functools.partial`), or a method of what can be pickled. One call runs at a time, in order. A child
 that dies takes no answer with it that was given: the calls under way fail, and
 the next one gets a new child. So it is with one that does not answer in time.
 """
 
+import copyreg
 import pickle
 import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import BytesIO
+from types import MethodType
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -36,6 +39,12 @@ LAST_GRACE = 1.5
 
 LOOK = 1.0
 """Seconds between looks at a child that owes an answer."""
+
+PICKLED_BY = {
+    kind: reduce for kind, reduce in copyreg.dispatch_table.items() if kind is not MethodType
+}
+"""How kinds of values are pickled: methods as Python does it. Twisted has a way of its own for
+them, and is loaded where that is unpickled."""
 
 
 class ProcessWorker:
@@ -148,7 +157,7 @@ class _Child(ProcessProtocol):
         self._when_ended: Deferred[None] = Deferred()
 
     def ask(self, call: Callable[[], Any]) -> Deferred[Any]:
-        request = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
+        request = _pickled(call)
         self._send(LENGTH.pack(len(request)), request)
         answer: Deferred[Any] = Deferred()
         if not self._asked:
@@ -273,6 +282,14 @@ class _Child(ProcessProtocol):
             asked.errback(answer)
         else:
             asked.callback(answer)
+
+
+def _pickled(call: Callable[[], Any]) -> bytes:
+    request = BytesIO()
+    pickler = pickle.Pickler(request, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = PICKLED_BY
+    pickler.dump(call)
+    return request.getvalue()
 
 
 def _unpickled(answer: memoryview) -> Any:

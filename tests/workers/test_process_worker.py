@@ -80,6 +80,13 @@ async def test_expected_failures_are_themselves(worker: ProcessWorker) -> None:
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_method_is_called_there(worker: ProcessWorker) -> None:
+    """A method goes with what it belongs to, and loads no Twisted, which has its own way."""
+    assert await worker.run(Path("/etc/mail").as_uri) == "file:///etc/mail"
+    assert "twisted" not in await worker.run(loaded_modules)
+
+
+@pytest_twisted.ensureDeferred
 async def test_large_calls_and_answers_arrive_whole(worker: ProcessWorker) -> None:
     """A mail of 25 MiB goes there and back unchanged."""
     raw = os.urandom(1024) * 25 * 1024
