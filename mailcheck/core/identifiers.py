@@ -13,6 +13,7 @@ import re
 import uuid
 from base64 import b64encode
 from collections.abc import Callable
+from io import BytesIO
 from typing import NewType
 
 from mailcheck.core.instants import Instant
@@ -150,15 +151,15 @@ class RandomPool:
 
     def __init__(self, source: RandomBytes) -> None:
         self._source = source
-        self._bytes = b""
-        self._used = 0
+        self._drawn = BytesIO()
 
     def __call__(self, length: int) -> bytes:
         """Give ``length`` bytes that nobody has got before."""
-        if length > len(self._bytes) - self._used:
-            self._bytes, self._used = self._source(max(DRAW, length)), 0
-        start, self._used = self._used, self._used + length
-        return self._bytes[start : self._used]
+        given = self._drawn.read(length)
+        if len(given) < length:
+            self._drawn = BytesIO(self._source(max(DRAW, length)))
+            given = self._drawn.read(length)
+        return given
 
 
 _ID_BYTES = 16

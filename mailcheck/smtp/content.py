@@ -9,7 +9,6 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.faults import Fault, Meeting
 from mailcheck.core.identifiers import DeliveryId
-from mailcheck.core.messages import Envelope
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.smtp import replies
 from mailcheck.smtp.commands import CommandError, parse_bdat
@@ -26,8 +25,11 @@ from mailcheck.smtp.transaction import (
 
 T = TypeVar("T")
 
-Answer = Callable[[bytes], Deferred[None] | None]
+Say = Callable[[bytes], Deferred[None] | None]
 """Says the reply to a mail that is on disk, now or later, or something else in its place."""
+
+Store = Callable[[Say], Deferred[None]]
+"""Stores a mail, and has the reply to it said."""
 
 
 def finish_mail(
@@ -55,14 +57,21 @@ def finish_mail(
         if has_doubled_dots:
             raw_message = undo_dots_after_lf(raw_message)
     envelope = transaction.envelope(connection.transcript)
+    deliver = partial(connection.receiver.deliver, transaction.session, envelope, raw_message)
+    complete_at = connection.clock.seconds()
+    answer = partial(_answer, connection, transaction, len(raw_message), complete_at)
     refuse = partial(_not_delivered, connection, transaction)
     fault = connection.receiver.find_fault(connection.client.signed_in, envelope.recipients)
-    if fault is not None:
-        meet = partial(_meet, connection, transaction, envelope, raw_message)
-        connection.wait_for(fault.addCallback(meet), _done, refuse)
+    if fault is None:
+        connection.ask(deliver, partial(answer, connection.reply), refuse)
         return
-    stored = _store(connection, transaction, envelope, raw_message, connection.reply)
-    connection.wait_for(stored, _done, refuse)
+
+    def store(say: Say) -> Deferred[None]:
+        return maybeDeferred(deliver).addCallback(partial(answer, say))
+
+    connection.wait_for(
+        fault.addCallback(partial(_meet, connection, transaction, store)), _done, refuse
+    )
 
 
 def _why_strays_matter(transaction: Transaction, line_ends: LineEnds) -> bytes | None:
@@ -92,14 +101,15 @@ def turn_away(connection: MailProtocol, transaction: Transaction, refusal: bytes
     _record(connection, transaction, refusal)
 
 
-def _take_note(
+def _answer(
     connection: MailProtocol,
     transaction: Transaction,
     size: int,
     complete_at: float,
+    say: Say,
     delivery_id: DeliveryId,
-) -> bytes:
-    """Note a mail that is on disk; gives the reply to it."""
+) -> Deferred[None] | None:
+    """Note a mail that is on disk, and say the reply to it."""
     connection.forgive()
     connection.journal.note_delivery(
         transaction.session,
@@ -109,18 +119,13 @@ def _take_note(
         size,
         connection.clock.seconds() - complete_at,
     )
-    return replies.delivered(delivery_id)
+    return say(replies.delivered(delivery_id))
 
 
 def _meet(
-    connection: MailProtocol,
-    transaction: Transaction,
-    envelope: Envelope,
-    raw_message: bytes,
-    fault: Fault | None,
+    connection: MailProtocol, transaction: Transaction, store: Store, fault: Fault | None
 ) -> Deferred[None]:
     """Let a mail meet the fault that it asks for, whichever of its recipients asks."""
-    store = partial(_store, connection, transaction, envelope, raw_message)
     if fault is None:
         return store(connection.reply)
     match fault.meeting:
@@ -141,10 +146,7 @@ def _meet(
 
 
 def _delay(
-    connection: MailProtocol,
-    transaction: Transaction,
-    store: Callable[[Answer], Deferred[None]],
-    seconds: int,
+    connection: MailProtocol, transaction: Transaction, store: Store, seconds: int
 ) -> Deferred[None]:
     held = connection.slow_replies
     accounts = {one.account_id for one in transaction.recipients.values()}
@@ -162,25 +164,6 @@ def _delay(
         return done
 
     return store(partial(connection.reply_after, float(seconds))).addBoth(give_back)
-
-
-def _store(
-    connection: MailProtocol,
-    transaction: Transaction,
-    envelope: Envelope,
-    raw_message: bytes,
-    answer: Answer,
-) -> Deferred[None]:
-    complete_at = connection.clock.seconds()
-
-    def stored(delivery_id: DeliveryId) -> Deferred[None] | None:
-        size = len(raw_message)
-        return answer(_take_note(connection, transaction, size, complete_at, delivery_id))
-
-    delivered = maybeDeferred(
-        connection.receiver.deliver, transaction.session, envelope, raw_message
-    )
-    return delivered.addCallback(stored)
 
 
 def _done(_: None) -> None:

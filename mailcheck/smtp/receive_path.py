@@ -386,10 +386,9 @@ class ReceivePath(Protocol):
         then: Callable[[T], object],
         otherwise: Callable[[Failure], object],
     ) -> None:
-        """Look at nothing more of this client before the answer is there."""
+        """Look at nothing more of this client before all is done with the answer."""
         self._is_waiting = True
-        answer.addCallbacks(then, otherwise)
-        answer.addCallbacks(self._go_on, self._crash)
+        answer.addCallbacks(self._use, self._use, (then,), errbackArgs=(otherwise,))
 
     def read(self, reader: Reader, deadline: float, then: Callable[[], None]) -> None:
         """Give the input to a reader until it has its part; all must be there by the deadline."""
@@ -448,7 +447,7 @@ class ReceivePath(Protocol):
         self._is_running = True
         try:
             self._input.add(data)
-            while not (self._is_waiting or self._is_closed) and self._step():
+            while self._input.has_more and self._step():
                 pass
         except BareLineEnding:
             self.close(replies.BARE_LINE_ENDING)
@@ -459,31 +458,40 @@ class ReceivePath(Protocol):
         self._wire.flush()
 
     def _step(self) -> bool:
-        """Take one thing from the input; tell whether there was one, and whether to go on."""
-        if self._farewell and self._reader is None:
-            self.close(self._farewell)
-            return False
-        if not self._input.has_more:
-            return False
+        """Take one thing from the input; tell whether to go on with the next one."""
         if self._reader is not None:
             if not self._input.feed(self._reader):
                 return False
             self._reader = None
             self._on_read()
-            return True
-        try:
-            line = self._input.take_line()
-            if line is None:
-                return False
-            self._watchdog.pat()
-            self.obey(line)
-        except LineTooLong:
-            self.refuse(replies.LINE_TOO_LONG)
-        except CommandError as error:
-            self.refuse(error.reply)
-        return True
+            if self._farewell and self.is_at_rest:
+                self.close(self._farewell)
+        else:
+            try:
+                line = self._input.take_line()
+                if line is None:
+                    return False
+                self._watchdog.pat()
+                self.obey(line)
+            except LineTooLong:
+                self.refuse(replies.LINE_TOO_LONG)
+            except CommandError as error:
+                self.refuse(error.reply)
+        return not (self._is_waiting or self._is_closed)
 
-    def _go_on(self, _: object) -> None:
+    def _use(self, answer: T, then: Callable[[T], object]) -> None:
+        """Go on when all is done with an answer: at once, or once another one is there."""
+        try:
+            done = then(answer)
+        except Exception:
+            self._crash(Failure())
+            return
+        if isinstance(done, Deferred):
+            done.addCallbacks(self._go_on, self._crash)
+        else:
+            self._go_on()
+
+    def _go_on(self, _: object = None) -> None:
         self._is_waiting = False
         if self._is_running or self._is_closed:
             return

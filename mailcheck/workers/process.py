@@ -1,9 +1,10 @@
 """A worker that is a process of its own: for work that would hold the interpreter's lock.
 
 Calls and what they give are pickled, so a call is a function of a module with
-its arguments (`functools.partial`), or a method of what can be pickled. One call runs at a time, in order. A child
-that dies takes no answer with it that was given: the calls under way fail, and
-the next one gets a new child. So it is with one that does not answer in time.
+its arguments (`functools.partial`), or a method of what can be pickled. One
+call runs at a time, in order. A child that dies takes no answer with it that
+was given: the calls under way fail, and the next one gets a new child. So it
+is with one that does not answer in time.
 """
 
 import copyreg
