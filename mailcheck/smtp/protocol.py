@@ -1,6 +1,6 @@
 """The connections of one port, how many there may be, and what each client has begun."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -260,7 +260,7 @@ class MailFactory(SMTPFactory):
         self.slow_replies: Counter[AccountId] = Counter()
         self._connections: set[MailProtocol] = set()
         self._admitted: ConnectionCounts[MailProtocol] = ConnectionCounts()
-        self._by_activity: dict[MailProtocol, None] = {}
+        self._by_activity: OrderedDict[MailProtocol, None] = OrderedDict()
         self._drained: Deferred[None] | None = None
 
     @property
@@ -293,10 +293,8 @@ class MailFactory(SMTPFactory):
         return None
 
     def note_activity(self, connection: MailProtocol) -> None:
-        """Put a connection behind all that have been idle for longer."""
-        if connection in self._by_activity:
-            del self._by_activity[connection]
-            self._by_activity[connection] = None
+        """Put a connection, which was admitted, behind all that have been idle for longer."""
+        self._by_activity.move_to_end(connection)
 
     def _make_room(self, client_ip: str) -> bool:
         """Hang up on who has been idle longest without a mail, for a client who has nothing yet.
