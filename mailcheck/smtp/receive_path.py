@@ -499,7 +499,7 @@ class ReceivePath(Protocol):
         self._wire.resume()
         if self._farewell:
             self.close(self._farewell)
-        else:
+        elif self._input.held_size or self._input.has_more:
             self._run()
 
     def _crash(self, failure: Failure) -> None:

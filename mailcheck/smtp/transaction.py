@@ -80,6 +80,7 @@ class MessageBuffer:
 
     __slots__ = (
         "_budget",
+        "_counted",
         "_ends_with_cr",
         "_has_nul",
         "_kept",
@@ -95,6 +96,7 @@ class MessageBuffer:
     def __init__(self, max_size: int, budget: MemoryBudget, client: str) -> None:
         self._max_size = max_size
         self._budget = budget
+        self._counted = 0
         self._kept: bytes | bytearray = b""
         self._line_feeds = 0
         self._returns = 0
@@ -128,7 +130,16 @@ class MessageBuffer:
             # one-byte packets forty bytes each.
             self._kept = bytearray(self._kept)
             self._kept += block
-        self._budget.take(self, len(block))
+
+    def hold(self) -> None:
+        """Count against the budget what is kept until more comes.
+
+        Most mails come whole: they are taken out again before anything else happens.
+        """
+        more = len(self._kept) - self._counted
+        if more:
+            self._counted += more
+            self._budget.take(self, more)
 
     def crowd_out(self) -> None:
         """Make room for others."""
@@ -137,9 +148,10 @@ class MessageBuffer:
 
     def discard(self) -> None:
         """Let go of what was kept."""
-        if self._kept:
-            self._budget.give_back(self, len(self._kept))
-            self._kept = b""
+        self._kept = b""
+        if self._counted:
+            self._budget.give_back(self, self._counted)
+            self._counted = 0
 
     @property
     def is_too_large(self) -> bool:
@@ -204,6 +216,7 @@ class DataReader:
             self._tail = window[cut:]
         else:
             self._tail = window
+        self._message.hold()
         return None
 
     def _keep(self, block: bytes, *, has_dots: bool) -> None:
@@ -236,6 +249,7 @@ class ChunkReader:
         self._missing -= end - start
         if self._message is not None and end > start:
             self._message.add(data[start:end])
+            self._message.hold()
         return None if self._missing else end
 
 

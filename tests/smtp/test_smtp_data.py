@@ -44,6 +44,12 @@ def buffer(max_size: int = AMPLE, limit: int = AMPLE) -> MessageBuffer:
     return MessageBuffer(max_size, MemoryBudget(limit), "192.0.2.1")
 
 
+def keep(message: MessageBuffer, block: bytes) -> None:
+    """Let a message have more of it, and wait for the rest."""
+    message.add(block)
+    message.hold()
+
+
 def read(pieces: list[bytes], message: MessageBuffer) -> bytes | None:
     """Feed a reader of DATA; give what it left for the next command, nothing if it wants more."""
     reader = DataReader(message)
@@ -153,10 +159,10 @@ def test_a_message_that_is_too_large_holds_no_memory() -> None:
     """As soon as it is known to be too large nothing is kept of it, and nothing more is added."""
     budget = MemoryBudget(AMPLE)
     message = MessageBuffer(100, budget, "192.0.2.1")
-    message.add(b"a" * 60)
+    keep(message, b"a" * 60)
     assert budget.used == 60
-    message.add(b"a" * 60)
-    message.add(b"a" * 60)
+    keep(message, b"a" * 60)
+    keep(message, b"a" * 60)
     assert (budget.used, message.size, message.is_too_large) == (0, 180, True)
 
 
@@ -165,8 +171,8 @@ def test_messages_share_a_budget() -> None:
     budget = MemoryBudget(100)
     first = MessageBuffer(AMPLE, budget, "192.0.2.1")
     second = MessageBuffer(AMPLE, budget, "192.0.2.2")
-    first.add(b"a" * 70)
-    second.add(b"b" * 40)
+    keep(first, b"a" * 70)
+    keep(second, b"b" * 40)
     assert (first.is_crowded_out, second.is_crowded_out) == (True, False)
     assert (budget.used, first.take(), second.take()) == (40, b"", b"b" * 40)
     assert budget.used == 0
@@ -177,13 +183,13 @@ def test_many_slow_senders_of_one_client_keep_nobody_out() -> None:
     budget = MemoryBudget(100)
     crowd = [MessageBuffer(AMPLE, budget, "192.0.2.1") for _ in range(10)]
     for message in crowd:
-        message.add(b"a" * 10)
+        keep(message, b"a" * 10)
     other = MessageBuffer(AMPLE, budget, "192.0.2.2")
     for _ in range(3):
-        other.add(b"b" * 10)
+        keep(other, b"b" * 10)
     assert [message.is_crowded_out for message in crowd] == [False] * 7 + [True] * 3
     assert other.take() == b"b" * 30
-    crowd[9].add(b"more")
+    keep(crowd[9], b"more")
     assert budget.used == 70
 
 
@@ -191,7 +197,17 @@ def test_discarding_twice_gives_nothing_back_twice() -> None:
     """The budget is what is held, whatever the order of the ends of a message."""
     budget = MemoryBudget(100)
     message = MessageBuffer(AMPLE, budget, "192.0.2.1")
-    message.add(b"a" * 60)
+    keep(message, b"a" * 60)
     message.take()
     message.discard()
     assert budget.used == 0
+
+
+def test_a_mail_that_comes_whole_is_held_for_nobody() -> None:
+    """What is taken out again at once crowds nobody out; the budget is for what waits for more."""
+    budget = MemoryBudget(100)
+    waiting = MessageBuffer(AMPLE, budget, "192.0.2.1")
+    assert read([b"a" * 90], waiting) is None
+    held = budget.used
+    assert read([stuff(b"b" * 90 + b"\r\n")], MessageBuffer(AMPLE, budget, "192.0.2.2")) == b""
+    assert (budget.used, waiting.is_crowded_out) == (held, False)
