@@ -128,17 +128,18 @@ class LineInput:
 class Watchdog:
     """Calls ``on_silence`` once, when `pat` has not been called for some seconds.
 
-    A pat only notes the time: the timer looks when it goes off whether it was
-    patted, and goes on.
+    At the ``deadline`` it does so nevertheless. A pat only notes the time: the timer looks
+    when it goes off whether it was patted, and goes on.
     """
 
-    __slots__ = ("_call", "_clock", "_due", "_on_silence", "_seconds")
+    __slots__ = ("_call", "_clock", "_on_silence", "_patted_at", "_seconds", "deadline")
 
     def __init__(self, clock: IReactorTime, on_silence: Callable[[], None]) -> None:
         self._clock = clock
         self._on_silence = on_silence
         self._seconds = 0.0
-        self._due = 0.0
+        self._patted_at = 0.0
+        self.deadline = math.inf
         self._call: IDelayedCall | None = None
 
     def watch(self, seconds: float) -> None:
@@ -149,10 +150,9 @@ class Watchdog:
             self._call = self._clock.callLater(seconds, self._look)
         self.pat()
 
-    def pat(self, deadline: float = math.inf) -> None:
-        """Note that something happened; it must be over by the deadline nevertheless."""
-        due = self._clock.seconds() + self._seconds
-        self._due = due if due < deadline else deadline  # faster than min()
+    def pat(self) -> None:
+        """Note that something happened."""
+        self._patted_at = self._clock.seconds()
 
     def stop(self) -> None:
         """Watch no more."""
@@ -161,7 +161,7 @@ class Watchdog:
             self._call = None
 
     def _look(self) -> None:
-        left = self._due - self._clock.seconds()
+        left = min(self._patted_at + self._seconds, self.deadline) - self._clock.seconds()
         if left > 0:
             self._call = self._clock.callLater(left, self._look)
         else:
@@ -277,7 +277,6 @@ class ReceivePath(Protocol):
         self._watchdog = Watchdog(clock, self._end_silence)
         self._reader: Reader | None = None
         self._on_read: Callable[[], None] = lambda: None
-        self._deadline = 0.0
         self._is_running = False
         self._is_waiting = False
         self._farewell = b""
@@ -321,7 +320,7 @@ class ReceivePath(Protocol):
         if self._reader is not None:
             # Half a command is no sign of life; a message may take its time,
             # as long as it goes on and up to its deadline.
-            self._watchdog.pat(self._deadline)
+            self._watchdog.pat()
         self._run(data)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
@@ -396,7 +395,7 @@ class ReceivePath(Protocol):
             self.close(replies.TOO_SLOW)
             return
         self._reader = reader
-        self._deadline = deadline
+        self._watchdog.deadline = deadline
         self._on_read = then
 
     def part(self, line: bytes) -> None:
@@ -433,6 +432,7 @@ class ReceivePath(Protocol):
         self._is_closed = True
         self._input.drop()
         self._reader = None
+        self._watchdog.deadline = math.inf
         self._watchdog.watch(self.limits.closing)
 
     def _end_silence(self) -> None:
@@ -463,6 +463,7 @@ class ReceivePath(Protocol):
             if not self._input.feed(self._reader):
                 return False
             self._reader = None
+            self._watchdog.deadline = math.inf
             self._on_read()
             if self._farewell and self.is_at_rest:
                 self.close(self._farewell)
