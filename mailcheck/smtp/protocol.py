@@ -204,7 +204,7 @@ class MailProtocol(ReceivePath):
 
     def obey(self, line: bytes) -> None:
         """Obey a command line, or refuse it."""
-        if not self.commands:
+        if self._command is CONNECTING:
             self.await_commands()
         self.commands += 1
         self._connections.note_activity(self)

@@ -3,6 +3,7 @@
 import binascii
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
@@ -21,6 +22,9 @@ from mailcheck.core.content import HeaderSummary
 # class excludes the delimiter that follows it, so matching is linear.
 _WORD = re.compile(r"=\?([^?\s]{1,64})\?([bBqQ])\?([^?]*)\?=")
 _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
+
+REMEMBERED = 128
+"""Authors of mails: a program that sends many sends them under one name."""
 
 
 def decode_words(text: str) -> str:
@@ -160,7 +164,12 @@ def parse_first_mailbox(body: str) -> tuple[str, str]:
     The display name is decoded (RFC 2047) and unquoted. A name with a comma
     that should have been quoted is kept whole.
     """
-    body = flatten_controls(body[:MAX_MAILBOX_LIST])
+    return _first_mailbox(body[:MAX_MAILBOX_LIST])
+
+
+@lru_cache(REMEMBERED)
+def _first_mailbox(body: str) -> tuple[str, str]:
+    body = flatten_controls(body)
     address, name, _ = _parse(body, 0)
     if "@" not in address and "=?" in body:
         # Some senders encode the whole field, address included.
@@ -287,7 +296,6 @@ def _join(found: list[_Piece]) -> str:
     return decode_text(data, charset)[0]
 
 
-_END_OF_FIELD = re.compile(rb"\r?\n(?![ \t])|\Z")
 _SPACED_COLON = {
     # RFC 5322 4.5 allows white space before the colon; it is rare enough to be looked for last.
     name: re.compile(rb"\n" + name + rb"[ \t]++:", re.IGNORECASE)
@@ -317,5 +325,7 @@ def _find_body(section: bytes, lowered: bytes, name: bytes) -> str:
         if match is None:
             return ""
         start = match.end()
-    end = _END_OF_FIELD.search(section, start)
-    return decode_header_bytes(unfold(section[start : end.start() if end else None]))
+    end = section.find(b"\n", start)
+    while end >= 0 and section.startswith((b" ", b"\t"), end + 1):  # folded
+        end = section.find(b"\n", end + 1)
+    return decode_header_bytes(unfold(section[start : end if end >= 0 else None]))
