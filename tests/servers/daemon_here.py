@@ -60,7 +60,8 @@ def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
     """Give the daemon its environment; put back what it changes of its process.
 
     What is frozen stays so: a daemon that is ready sets aside what it holds, as each test does, and
-    to thaw all would let the next test answer for what others had set aside while it was in use.
+    to thaw all, as it does before, would let one test answer for what others had set aside while
+    it was in use.
     """
     from twisted.internet import reactor
 
@@ -72,6 +73,7 @@ def _process_as_it_was(daemon: Daemon) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as process:
         process.setattr(clocked, "seconds", clocked.seconds)
         process.setattr(clocked, "doIteration", clocked.doIteration)
+        process.setattr(gc, "unfreeze", lambda: None)
         process.chdir(daemon.folder)
         for name in [name for name in os.environ if name.startswith(PREFIX)]:
             process.delenv(name)
