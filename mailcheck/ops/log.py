@@ -21,6 +21,7 @@ from zope.interface import implementer
 from mailcheck.core.instruments import Tally
 
 LEVELS = {level: number for number, level in enumerate(LogLevel.iterconstants())}
+INFO, WARN = LEVELS[LogLevel.info], LEVELS[LogLevel.warn]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -72,9 +73,9 @@ class LogWriter:
             return
         is_our_own = event.get("log_namespace", "").startswith(OWN)
         text = _text_of(event, is_our_own=is_our_own)
-        if not is_our_own and number <= LEVELS[LogLevel.info] and _NOISE.fullmatch(text):
+        if not is_our_own and number <= INFO and _NOISE.fullmatch(text):
             return
-        if number >= LEVELS[LogLevel.warn]:
+        if number >= WARN:
             self.problems.add(level.name)
         self._output.write(self._render(event, level.name, text))
         self._output.flush()
@@ -142,10 +143,10 @@ def _text_of(event: LogEvent, *, is_our_own: bool) -> str:
 
 
 def _time_of(event: LogEvent) -> str:
-    seconds, fraction = divmod(event["log_time"], 1.0)
-    return f"{_second(seconds)}.{int(fraction * 1_000):03}Z"
+    seconds, milliseconds = divmod(int(event["log_time"] * 1_000), 1_000)
+    return f"{_second(seconds)}.{milliseconds:03}Z"
 
 
 @lru_cache(2)  # many events fall into one second
-def _second(seconds: float) -> str:
+def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

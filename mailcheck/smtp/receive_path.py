@@ -366,8 +366,8 @@ class ReceivePath(Protocol):
     def ask(
         self,
         question: Callable[[], T | Deferred[T]],
-        then: Callable[[T], object],
-        otherwise: Callable[[Failure], object],
+        then: Callable[[T], Deferred[None] | None],
+        otherwise: Callable[[Failure], Deferred[None] | None],
     ) -> None:
         """Go on with the answer, at once where it is known; else as `wait_for`."""
         try:
@@ -382,8 +382,8 @@ class ReceivePath(Protocol):
     def wait_for(
         self,
         answer: Deferred[T],
-        then: Callable[[T], object],
-        otherwise: Callable[[Failure], object],
+        then: Callable[[T], Deferred[None] | None],
+        otherwise: Callable[[Failure], Deferred[None] | None],
     ) -> None:
         """Look at nothing more of this client before all is done with the answer."""
         self._is_waiting = True
@@ -480,17 +480,17 @@ class ReceivePath(Protocol):
                 self.refuse(error.reply)
         return not (self._is_waiting or self._is_closed)
 
-    def _use(self, answer: T, then: Callable[[T], object]) -> None:
+    def _use(self, answer: T, then: Callable[[T], Deferred[None] | None]) -> None:
         """Go on when all is done with an answer: at once, or once another one is there."""
         try:
             done = then(answer)
         except Exception:
             self._crash(Failure())
             return
-        if isinstance(done, Deferred):
-            done.addCallbacks(self._go_on, self._crash)
-        else:
+        if done is None:
             self._go_on()
+        else:
+            done.addCallbacks(self._go_on, self._crash)
 
     def _go_on(self, _: object = None) -> None:
         self._is_waiting = False

@@ -119,10 +119,10 @@ class ReceiveMail:
             raise RecipientUnknown(f"the tag {tag} is for mail of this service itself")
         found = self._find_inbox(session, mailbox, mailbox_name)
         accepted: Recipient | Deferred[Recipient]
-        if isinstance(found, Deferred):
-            accepted = found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
-        else:
+        if isinstance(found, InboxState):
             accepted = self._require_room(found, session, envelope_sender, mailbox, tag)
+        else:
+            accepted = found.addCallback(self._require_room, session, envelope_sender, mailbox, tag)
         fault = self._faults.at_recipient(tag)
         if fault is None:
             return accepted
