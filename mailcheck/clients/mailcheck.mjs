@@ -318,20 +318,23 @@ export class Mailcheck {
 
   /**
    * Give each mail that matches as soon as it comes, as a list has it: behind the cursor
-   * `after`, without it from now on, for `timeout` seconds, without it for ever. One
-   * request; where the connection breaks it goes on, with none left out or given twice.
+   * `after`, without it from now on, for `timeout` seconds, without it for ever; being put
+   * off is not counted. One request; where the connection breaks it goes on, with none left
+   * out or given twice.
    */
   async *events(options = {}) {
     check(options, EVENT_OPTIONS);
     const { timeout, timeoutMs, onRefused, ...asked } = options;
     const isEndless = timeout === undefined && timeoutMs === undefined;
     const end = isEndless ? Infinity : Date.now() + secondsOf({ timeout, timeoutMs }) * 1000;
-    let patience = new Patience(PATIENCE);
-    while (Date.now() < end) {
-      if (!isEndless) asked.seconds = Math.max(1, (end - Date.now()) / 1000).toFixed(3);
+    const patience = new Patience(PATIENCE);
+    for (;;) {
+      const left = end + patience.spent - Date.now();
+      if (left <= 0) return;
+      if (!isEndless) asked.seconds = Math.max(1, left / 1000).toFixed(3);
       try {
         for await (const { event, data, id } of this.#listen(asked, patience)) {
-          patience = new Patience(PATIENCE);
+          patience.renew();
           if (id) asked.after = id;
           if (event === "message") yield new Mail(this, JSON.parse(data));
           else if (event === "refused") onRefused?.(JSON.parse(data));
@@ -453,15 +456,17 @@ export class Mailcheck {
 
   /** Read one stream of events to its end: the fields of each. */
   async *#listen(asked, patience) {
-    const aborting = new AbortController();
-    let silence;
+    let aborting, silence;
     const heard = () => {
       clearTimeout(silence);
       silence = setTimeout(() => aborting.abort(), SILENCE * 1000);
     };
-    try {
+    const signal = () => {
+      aborting = new AbortController(); // for each attempt: to be put off is no silence
       heard();
-      const { signal } = aborting;
+      return aborting.signal;
+    };
+    try {
       const stream = { method: "GET", path: "/inbox/events", parameters: asked, accept: "text/event-stream", signal };
       const response = await this.#send(stream, patience);
       let rest = "";
@@ -483,15 +488,15 @@ export class Mailcheck {
   }
 
   /**
-   * Send a request until it is not put off. `seconds` is what it waits by itself; where a `signal`
-   * is given, that ends it instead.
+   * Send a request until it is not put off. `seconds` is what it waits by itself; where `signal` is
+   * given, it makes what ends an attempt instead.
    */
   async #send({ method, path, parameters = {}, seconds = 0, accept = "application/json", signal }, patience) {
     const url = this.#api + path + queryOf(parameters);
     const headers = { Authorization: `Bearer ${this.#key}`, Accept: accept };
     const longest = Math.ceil((seconds + ROUND_TRIP) * 1000); // a time-out refuses parts of milliseconds
     for (;;) {
-      const response = await this.#fetch(url, { method, headers, signal: signal ?? AbortSignal.timeout(longest) });
+      const response = await this.#fetch(url, { method, headers, signal: signal?.() ?? AbortSignal.timeout(longest) });
       if (response.ok) return response;
       const body = await response.json().catch(() => ({}));
       if (!(await patience.sleep(pauseOf(response)))) {
@@ -512,10 +517,17 @@ export class Mailcheck {
 /** How long a call may still be put off, and how long it was; milliseconds. */
 class Patience {
   spent = 0;
+  #longest;
   #left;
 
   constructor(seconds) {
-    this.#left = seconds * 1000;
+    this.#longest = seconds * 1000;
+    this.renew();
+  }
+
+  /** Be as patient as at the beginning: the service has answered. */
+  renew() {
+    this.#left = this.#longest;
   }
 
   /** Sleep as long as the service asks; tells whether that was possible. */

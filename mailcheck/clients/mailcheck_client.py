@@ -364,7 +364,11 @@ class _Patience:
 
     def __init__(self, seconds: float) -> None:
         self.spent = 0.0
-        self._left = seconds
+        self._longest = self._left = seconds
+
+    def renew(self) -> None:
+        """Be as patient as at the beginning: the service has answered."""
+        self._left = self._longest
 
     def sleep(self, pause: float | None) -> bool:
         """Sleep as long as the service asks; tells whether that was possible."""
@@ -495,8 +499,9 @@ class Mailcheck:
         """Give each mail that matches as soon as it comes, the oldest first; one request.
 
         It begins behind the cursor ``after``, without it now, and ends after ``timeout``
-        seconds, without it never. Where the connection breaks it goes on from the last mail, with
-        none left out or given twice. ``on_refused`` hears of mail that was refused.
+        seconds, without it never; being put off is not counted. Where the connection breaks it
+        goes on from the last mail, with none left out or given twice. ``on_refused`` hears of
+        mail that was refused.
 
         :raises Unreachable: the service did not come back for two minutes.
         :raises MailcheckError: the key was revoked, or ``after`` is another inbox's.
@@ -504,12 +509,15 @@ class Mailcheck:
         asked = _query(filters, after=after)
         end = None if timeout is None else time.monotonic() + timeout
         patience = _Patience(PATIENCE)
-        while end is None or time.monotonic() < end:
+        while True:
             if end is not None:
-                asked["seconds"] = f"{max(1.0, end - time.monotonic()):.3f}"
+                left = end + patience.spent - time.monotonic()
+                if left <= 0:
+                    return
+                asked["seconds"] = f"{max(1.0, left):.3f}"
             try:
                 for kind, data, cursor in self._listen(asked, patience):
-                    patience = _Patience(PATIENCE)
+                    patience.renew()
                     asked["after"] = cursor or asked.get("after")
                     if kind == "message":
                         yield Mail(self, json.loads(data))

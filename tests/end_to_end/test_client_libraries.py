@@ -284,6 +284,52 @@ def test_being_put_off_is_not_counted_as_waiting(
     assert (status, message) == (429, "the limit is reached")
 
 
+class EventsPutOff(BaseHTTPRequestHandler):
+    """Puts off who asks for events, breaks off the next stream, and tells the third of a mail."""
+
+    answers: Iterator[tuple[int, str]]
+
+    def do_GET(self) -> None:
+        """Answer a request."""
+        status, body = next(self.answers)
+        self.send_response(status)
+        self.send_header("Retry-After", "2")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+        """Say nothing."""
+
+
+EVENTS_PUT_OFF = """
+const { Mailcheck: Impatient } = await import("./impatient.mjs");
+for await (const mail of new Impatient().events({ after: "c0", timeoutMs: 1500 })) {
+  console.log(JSON.stringify(mail.id));
+  break;
+}
+"""
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_being_put_off_takes_no_time_from_events(
+    language: str, library: ModuleType, folder: Path, script: Callable[..., Any]
+) -> None:
+    """Who is put off for longer than his time-out, and than a stream is silent, gets his mail."""
+    told = 'event: message\nid: c1\ndata: {"id": "m1"}\n\n'
+    answers = iter([(429, "{}"), (200, ""), (200, told)])
+    with serving(type("Handler", (EventsPutOff,), {"answers": answers})) as url:
+        if language == "python":
+            mail = next(library.Mailcheck(url, "mck_key").events(after="c0", timeout=1.5))
+            assert mail["id"] == "m1"
+        else:
+            patient = (folder / "mailcheck.mjs").read_text()
+            impatient = patient.replace("const SILENCE = 45;", "const SILENCE = 1;")
+            assert impatient != patient
+            (folder / "impatient.mjs").write_text(impatient)
+            assert script(EVENTS_PUT_OFF, MAILCHECK_URL=url) == "m1"
+
+
 def test_the_pytest_fixture_gives_each_test_an_address(daemon: Daemon, folder: Path) -> None:
     """A test-suite that takes the fixture passes, with an address of its own in every test."""
     (folder / "conftest.py").write_text("pytest_plugins = ['mailcheck_client']\n")
@@ -510,7 +556,7 @@ def test_the_types_are_those_of_the_library(folder: Path) -> None:
     method = re.compile(r"^  (?:async \*?)?(?!constructor)(\w+)\(.*(?: \{|;)$", re.M)
     served = {name: (folder / name).read_text() for name in ("mailcheck.mjs", "mailcheck.d.mts")}
     defined, declared = (set(method.findall(source)) for source in served.values())
-    assert defined - {"sleep"} == declared
+    assert defined - {"sleep", "renew"} == declared
 
 
 def test_over_its_limit_a_program_is_told_what_to_do(tmp_path: Path) -> None:
