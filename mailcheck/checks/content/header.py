@@ -296,6 +296,7 @@ def _join(found: list[_Piece]) -> str:
     return decode_text(data, charset)[0]
 
 
+_END_OF_FIELD = re.compile(rb"\n(?![ \t])")
 _SPACED_COLON = {
     # RFC 5322 4.5 allows white space before the colon; it is rare enough to be looked for last.
     name: re.compile(rb"\n" + name + rb"[ \t]++:", re.IGNORECASE)
@@ -325,7 +326,5 @@ def _find_body(section: bytes, lowered: bytes, name: bytes) -> str:
         if match is None:
             return ""
         start = match.end()
-    end = section.find(b"\n", start)
-    while end >= 0 and section.startswith((b" ", b"\t"), end + 1):  # folded
-        end = section.find(b"\n", end + 1)
-    return decode_header_bytes(unfold(section[start : end if end >= 0 else None]))
+    end = _END_OF_FIELD.search(section, start)
+    return decode_header_bytes(unfold(section[start : end.start() if end else None]))
