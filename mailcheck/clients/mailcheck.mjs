@@ -483,7 +483,7 @@ export class Mailcheck {
       throw new MailcheckError(`${this.#api} can't be reached: ${error.cause?.message ?? error.message}`);
     } finally {
       clearTimeout(silence);
-      aborting.abort();
+      aborting?.abort();
     }
   }
 

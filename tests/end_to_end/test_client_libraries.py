@@ -284,24 +284,6 @@ def test_being_put_off_is_not_counted_as_waiting(
     assert (status, message) == (429, "the limit is reached")
 
 
-class EventsPutOff(BaseHTTPRequestHandler):
-    """Puts off who asks for events, breaks off the next stream, and tells the third of a mail."""
-
-    answers: Iterator[tuple[int, str]]
-
-    def do_GET(self) -> None:
-        """Answer a request."""
-        status, body = next(self.answers)
-        self.send_response(status)
-        self.send_header("Retry-After", "2")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body.encode())
-
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
-        """Say nothing."""
-
-
 EVENTS_PUT_OFF = """
 const { Mailcheck: Impatient } = await import("./impatient.mjs");
 for await (const mail of new Impatient().events({ after: "c0", timeoutMs: 1500 })) {
@@ -316,9 +298,8 @@ def test_being_put_off_takes_no_time_from_events(
     language: str, library: ModuleType, folder: Path, script: Callable[..., Any]
 ) -> None:
     """Who is put off for longer than his time-out, and than a stream is silent, gets his mail."""
-    told = 'event: message\nid: c1\ndata: {"id": "m1"}\n\n'
-    answers = iter([(429, "{}"), (200, ""), (200, told)])
-    with serving(type("Handler", (EventsPutOff,), {"answers": answers})) as url:
+    told = b'event: message\nid: c1\ndata: {"id": "m1"}\n\n'
+    with serving_answers((429, b"{}", "2"), (200, b"", ""), (200, told, "")) as url:
         if language == "python":
             mail = next(library.Mailcheck(url, "mck_key").events(after="c0", timeout=1.5))
             assert mail["id"] == "m1"
