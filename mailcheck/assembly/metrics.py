@@ -10,6 +10,7 @@ from mailcheck.cluster.figures import RedisFigures
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instruments import Distribution, Kind, Labels, Metric, Tally
+from mailcheck.core.version import installed_version
 from mailcheck.operations.deliverability.run_test_checks import RunTestChecks
 from mailcheck.operations.deliverability.wait_for_test import DeliverabilityFeeds
 from mailcheck.operations.domains.watches.run import RunWatches
@@ -260,7 +261,7 @@ def web_metrics(answers: Tally, failed_access: Tally) -> list[Metric]:
 
 
 def _build() -> Values:
-    return {(version("mailcheck"), platform.python_version(), version("twisted")): 1}
+    return {(installed_version(), platform.python_version(), version("twisted")): 1}
 
 
 def daemon_metrics(

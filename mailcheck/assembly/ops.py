@@ -1,7 +1,6 @@
 """Builds what an operator has of the daemon: its log, its state, certificates, systemd's word."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -15,6 +14,7 @@ from mailcheck.config.options import Config
 from mailcheck.config.reading import ConfigError
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.instants import Instant
+from mailcheck.core.version import installed_version
 from mailcheck.daemon.listening import ListeningService
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
@@ -134,7 +134,7 @@ class OpsAssembly:
             # On the first start it is being made just now.
             return self._config.accounts.bootstrap or bool(await accounts.accounts())
 
-        yield StartReport(doors, version("mailcheck"), has_account, reactor.callWhenRunning)
+        yield StartReport(doors, installed_version(), has_account, reactor.callWhenRunning)
         supervisor = Supervisor(self._surroundings.environment)
         yield SupervisedService(
             supervisor, self._reload, lambda: f"mail on {', '.join(doors.mail())}", reactor
@@ -188,7 +188,7 @@ def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
     try:
         from mailcheck.ops.manhole import Help, Manhole, OperatorKeys, Shown, ensure_host_key
     except ImportError as error:
-        problem = "[ops] manhole needs more packages: pip install 'mailcheck[manhole]'"
+        problem = "[ops] manhole needs more packages: pip install 'mailcheck-daemon[manhole]'"
         raise ConfigError(problem) from error
     namespace = {
         name: Shown(name, what) if callable(what) else what for name, what in inside.items()

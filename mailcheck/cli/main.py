@@ -59,9 +59,9 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *arguments: object) -> None:
         """Print the version and end; looked up only now."""
-        from importlib.metadata import version
+        from mailcheck.core.version import installed_version
 
-        print(f"mailcheck {version('mailcheck')}")
+        print(f"mailcheck {installed_version()}")
         parser.exit()
 
 

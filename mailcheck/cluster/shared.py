@@ -8,7 +8,6 @@ import os
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import Any, Generic, cast
 
 from twisted.internet.defer import Deferred, succeed
@@ -23,6 +22,7 @@ from mailcheck.cluster.local import (
 from mailcheck.cluster.others import OWN_NAME_BYTES, OtherDaemons
 from mailcheck.cluster.redis import Redis, RedisAway
 from mailcheck.core.instants import SECOND
+from mailcheck.core.version import installed_version
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Result, Subject
 
@@ -322,7 +322,7 @@ class RedisCluster:
         self._clock = clock
         self._places: list[SharedPlaces] = []
         self.counters = CountersOrAlone(SharedRateCounters(redis), RedisAway)
-        self.memory = SharedMemory(redis, clock, version("mailcheck"))
+        self.memory = SharedMemory(redis, clock, installed_version())
         self.selectors = SharedSelectors(redis)
         self.others = OtherDaemons(redis, clock)
 

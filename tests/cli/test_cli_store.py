@@ -141,4 +141,4 @@ def test_init_writes_what_serve_needs(tmp_path: Path) -> None:
 
 def test_the_version_is_told() -> None:
     """``--version`` prints the installed version."""
-    assert run_command("--version").output == f"mailcheck {version('mailcheck')}\n"
+    assert run_command("--version").output == f"mailcheck {version('mailcheck-daemon')}\n"

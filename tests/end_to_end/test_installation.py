@@ -197,7 +197,7 @@ def test_every_file_is_installed(image: Image) -> None:
     assert files_below(installed) == files_below(CHECKOUT / "mailcheck")
     for name in ("etc", "systemd"):
         assert files_below(prefix / "share/mailcheck" / name) == files_below(CHECKOUT / name)
-    [licence] = installed.parent.glob("mailcheck-*.dist-info/**/LICENSE")
+    [licence] = installed.parent.glob("mailcheck_daemon-*.dist-info/**/LICENSE")
     assert licence.read_text() == (CHECKOUT / "LICENSE").read_text()
 
 
@@ -208,7 +208,7 @@ def test_version(image: Image) -> None:
     version = setup["metadata"]["version"]
     assert image.run("mailcheck", "--version").stdout == f"mailcheck {version}\n"
     [wheel] = image.path("/wheels").iterdir()
-    assert wheel.name == f"mailcheck-{version}-py3-none-any.whl"
+    assert wheel.name == f"mailcheck_daemon-{version}-py3-none-any.whl"
 
 
 def test_image(image: Image) -> None:

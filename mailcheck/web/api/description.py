@@ -4,11 +4,11 @@ import gzip
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.metadata import version
 
 from msgspec import Struct
 from twisted.web.server import Request
 
+from mailcheck.core.version import installed_version
 from mailcheck.web.api.calls import Route
 from mailcheck.web.api.described_answers import ELSEWHERE, LIMIT_HEADERS, REFUSALS, TAGS
 from mailcheck.web.site.compression import VARY, accepts_gzip
@@ -85,7 +85,7 @@ class ApiDescription:
         self._writer = DocumentWriter(
             Frame(
                 title="mailcheck",
-                version=version("mailcheck"),
+                version=installed_version(),
                 description=PROSE,
                 tags=TAGS,
                 refusals=REFUSALS,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any
 
 from msgspec import Struct
@@ -11,6 +10,7 @@ from mailcheck.core.accounts import Caller
 from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import RandomBytes
 from mailcheck.core.instants import Instant
+from mailcheck.core.version import installed_version
 from mailcheck.web.mcp.eras import REVISIONS, Era, complete_result, negotiate
 from mailcheck.web.mcp.failures import explain_failure
 from mailcheck.web.mcp.json_rpc import (
@@ -60,7 +60,7 @@ class Dispatcher:
         self._server: JsonObject = {
             "name": "mailcheck",
             "title": "mailcheck inbox",
-            "version": version("mailcheck"),
+            "version": installed_version(),
             "websiteUrl": public_url,
         }
 
