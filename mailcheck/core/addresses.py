@@ -1,5 +1,9 @@
 """Mail addresses by RFC 5321 4.1.2, with the UTF-8 of RFC 6531: the only parser of them.
 
+The parser also accepts what RFC 5321 excludes and real mailboxes have: dots at any place of a
+local part, underscores at any place of a domain, and lengths over 64 octets. Addresses of this
+server keep the strict form, see `explain_bad_local_part`.
+
 Those of inboxes are ``dev-<id>+<tag>@<inbox domain>``. The tag is the subaddress
 (RFC 5233): compared without case, returned as it was written.
 """
@@ -13,7 +17,10 @@ from mailcheck.core.identifiers import SHORT_ID_LENGTH, RandomBytes, new_short_i
 
 MAX_LOCAL_PART = 64  # octets, RFC 5321 4.5.3.1.1
 MAX_DOMAIN = 255  # octets, RFC 5321 4.5.3.1.2
-MAX_PATH = 254  # octets between the angle brackets, RFC 5321 4.5.3.1.3 less the brackets
+MAX_PATH = 800
+"""Maximum octets of an address. RFC 5321 4.5.3.1 asks for no limit where possible: VERP and SRS
+put a whole recipient into the sender's local part. An index entry of PostgreSQL holds an address
+of this length after case folding, which makes it up to three times longer."""
 
 # What may stand where, said by what may not: a class that names all of Unicode
 # takes the regex compiler tens of milliseconds.
@@ -23,26 +30,33 @@ DOT_ATOM_PATTERN = rf"{_ATEXT}+(?:\.{_ATEXT}+)*"
 """RFC 5322 3.2.3; written as ECMA-262 takes it too."""
 
 _DOT_ATOM = re.compile(DOT_ATOM_PATTERN)
+_UNQUOTED = re.compile(rf"(?:{_ATEXT}|\.)+")
 _QUOTED = re.compile(r'"(?:[^\x00-\x1f"\\\x7f]|\\[ -~])*"')
 _LETTER_OR_DIGIT = r"[^\x00-/:-@\[-`{-\x7f]"
 _INSIDE_LABEL = r"[^\x00-,./:-@\[-^`{-\x7f]"
 _LABEL = rf"{_LETTER_OR_DIGIT}(?:{_INSIDE_LABEL}*{_LETTER_OR_DIGIT})?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?")
 _SOURCE_ROUTE = re.compile(rf"@{_DOMAIN.pattern}(?:,@{_DOMAIN.pattern})*:")
+# A label with underscores at its ends names no host, and domains of mail have such labels.
+_MAIL_LABEL = rf"(?:_|{_LETTER_OR_DIGIT})(?:{_INSIDE_LABEL}*(?:_|{_LETTER_OR_DIGIT}))?"
+_MAIL_DOMAIN = re.compile(rf"{_MAIL_LABEL}(?:\.{_MAIL_LABEL})*\.?")
 
 
 class Mailbox(Struct, frozen=True):
-    """A parsed address; ``local_part`` without quotes, ``domain`` as it was written."""
+    """A parsed address; ``local_part`` without quotes, ``domain`` as it was written.
+
+    ``domain`` is empty for a name alone, such as ``postmaster``.
+    """
 
     local_part: str
     domain: str
 
     def __str__(self) -> str:
         local_part = self.local_part
-        if _DOT_ATOM.fullmatch(local_part) is None:
+        if _UNQUOTED.fullmatch(local_part) is None:
             escaped = local_part.replace("\\", "\\\\").replace('"', '\\"')
             local_part = f'"{escaped}"'
-        return f"{local_part}@{self.domain}"
+        return f"{local_part}@{self.domain}" if self.domain else local_part
 
     @property
     def folded(self) -> tuple[str, str]:
@@ -63,16 +77,21 @@ def parse_mailbox(text: str) -> Mailbox:
     route = _SOURCE_ROUTE.match(text)
     if route is not None:
         text = text[route.end() :]
-    if len(text.encode("utf-8", "surrogateescape")) > MAX_PATH:
+    if len(text.encode("utf-8")) > MAX_PATH:
         raise ValueError(f"address is longer than {MAX_PATH} octets")
     local_part, domain = _split(text)
-    if len(local_part.encode("utf-8")) > MAX_LOCAL_PART:
-        raise ValueError(f"local part is longer than {MAX_LOCAL_PART} octets")
     if domain.startswith("["):
         parse_address_literal(domain)
-    elif _DOMAIN.fullmatch(domain) is None or len(domain.encode("utf-8")) > MAX_DOMAIN:
+    elif _MAIL_DOMAIN.fullmatch(domain) is None or len(domain.encode("utf-8")) > MAX_DOMAIN:
         raise ValueError("domain is not a domain name")
     return Mailbox(local_part, domain)
+
+
+def parse_local_name(text: str) -> Mailbox | None:
+    """Read a local part without a domain, such as ``root``; return `None` for anything else."""
+    if len(text) > MAX_LOCAL_PART or _UNQUOTED.fullmatch(text) is None:
+        return None
+    return Mailbox(text, "")
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -84,9 +103,22 @@ def _split(text: str) -> tuple[str, str]:
     local_part, at_sign, domain = text.partition("@")
     if not at_sign:
         raise ValueError("no @ in the address")
-    if not is_dot_atom(local_part):
+    if _UNQUOTED.fullmatch(local_part) is None:
         raise ValueError("local part is not a dot-atom or a quoted string")
     return local_part, domain
+
+
+def explain_bad_local_part(local_part: str) -> str | None:
+    """Say why no address of this server can have a local part, or return `None` if one can.
+
+    RFC 5321 4.1.2 and 4.5.3.1.1 apply: at most 64 octets, and dots only between other characters.
+    """
+    octets = len(local_part.encode("utf-8"))
+    if octets > MAX_LOCAL_PART:
+        return f"the local part has {octets} octets; the maximum is {MAX_LOCAL_PART}"
+    if local_part.startswith(".") or local_part.endswith(".") or ".." in local_part:
+        return "a dot must stand between two other characters of the local part"
+    return None
 
 
 def parse_address_literal(text: str) -> str:

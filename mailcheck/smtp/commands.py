@@ -8,12 +8,10 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from mailcheck.core.addresses import Mailbox, parse_address_literal, parse_mailbox
+from mailcheck.core.addresses import Mailbox, parse_local_name, parse_mailbox
 from mailcheck.core.messages import NULL_REVERSE_PATH
 from mailcheck.smtp import replies
 from mailcheck.smtp.replies import reply
-
-POSTMASTER = "postmaster"
 
 REMEMBERED = 512
 """Arguments whose reading is kept: a program that sends much mail repeats its own and a few of
@@ -28,9 +26,10 @@ _PARAMETER = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*+)(?:=([!-<>-~]++))?+")  # RF
 _SIZE = re.compile(r"[0-9]{1,20}")  # RFC 1870 3
 _BDAT = re.compile(rb"([0-9]{1,20})( ++LAST)?+", re.IGNORECASE)  # RFC 3030 2
 
-# Wider than RFC 5321 4.1.1.1: names with underscores or of one label, bare
-# addresses and the like are common, and nothing depends on them.
-_HELO_NAME = re.compile(rb"[A-Za-z0-9_.:'-]{1,255}")
+MAX_HELO_NAME = 255
+"""Maximum octets of a client's name, RFC 5321 4.5.3.1.2."""
+
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f<>]")
 
 
 class CommandError(Exception):
@@ -52,17 +51,26 @@ class MailCommand(Struct, frozen=True):
 
 
 def parse_helo(argument: bytes) -> str:
-    """Read the name of a client: a domain or an address literal, leniently."""
-    if argument.startswith(b"[") and argument.isascii():
-        text = argument.decode("ascii")
-        try:
-            parse_address_literal(text)
-        except ValueError:
-            raise CommandError(replies.BAD_HELO) from None
-        return text
-    if _HELO_NAME.fullmatch(argument) is None:
+    """Read the name of a client, far wider than RFC 5321 4.1.1.1.
+
+    A developer cannot rename a computer to send a test mail. The report on the mail judges the
+    name; no other decision depends on it. Control characters and angle brackets are rejected.
+    """
+    if not 0 < len(argument) <= MAX_HELO_NAME:
         raise CommandError(replies.BAD_HELO)
-    return argument.decode("ascii")
+    name = _decode_name(argument)
+    if _NOT_IN_NAMES.search(name):
+        raise CommandError(replies.BAD_HELO)
+    # C1 controls, line separators and bidirectional overrides would not show as themselves.
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+
+
+def _decode_name(name: bytes) -> str:
+    """Decode UTF-8, or else the Latin-1 that systems with an 8-bit locale send."""
+    try:
+        return name.decode("utf-8")
+    except UnicodeDecodeError:
+        return name.decode("cp1252", "replace")
 
 
 @lru_cache(REMEMBERED)
@@ -90,15 +98,13 @@ def parse_mail(argument: bytes, *, has_auth: bool) -> MailCommand:
 
 @lru_cache(REMEMBERED)
 def parse_rcpt(argument: bytes, *, is_utf8: bool) -> Mailbox:
-    """Read ``TO:<path>``; the bare ``postmaster`` (RFC 5321 4.5.1) gets an empty domain."""
+    """Read ``TO:<path>``; a name alone, as ``postmaster`` (RFC 5321 4.5.1), has an empty domain."""
     match = _TO_PATH.fullmatch(argument)
     if match is None:
         raise CommandError(reply(501, "Syntax: RCPT TO:<address>", "5.5.4"))
     path = _decode_path(match[1], is_utf8=is_utf8)
     for keyword in _parse_parameters(match[2]):
         raise CommandError(reply(555, f"Parameter {keyword} is not supported", "5.5.4"))
-    if path.lower() == POSTMASTER:
-        return Mailbox(path, "")
     return _parse_path(path, "5.1.3")
 
 
@@ -112,7 +118,7 @@ def parse_bdat(argument: bytes) -> tuple[int, bool]:
 
 def _parse_path(path: str, enhanced: str) -> Mailbox:
     try:
-        return parse_mailbox(path)
+        return parse_local_name(path) or parse_mailbox(path)
     except ValueError as error:
         raise CommandError(reply(501, f"Bad address: {error}", enhanced)) from None
 

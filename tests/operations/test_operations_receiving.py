@@ -110,6 +110,12 @@ class TestRecipients:
             "{name}@sub.mailcheck.example",
             "{name}@example",
             "{name}@[127.0.0.1]",
+            "root",
+            "{name}",
+            "{name}+a..b@mailcheck.example",
+            "{name}+a.@mailcheck.example",
+            "{name}+bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb@mailcheck.example",
+            "postmaster+a..b@mailcheck.example",
         ],
     )
     def test_addresses_of_nobody(self, house: House, address: str) -> None:
@@ -144,7 +150,15 @@ class TestRecipients:
         house.close()
 
     @pytest.mark.parametrize(
-        "address", ["anyone@anywhere.example", "a+b@[192.0.2.1]", "postmaster"]
+        "address",
+        [
+            "anyone@anywhere.example",
+            "a+b@[192.0.2.1]",
+            "postmaster",
+            "root",
+            "try..this..0511@docomo.ne.jp",
+            "x" * 300 + "@b_.example",
+        ],
     )
     def test_a_program_under_test(self, house: House, address: str) -> None:
         """Who logged in sends to any address, into its own account's inbox, and its own tag."""

@@ -45,6 +45,25 @@ def test_postmaster_needs_no_domain() -> None:
     assert house.receiver.asked[0][2] == Mailbox("Postmaster", "")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "root",
+        "try..this..0511.@docomo.ne.jp",
+        "bounces+2309175-1e1a-dev-inboxinboxinb+signup-1=mailcheck.example@em123.shop.example",
+        "x" * 300 + "@under_score_.example",
+    ],
+)
+def test_addresses_that_exist_are_asked_about(address: str) -> None:
+    """Senders and recipients outside of RFC 5321 reach the receiver as they were written."""
+    house = House()
+    talk = house.greeted()
+    assert talk.codes(f"MAIL FROM:<{address}>\r\n".encode()) == ["250"]
+    talk.say(f"RCPT TO:<{address}>\r\n".encode())
+    _, sender, mailbox = house.receiver.asked[0]
+    assert sender == str(mailbox) == address
+
+
 def test_a_recipient_that_is_named_twice_counts_once() -> None:
     """The same address in another case gets 250 and no second message; another tag does."""
     house = House()

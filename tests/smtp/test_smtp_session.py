@@ -47,6 +47,25 @@ def test_a_name_is_wanted() -> None:
     assert talk.codes(MAIL) == ["503"]
 
 
+@pytest.mark.parametrize("is_submission", [False, True])
+@pytest.mark.parametrize("verb", [b"EHLO ", b"HELO "])
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"[2001:7c0:2041:8::19]",
+        "Дмитрий-ПК".encode(),
+        "büro-pc".encode("latin-1"),
+        b"John's MacBook (2)",
+        b"*",
+    ],
+)
+def test_names_of_real_machines_are_accepted(verb: bytes, name: bytes, is_submission: bool) -> None:
+    """A name that RFC 5321 does not allow is accepted on both ports and kept for the report."""
+    talk = House(is_submission=is_submission).connect()
+    talk.heard()
+    assert talk.codes(verb + name + b"\r\n")[-1] == "250"
+
+
 @pytest.mark.parametrize("case", [b"ehlo x\r\n", b"EhLo x  \r\n", b"EHLO \t x\r\n"])
 def test_verbs_have_no_case_and_spaces_do_not_matter(case: bytes) -> None:
     """RFC 5321 2.4 and 4.1.1: verbs in any case, trailing white space is tolerated."""

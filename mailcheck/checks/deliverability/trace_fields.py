@@ -9,13 +9,11 @@ from msgspec import Struct
 
 from mailcheck.checks.content.decoding import decode_header_bytes
 from mailcheck.checks.content.header import HeaderField, split_header
+from mailcheck.core.addresses import MAX_PATH
 from mailcheck.core.instants import SECOND, Instant, instant_of
 
 MAX_NAME = 255
 """Characters of a host name that are repeated (RFC 5321 4.5.3.1.2)."""
-
-MAX_PATH = 320
-"""Characters of an address that are repeated: 64 for the local part, 255 for the domain."""
 
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:\[\]-]", re.ASCII)
 _NO_ATOM = re.compile(r"[^A-Za-z0-9._-]", re.ASCII)

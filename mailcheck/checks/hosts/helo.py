@@ -1,5 +1,6 @@
 """The name with which a client greets (RFC 5321 4.1.1.1, 4.1.4)."""
 
+import re
 from enum import Enum
 
 from msgspec import Struct
@@ -12,6 +13,8 @@ from mailcheck.core.addresses import parse_address_literal
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 
 MAX_SHOWN = 80  # characters of a name that are repeated
+
+_HOST_NAME = re.compile(r"[a-z0-9_.-]+")  # RFC 952 and 1123 2.1; underscores are common
 
 
 class HeloForm(Enum):
@@ -75,7 +78,7 @@ def _form_of(helo_name: str) -> HeloForm:
     if _literal_address(helo_name) is not None:
         return HeloForm.LITERAL
     name = read_mail_domain(helo_name)
-    if name is None:
+    if name is None or _HOST_NAME.fullmatch(name) is None:
         return HeloForm.MALFORMED
     return HeloForm.DOMAIN if "." in name else HeloForm.SINGLE_LABEL
 

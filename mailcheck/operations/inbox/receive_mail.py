@@ -12,7 +12,13 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Caller, InboxState
-from mailcheck.core.addresses import INBOX_PREFIX, Mailbox, fold_tag, split_subaddress
+from mailcheck.core.addresses import (
+    INBOX_PREFIX,
+    Mailbox,
+    explain_bad_local_part,
+    fold_tag,
+    split_subaddress,
+)
 from mailcheck.core.cursors import Position
 from mailcheck.core.errors import (
     AddressUsed,
@@ -196,12 +202,15 @@ class ReceiveMail:
                 f"account {account_id}", lambda: self._store.find_account_inbox(account_id)
             )
         is_ours = mailbox.domain.lower().rstrip(".") in self._settings.domains
+        problem = explain_bad_local_part(mailbox.local_part) if is_ours else None
+        if problem is not None:
+            raise RecipientUnknown(f"no inbox has the address {mailbox}: {problem}")
         if mailbox_name in OPERATOR_MAILBOXES and (is_ours or not mailbox.domain):
             found = self._look_up("operator", self._store.find_operator_inbox)
             return found if isinstance(found, InboxState) else found.addCallback(_require_operator)
-        if not is_ours:
+        if not is_ours and mailbox.domain:
             raise RecipientUnknown(f"{mailbox.domain} is not a domain of this server")
-        if not mailbox_name.startswith(INBOX_PREFIX):
+        if not is_ours or not mailbox_name.startswith(INBOX_PREFIX):
             raise RecipientUnknown(f"no inbox has the address {mailbox}")
         return self._look_up(mailbox_name, lambda: self._store.find_inbox(mailbox_name))
 
@@ -224,9 +233,7 @@ class ReceiveMail:
     ) -> Recipient:
         if inbox is None:
             raise RecipientUnknown(f"no inbox has the address {mailbox}")
-        recipient = Recipient(
-            str(mailbox) if mailbox.domain else mailbox.local_part, inbox.account_id, tag
-        )
+        recipient = Recipient(str(mailbox), inbox.account_id, tag)
         try:
             if not inbox.has_room:
                 raise InboxFull("the inbox is full; mail older than its retention makes room")
