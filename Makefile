@@ -38,6 +38,7 @@ run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
 run: export MAILCHECK_SMTP_SUBMISSION_LISTEN ?= $(HOST):$(SUBMISSION_PORT)
 run: export MAILCHECK_WEB_LISTEN ?= $(HOST):$(HTTP_PORT)
 run: export MAILCHECK_ACCOUNTS_BOOTSTRAP ?= true
+run: export MAILCHECK_ACCOUNTS_REGISTRATION ?= $(if $(filter 127.% localhost [::1],$(HOST)),open,invite)
 run: $(VENV)/installed
 	@$(BIN)/python -m compileall -q mailcheck twisted
 	@exec $(BIN)/twistd --nodaemon --pidfile= mailcheck

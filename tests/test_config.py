@@ -71,6 +71,10 @@ class TestTheFile:
         """Without a file and variables every option has its default."""
         assert load_config(None, {}) == Config()
 
+    def test_strangers_do_not_sign_up(self) -> None:
+        """Without a file and variables an account needs an invitation."""
+        assert load_config(None, {}).accounts.registration == "invite"
+
     def test_options(self, file: Path) -> None:
         """What the file says counts; the rest stays at its default."""
         config = load(

@@ -219,9 +219,9 @@ class AccountsOptions:
         "", "The API key of that account, chosen by you: for CI services.", is_secret=True
     )
     registration: str = option(
-        "open",
-        "Who may make an account on the dashboard: open (anybody), invite (who has a link of "
-        "`mailcheck account invite`), closed (nobody).",
+        "invite",
+        "Who may sign up on the dashboard: open (everybody), invite (people with a link of "
+        "`mailcheck account invite`), closed (nobody). `make run` sets open.",
         choices=("open", "invite", "closed"),
     )
     per_address: int = option(

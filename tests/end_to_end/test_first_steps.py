@@ -167,6 +167,30 @@ def test_busy_port(shared_daemon: Daemon, tmp_path: Path, port: str) -> None:
     assert "Traceback" not in printed
 
 
+@pytest.mark.parametrize(
+    ("variables", "registration"),
+    [
+        ({}, "open"),
+        ({"HOST": "[::1]"}, "open"),
+        ({"HOST": "0.0.0.0"}, "invite"),
+        ({"MAILCHECK_ACCOUNTS_REGISTRATION": "closed"}, "closed"),
+    ],
+)
+def test_who_may_sign_up_after_make_run(
+    tmp_path: Path, variables: dict[str, str], registration: str
+) -> None:
+    """`make run` lets everybody sign up where only this machine can connect, unless it is told."""
+    for name, text in (("python", ""), ("twistd", "echo $MAILCHECK_ACCOUNTS_REGISTRATION")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o700)
+    command = ["make", "--assume-old=.venv/installed", "--silent", "run", f"BIN={tmp_path}"]
+    environment = {**os.environ, **variables}
+    started = subprocess.run(
+        command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert started.stdout.strip() == registration
+
+
 def test_a_mail_sent_as_a_body(shared_daemon: Daemon) -> None:
     """A program that sends 32 MiB where no body is due gets its 413 from a real connection."""
     with contextlib.closing(HTTPConnection(HOST, shared_daemon.http_port)) as connection:

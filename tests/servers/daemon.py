@@ -115,6 +115,7 @@ class Daemon:
         settings = {
             "dns_resolvers": [NOBODY],
             "accounts_bootstrap": True,
+            "accounts_registration": "open",
             "smtp_listen": f"{HOST}:{self.smtp_port}",
             "smtp_submission_listen": f"{HOST}:{self.submission_port}",
             "web_listen": f"{HOST}:{self.http_port}",

@@ -8,7 +8,7 @@ from mailcheck.config.options import AccountsOptions
 from tests.house import House, config_in_memory
 from tests.web.dashboard.browser import Browser
 
-CHEAP = AccountsOptions(password_cost=10)
+CHEAP = AccountsOptions(password_cost=10, registration="open")
 
 
 @pytest.fixture
