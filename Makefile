@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # What tests are run with, got at the same time: packages, and servers and clients of others.
 INSTALL := $(MAKE) --no-print-directory --jobs=3 --output-sync=target
 
-.PHONY: run cluster test fast soak pictures docs reference test-needs mcp-clients lint types format clean
+.PHONY: run cluster test interop fast soak pictures docs wheel reference test-needs interop-needs mcp-clients lint types format clean
 
 ## run: start the daemon, ready to receive mail, and say what to do next
 run: export MAILCHECK_SMTP_LISTEN ?= $(HOST):$(SMTP_PORT)
@@ -60,13 +60,18 @@ $(VENV)/installed: setup.cfg pyproject.toml | $(VENV)/bin/pip
 	@$(BIN)/twistd --help > /dev/null
 	@touch $@
 
-## test: install what the tests need, then check the code and run everything
+## test: install what the tests need, check the code, and run the project's own tests
 test:
-	@$(INSTALL) mcp-clients lint types
+	@$(INSTALL) test-needs lint types
 	$(BIN)/coverage erase
-	$(PYTEST) $(COVERAGE) --ignore=tests/end_to_end
+	$(PYTEST) $(COVERAGE) --ignore=tests/end_to_end --ignore=tests/interop
 	$(PYTEST) $(COVERAGE) --cov-append tests/end_to_end
 	$(BIN)/coverage report
+
+## interop: install foreign clients and servers, a fixed list of packages, and run the daemon with them
+interop:
+	@$(INSTALL) mcp-clients $(VENV)/installed-test
+	$(PYTEST) tests/interop
 
 ## soak: what `make test` leaves out because it takes long: crowds, endurance, kills under load,
 ## and a thousand examples of what it tries fifty of
@@ -83,7 +88,7 @@ pictures:
 ## fast: what needs no daemon and is no attack, untraced: for another Python (VENV=, PYTHON=)
 fast:
 	@$(INSTALL) test-needs $(VENV)/installed-test
-	$(PYTEST) --ignore=tests/browser --ignore=tests/end_to_end -m "not (end_to_end or attack or soak or pictures)"
+	$(PYTEST) --ignore=tests/browser --ignore=tests/end_to_end --ignore=tests/interop -m "not (end_to_end or attack or soak or pictures)"
 
 ## docs: build the documentation; a daemon serves it below /docs, and a wheel made now has it
 docs: $(VENV)/installed-docs
@@ -93,6 +98,11 @@ docs: $(VENV)/installed-docs
 	@cd build/docs && $(abspath $(BIN))/python -m zipfile --create $(CURDIR)/build/docs.zip .
 	@mv build/docs.zip mailcheck/web/site/docs.zip
 
+## wheel: build a wheel, with the documentation in it, into dist/
+wheel: docs
+	rm -rf build/lib build/bdist.* dist/mailcheck_daemon-*.whl
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir=dist .
+
 ## reference: write docs/reference/ anew, from the code
 reference: $(VENV)/installed-test
 	$(BIN)/python -m tests.docs.reference
@@ -101,7 +111,10 @@ reference: $(VENV)/installed-test
 test-needs: | $(VENV)/bin/pip
 	@bash scripts/install-test-needs
 
-mcp-clients: test-needs
+interop-needs: | $(VENV)/bin/pip
+	@bash scripts/install-test-needs interop
+
+mcp-clients: interop-needs
 	@PYTHON=$(BIN)/python bash scripts/install-mcp-clients
 
 $(VENV)/installed-test: $(VENV)/installed

@@ -188,7 +188,7 @@ def manhole(config: Config, inside: Mapping[str, Any]) -> IProtocolFactory:
     try:
         from mailcheck.ops.manhole import Help, Manhole, OperatorKeys, Shown, ensure_host_key
     except ImportError as error:
-        problem = "[ops] manhole needs more packages: pip install 'mailcheck-daemon[manhole]'"
+        problem = "[ops] manhole needs more packages: pip install '.[manhole]' in a checkout"
         raise ConfigError(problem) from error
     namespace = {
         name: Shown(name, what) if callable(what) else what for name, what in inside.items()

@@ -3,12 +3,12 @@
 A comment above a block says who, unless it is the shell of its page (``sh``), which
 ``tests/end_to_end/test_docs.py`` runs from top to bottom, or data that is read::
 
-    <!-- run by tests/end_to_end/test_mailers.py -->
+    <!-- run by tests/interop/test_mailers.py -->
     <!-- not run: it asks a person for a password -->
 
 A block that the page "Connect" has too names it, and is written from there by ``make reference``::
 
-    <!-- run by tests/end_to_end/test_mailers.py (snippet rails) -->
+    <!-- run by tests/interop/test_mailers.py (snippet rails) -->
 """
 
 import re

@@ -57,6 +57,15 @@ def test_links_of_the_sources_lead_somewhere(name: str) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+def test_nothing_is_installed_from_an_index() -> None:
+    """No document installs mailcheck by name: PyPI has another project of that name, not this one."""
+    by_name = re.compile(r"\b(?:pip|pipx) (?:install|run) (?:-\S+ )*mailcheck")
+    pages = [*ROOT.glob("*.md"), ROOT / "Dockerfile", *(ROOT / "docs").rglob("*.*")]
+    texts = {page: page.read_text("utf-8") for page in pages if page.suffix != ".png"}
+    texts.pop(ROOT / "NEWS.md")  # what earlier versions said
+    assert [page for page, text in texts.items() if by_name.search(text)] == []
+
+
 def anchors(page: Path) -> set[str]:
     """Give the names of a page's headings, as those who show Markdown make them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.M)

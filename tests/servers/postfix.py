@@ -135,7 +135,7 @@ def running_postfix(relay_port: int, sources: Mapping[str, str]) -> Iterator[Pos
     find_program("postfix")
     if os.getuid() != 0:
         pytest.skip(
-            "Postfix starts as root only: sudo .venv/bin/pytest tests/end_to_end/test_proxies.py"
+            "Postfix starts as root only: sudo .venv/bin/pytest tests/interop/test_proxies.py"
         )
     with tempfile.TemporaryDirectory(prefix="mailcheck-postfix-") as name:
         folder = Path(name)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.mcp_clients.installed import (
+from tests.interop.mcp_clients.installed import (
     CHECKOUT,
     HOME,
     MODULES,

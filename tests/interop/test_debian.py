@@ -20,12 +20,12 @@ from pathlib import Path
 import pytest
 
 from tests.docs.blocks import ROOT, read_blocks
-from tests.end_to_end.test_installation import FILES, FOLDERS
+from tests.interop.test_installation import FILES, FOLDERS
 from tests.servers.postgresql import program
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(900)]
 
-RUNNER = "tests/end_to_end/test_debian.py"
+RUNNER = "tests/interop/test_debian.py"
 PYTHON = "/usr/bin/python3"
 DEADLINE = 800  # seconds, for a machine that does much else
 
@@ -45,12 +45,15 @@ done
 rm -rf /opt/mailcheck
 mkdir -p /etc/systemd/system "$WORK/home"
 cd "$WORK/home"
+ln -s "$WHEELS" dist
 echo "$SMALL" > /run/mailcheck-more-environment
 apt-get() { echo "apt-get $*"; }
 """
 
 DEPENDENCIES = """
-echo "$DEPENDENCIES" > "$(echo /opt/mailcheck/lib/python3*/site-packages)/dependencies.pth"
+mkdir /opt/dependencies
+mount --bind "$DEPENDENCIES" /opt/dependencies
+echo /opt/dependencies > "$(echo /opt/mailcheck/lib/python3*/site-packages)/dependencies.pth"
 sed '1s|.*|#!/opt/mailcheck/bin/python|' "$TWISTD" > /opt/mailcheck/bin/twistd
 chmod +x /opt/mailcheck/bin/twistd
 """
@@ -186,7 +189,7 @@ def script() -> str:
             *(resolver, proxy, PROXIED, RENEWED, renewal, RENEW, until_shown("third.example")),
             *(rules, AT_ONCE, "promtool check" + restart, alert),
             *(save, "post second", 'echo "mail: $(subjects)"', stop_and_restore),
-            *('echo "mail: $(subjects)"', upgrade, 'echo "mail: $(subjects)"'),
+            *('echo "mail: $(subjects)"', 'cd "$WORK/home"', upgrade, 'echo "mail: $(subjects)"'),
             "post third",
             'echo "mail: $(subjects)"',
             "systemctl stop mailcheck.service",
@@ -203,7 +206,8 @@ def script_of_three() -> str:
             *(installation(), "post first", SERVERS, prepare, in_file(settings, ">"), start),
             *(BALANCED, seen, "post second", seen, "systemctl kill --signal=KILL mailcheck@2"),
             # A connection to it is refused, and HAProxy passes it over.
-            *("post third", seen, "systemctl enable --now mailcheck@2", upgrade, seen),
+            *("post third", seen, "systemctl enable --now mailcheck@2"),
+            *('cd "$WORK/home"', upgrade, seen),
             "kill $(cat /run/mailcheck@?.pid) $(cat /run/haproxy.pid)",
         )
     )
@@ -238,7 +242,7 @@ def environment(wheels: Path) -> Path:
     for command in (
         [PYTHON, "-m", "venv", str(environment)],
         [python, "-m", "pip", "install", "--quiet", *map(str, wheels.iterdir())],
-        [python, "-m", "pip", "uninstall", "--quiet", "--yes", "mailcheck"],
+        [python, "-m", "pip", "uninstall", "--quiet", "--yes", "mailcheck-daemon"],
     ):
         subprocess.run(command, check=True, capture_output=True)
     return environment
@@ -264,11 +268,6 @@ def walk(wheels: Path, environment: Path, script: str) -> str:
     programs.mkdir()
     (work / "layers").mkdir()
     shutil.copy(ROOT / "tests" / "servers" / "debian-systemctl", programs / "systemctl")
-    # The daemon's own user has to get at what it runs. Nothing else of this machine is opened.
-    temporary = Path(tempfile.gettempdir())
-    for folder in (wheels, *wheels.parents, work):
-        if temporary in folder.parents:
-            folder.chmod(0o755)
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "bash", "-c", script],
         env={
@@ -284,7 +283,7 @@ def walk(wheels: Path, environment: Path, script: str) -> str:
             "MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9",
             "PIP_NO_INDEX": "1",
             "PIP_NO_DEPS": "1",
-            "PIP_FIND_LINKS": str(wheels),
+            "WHEELS": str(wheels),
         },
         input="a-password-of-alice\n",
         capture_output=True,

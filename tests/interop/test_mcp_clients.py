@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.mcp_clients.installed import (
+from tests.interop.mcp_clients.installed import (
     CHECKOUT,
     DRIVERS,
     HOME,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.mcp_clients.installed import CONFORMANCE, NODE, node_environment, require
-from tests.end_to_end.mcp_clients.key_proxy import HOST, key_proxy
+from tests.interop.mcp_clients.installed import CONFORMANCE, NODE, node_environment, require
+from tests.interop.mcp_clients.key_proxy import HOST, key_proxy
 from tests.servers.daemon import free_ports, running_daemon
 
 pytestmark = pytest.mark.end_to_end
