@@ -98,7 +98,7 @@ def list_accounts(options: argparse.Namespace, console: Console) -> int:
                 "createdAt": format_instant(account.created_at),
                 "isOperator": account.is_operator,
             }
-            console.say(json.dumps(shown))
+            console.say_text(json.dumps(shown))
             continue
         role = "  operator" if account.is_operator else ""
         console.say(f"{account.name}  {address}  {format_instant(account.created_at)}{role}")
@@ -135,7 +135,7 @@ def list_keys(options: argparse.Namespace, console: Console) -> int:
     for account, key in with_store(console.config, read):
         limits = _limits_of(key, console)
         if options.json:
-            console.say(json.dumps(_key_as_json(account, key, limits)))
+            console.say_text(json.dumps(_key_as_json(account, key, limits)))
         else:
             console.say(_describe_key(account, key, limits))
     return EXIT_FINE

@@ -16,13 +16,12 @@ from mailcheck.checks.scoring.blacklists import judge_blacklists
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.cli.check_progress import Progress
 from mailcheck.cli.check_texts import (
-    Painter,
     describe_blocklists,
     describe_domain,
     describe_mx,
     describe_reputation,
 )
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, Line
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.on_reactor import Work, set_work
 from mailcheck.cluster.local import LocalCluster
@@ -100,14 +99,14 @@ def _judge(findings: Iterable[Finding], fail_on: str, *, is_unknown: bool) -> in
     return EXIT_UNDETERMINED if is_unknown else EXIT_FINE
 
 
-Lines = list[str]
+Lines = list[Line]
 
 
 class Result(Struct, frozen=True):
     """What a check found: for scripts, for people, and as an exit status."""
 
     shape: JsonObject
-    describe: Callable[[Painter], Lines]
+    describe: Callable[[], Lines]
     status: int
 
 
@@ -167,11 +166,9 @@ def _working(check: Check) -> Work:
             console.remark(f"mailcheck: {problem}")
             return EXIT_USAGE
         if options.json:
-            console.say(json.dumps(result.shape, indent=2, ensure_ascii=False))
+            console.say_text(json.dumps(result.shape, indent=2, ensure_ascii=False))
         else:
-            painter = Painter(is_coloured=console.is_coloured)
-            for line in result.describe(painter):
-                console.say(line)
+            console.say_all(result.describe())
         return result.status
 
     return work
@@ -205,7 +202,7 @@ async def _mx(
     render = render_mx_undetermined if check.undetermined else render_mx_check
     return Result(
         as_json(render(check)),
-        lambda painter: describe_mx(check, painter),
+        lambda: describe_mx(check),
         judge_mx(check, options.fail_on),
     )
 
@@ -220,7 +217,7 @@ async def _blacklist(
     render = render_no_answer if check.has_no_answer else render_blocklist_check
     return Result(
         as_json(render(check)),
-        lambda painter: describe_blocklists(check, painter),
+        lambda: describe_blocklists(check),
         judge_blocklists(check, options.fail_on),
     )
 
@@ -237,7 +234,7 @@ async def _reputation(
     render = render_reputation if found.score.is_gradable else render_ungradable
     return Result(
         as_json(render(found)),
-        lambda painter: describe_reputation(found, painter),
+        lambda: describe_reputation(found),
         judge_reputation(found, options.fail_on),
     )
 
@@ -251,6 +248,6 @@ async def _domain(
     )
     return Result(
         as_json(render_domain_report(report)),
-        lambda painter: describe_domain(report, painter),
+        lambda: describe_domain(report),
         judge_domain(report, options.fail_on),
     )

@@ -6,10 +6,10 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion
+from mailcheck.cli.terminal import CLEAR_LINE, draw
 from mailcheck.operations.dns_ports import Resolver
 
 INTERVAL = 0.1  # seconds between two pictures
-CLEAR_LINE = "\r\x1b[K"
 
 
 class Progress:
@@ -41,11 +41,11 @@ class Progress:
         if self._drawing is not None:
             self._drawing.cancel()
             self._drawing = None
-            self._stream.write(CLEAR_LINE)
+            draw(self._stream, CLEAR_LINE)
             self._stream.flush()
 
     def _draw(self) -> None:
-        self._stream.write(f"{CLEAR_LINE}{self._answered} of {self._asked} DNS answers ...")
+        draw(self._stream, f"{CLEAR_LINE}{self._answered} of {self._asked} DNS answers ...")
         self._stream.flush()
         self._drawing = self._clock.callLater(INTERVAL, self._draw)
 

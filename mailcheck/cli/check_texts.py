@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
-
 from mailcheck.checks.dns_answers import Presence
 from mailcheck.checks.dnsbl.listings import ListingStatus, count, describe_listings
 from mailcheck.checks.findings import Finding, Severity
@@ -11,12 +9,11 @@ from mailcheck.checks.proofs import NO_PROOFS, Proofs, proof_of
 from mailcheck.checks.quality.topics import Topic, topic_of
 from mailcheck.checks.scoring.outcomes import Status
 from mailcheck.checks.spf.tree import SpfVerdict
+from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Line, Painted
 from mailcheck.operations.domains.check_blocklists import BlocklistCheck
 from mailcheck.operations.domains.check_mx import MxCheck
 from mailcheck.operations.domains.compute_reputation import Reputation
 from mailcheck.operations.domains.describe_domain import DomainReport
-
-RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
 
 _SEVERITIES: Mapping[Severity, tuple[str, str]] = {
     Severity.ERROR: ("error  ", RED),
@@ -27,21 +24,11 @@ _SEVERITIES: Mapping[Severity, tuple[str, str]] = {
 _STATUSES = {Status.PASS: GREEN, Status.WARN: YELLOW, Status.FAIL: RED}
 
 
-class Painter(Struct, frozen=True):
-    """Colours text where the one who reads can see colours."""
-
-    is_coloured: bool
-
-    def paint(self, text: str, colour: str) -> str:
-        """Give the text in a colour; what came from DNS can't paint by itself."""
-        return f"\x1b[{colour}m{text}\x1b[0m" if self.is_coloured else text
-
-
-def describe_mx(check: MxCheck, painter: Painter) -> list[str]:
+def describe_mx(check: MxCheck) -> list[Line]:
     """Write an MX check; of a name that does not exist, that alone."""
-    lines = [painter.paint(check.domain, BOLD)]
+    lines: list[Line] = [Painted(check.domain, BOLD)]
     if not check.exists:
-        return [*lines, *describe_findings(check.findings, check.proofs, painter)]
+        return [*lines, *describe_findings(check.findings, check.proofs)]
     for host in check.mx.hosts:
         addresses = ", ".join(map(str, host.addresses)) or "no address known"
         lines.append(f"  MX     {host.preference:>3} {host.exchange} ({addresses})")
@@ -51,33 +38,34 @@ def describe_mx(check: MxCheck, painter: Painter) -> list[str]:
     lines.append(f"  SPF    {_spf(check.spf)}")
     record = check.dmarc.record
     found = f"{record.text} (at {check.dmarc.found_at})" if record is not None else ""
-    lines.append(f"  DMARC  {clean(found) or _absence(check.dmarc.presence)}")
-    return [*lines, *describe_findings(check.findings, check.proofs, painter)]
+    lines.append(f"  DMARC  {found or _absence(check.dmarc.presence)}")
+    return [*lines, *describe_findings(check.findings, check.proofs)]
 
 
-def describe_blocklists(check: BlocklistCheck, painter: Painter) -> list[str]:
+def describe_blocklists(check: BlocklistCheck) -> list[Line]:
     """Write a blocklist check: the lists that have it, and how many have not."""
-    lines = [painter.paint(check.query, BOLD)]
+    lines: list[Line] = [Painted(check.query, BOLD)]
     if check.addresses:
         lines.append(f"  addresses of its mail hosts: {', '.join(check.addresses)}")
     for listing in check.listings:
         colour = {ListingStatus.LISTED: RED, ListingStatus.CLEAN: GREEN}.get(listing.status, BLUE)
-        status = painter.paint(f"{listing.status.value:<11}", colour)
-        lines.append(f"  {status} {listing.blocklist.name:<28} {listing.blocklist.zone}")
+        status = Painted(f"{listing.status.value:<11}", colour)
+        lines.append(("  ", status, f" {listing.blocklist.name:<28} {listing.blocklist.zone}"))
     totals = (f"{count(check.listings, one)} {one.value}" for one in ListingStatus)
     lines.append("  " + ", ".join(total for total in totals if not total.startswith("0 ")))
-    return [*lines, *describe_findings(describe_listings(check.listings), NO_PROOFS, painter)]
+    return [*lines, *describe_findings(describe_listings(check.listings), NO_PROOFS)]
 
 
-def describe_reputation(found: Reputation, painter: Painter) -> list[str]:
+def describe_reputation(found: Reputation) -> list[Line]:
     """Write a score with its factors, and what to do about each."""
     score, mx = found.score, found.evidence.mx
-    lines = [painter.paint(found.domain, BOLD)]
+    name = Painted(found.domain, BOLD)
     if not mx.exists:
-        return [*lines, *describe_findings(mx.findings, found.proofs, painter)]
+        return [name, *describe_findings(mx.findings, found.proofs)]
+    lines: list[Line] = [name]
     if score.is_gradable:
         worst = max((f.status for f in score.factors), key=list(Status).index)
-        lines[0] += "  " + painter.paint(f"{score.score}/100 {score.grade}", _STATUSES[worst])
+        lines = [(name, "  ", Painted(f"{score.score}/100 {score.grade}", _STATUSES[worst]))]
     else:
         lines.append("  too much could not be determined to give a grade; try again in a minute")
     for factor in score.factors:
@@ -85,22 +73,21 @@ def describe_reputation(found: Reputation, painter: Painter) -> list[str]:
         status = factor.status.value if factor.is_determined else "unknown"
         points = f"{factor.impact:>3}/{factor.maximum:<2}"
         title = topic_of(factor.name.value).title
-        lines.append(
-            f"  {painter.paint(f'{status:<7}', colour)} {points} {title:<11} {clean(factor.detail)}"
-        )
+        rest = f" {points} {title:<11} {factor.detail}"
+        lines.append(("  ", Painted(f"{status:<7}", colour), rest))
         if factor.fix is not None:
             lines += [f"{'':17}{line}" for line in _fix(factor.fix, found.proofs)]
     topics = [topic_of(f.name.value) for f in score.factors if f.fix]
     refused = [f for f in describe_listings(found.evidence.listings) if f.id == "dnsbl.refused"]
-    lines += describe_findings(refused, NO_PROOFS, painter)
-    return lines + describe_topics(topics, painter)
+    lines += describe_findings(refused, NO_PROOFS)
+    return lines + describe_topics(topics)
 
 
-def describe_domain(report: DomainReport, painter: Painter) -> list[str]:
+def describe_domain(report: DomainReport) -> list[Line]:
     """Write everything about a domain."""
     records = report.records
     mx = MxCheck(report.domain, records.mx, records.spf, records.dmarc, report.proofs)
-    lines = describe_mx(mx, painter)
+    lines = describe_mx(mx)
     if not mx.exists:
         return lines
     keys = [f"{k.selector} ({k.record.key_type}, {k.record.bits} bits)" for k in records.dkim.keys]
@@ -113,34 +100,34 @@ def describe_domain(report: DomainReport, painter: Painter) -> list[str]:
         "DANE": "protects every mail host" if records.dane.is_protecting else "not in effect",
         "DNSSEC": records.dnssec.status.value,
     }
-    lines += [f"  {name:<8} {clean(text)}" for name, text in more.items()]
+    lines += [f"  {name:<8} {text}" for name, text in more.items()]
     shown = ("dkim", "mtaSts", "tlsRpt", "dane", "dnssec")
     rest = [finding for name in shown for finding in report.findings[name]]
-    lines += describe_findings(rest, report.proofs, painter)
+    lines += describe_findings(rest, report.proofs)
     wrong = (Severity.ERROR, Severity.WARNING)
     topics = (
         topic_of(name)
         for name, found in report.findings.items()
         if any(one.severity in wrong for one in found)
     )
-    return lines + describe_topics(topics, painter)
+    return lines + describe_topics(topics)
 
 
-def describe_topics(topics: Iterable[Topic], painter: Painter) -> list[str]:
+def describe_topics(topics: Iterable[Topic]) -> list[Line]:
     """Say why topics matter, and where to read on; nothing where there are none."""
     lines = []
     for topic in dict.fromkeys(topics):
         lines.append(f"  {topic.title:<11} {topic.why}")
         lines += [f"{'':14}{link.title}: {link.url}" for link in topic.links]
-    return ["", painter.paint("why it matters", BOLD), *lines] if lines else []
+    return ["", Painted("why it matters", BOLD), *lines] if lines else []
 
 
-def describe_findings(findings: Iterable[Finding], proofs: Proofs, painter: Painter) -> list[str]:
+def describe_findings(findings: Iterable[Finding], proofs: Proofs) -> list[Line]:
     """Write findings, the worst first: what is wrong and what to do."""
-    lines: list[str] = []
+    lines: list[Line] = []
     for finding in sorted(findings, key=lambda one: one.severity.rank):
         word, colour = _SEVERITIES[finding.severity]
-        lines.append(f"{painter.paint(word, colour)} {clean(finding.meaning)}")
+        lines.append((Painted(word, colour), f" {finding.meaning}"))
         lines += [f"{'':8}{line}" for line in _fix(finding, proofs)]
     return ["", *lines] if lines else []
 
@@ -148,24 +135,19 @@ def describe_findings(findings: Iterable[Finding], proofs: Proofs, painter: Pain
 def _fix(finding: Finding, proofs: Proofs) -> list[str]:
     proven = proof_of(finding, proofs)
     if proven is None:
-        return [f"fix: {clean(finding.fix)}"]
+        return [f"fix: {finding.fix}"]
     gain = f" ({proven.score_before} -> {proven.score_after})" if proven.gain else ""
     record = proven.record
-    lines = [f"fix{gain}: {clean(finding.fix)}"]
-    lines += [f"replace {clean(value)}" for value in proven.removed]
-    return [*lines, f"{record.name}  {record.rdtype}  {clean(record.value)}"]
+    lines = [f"fix{gain}: {finding.fix}"]
+    lines += [f"replace {value}" for value in proven.removed]
+    return [*lines, f"{record.name}  {record.rdtype}  {record.value}"]
 
 
 def _spf(spf: SpfVerdict) -> str:
     if spf.record is None:
         return _absence(spf.presence)
-    return f"{clean(spf.record)} ({spf.lookup_count} of 10 lookups)"
+    return f"{spf.record} ({spf.lookup_count} of 10 lookups)"
 
 
 def _absence(presence: Presence) -> str:
     return "could not be determined" if presence is Presence.UNDETERMINED else "none"
-
-
-def clean(text: str) -> str:
-    """Take out what would steer a terminal: records are written by strangers."""
-    return "".join(c if c.isprintable() else "?" for c in text)

@@ -2,32 +2,69 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from msgspec import Struct
 
+from mailcheck.cli.terminal import draw, is_safe_terminal
 from mailcheck.config.options import Config
+
+RED, GREEN, YELLOW, BLUE, BOLD = "31", "32", "33", "34", "1"
+
+
+class Painted(Struct, frozen=True):
+    """Text with one of the colours above; a terminal draws it, a file or a pipe does not."""
+
+    text: str
+    colour: str
+
+
+Line = str | Painted | tuple[str | Painted, ...]
+"""A line without its line feed, whole or in pieces."""
 
 
 class Console(Struct, frozen=True):
-    """The configuration, and the two streams a command may write to."""
+    """The configuration, and the two protected streams a command may write to."""
 
     config: Config
     output: TextIO
     errors: TextIO
 
-    def say(self, text: str) -> None:
-        """Print a line of the result."""
-        print(text, file=self.output)
+    def say(self, line: Line) -> None:
+        """Print a line of the result; on a terminal no text in it begins another line."""
+        is_terminal, is_coloured = is_safe_terminal(self.output), self.is_coloured
+        for piece in line if isinstance(line, tuple) else (line,):
+            colour, text = ("", piece) if isinstance(piece, str) else (piece.colour, piece.text)
+            if colour and is_coloured:
+                draw(self.output, f"\x1b[{colour}m")
+            self.output.write(text.replace("\n", "\\n") if is_terminal else text)
+            if colour and is_coloured:
+                draw(self.output, "\x1b[0m")
+        self.output.write("\n")
+
+    def say_all(self, lines: Iterable[Line]) -> None:
+        """Print several lines of the result."""
+        for line in lines:
+            self.say(line)
+
+    def say_text(self, text: str) -> None:
+        """Print a text of any number of lines."""
+        self.output.write(f"{text}\n")
+
+    def give_bytes(self, data: bytes) -> None:
+        """Write bytes as they are, to a terminal too."""
+        self.output.flush()
+        self.output.buffer.write(data)
+        self.output.buffer.flush()
 
     def remark(self, text: str) -> None:
-        """Print a line for people only: not part of the result."""
-        print(text, file=self.errors)
+        """Print a text for people only: not part of the result."""
+        self.errors.write(f"{text}\n")
 
     @property
     def is_coloured(self) -> bool:
-        """Tell whether the one who reads the result can see colours, and wants to."""
+        """Whether the reader of the result can see colours, and wants to."""
         return self.output.isatty() and not os.environ.get("NO_COLOR")  # no-color.org
 
 

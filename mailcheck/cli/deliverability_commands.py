@@ -8,8 +8,6 @@ from types import TracebackType
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from mailcheck.cli.check_progress import CLEAR_LINE
-from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import Console
 from mailcheck.cli.daemon_access import (
     add_daemon_options,
@@ -21,6 +19,7 @@ from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMIN
 from mailcheck.cli.inbox_commands import mail_server
 from mailcheck.cli.score_commands import EXIT_STATUSES, add_report_options, judge_report
 from mailcheck.cli.score_texts import Shape, describe_report
+from mailcheck.cli.terminal import CLEAR_LINE, draw
 from mailcheck.clients.mailcheck_client import Mailcheck, MailcheckError
 
 INTERVAL = 0.2  # seconds between two pictures
@@ -58,13 +57,13 @@ class WaitingLine:
         if self._thread is not None:
             self._end.set()
             self._thread.join()
-            self._stream.write(CLEAR_LINE)
+            draw(self._stream, CLEAR_LINE)
             self._stream.flush()
 
     def _draw(self) -> None:
         while not self._end.wait(INTERVAL):
             minutes, seconds = divmod(int(self.seconds), 60)
-            self._stream.write(f"{CLEAR_LINE}{self.text} ... {minutes}:{seconds:02}")
+            draw(self._stream, f"{CLEAR_LINE}{self.text} ... {minutes}:{seconds:02}")
             self._stream.flush()
 
 
@@ -135,7 +134,7 @@ def _tell(made: Shape, daemon: Mailcheck, options: argparse.Namespace, console: 
     """Say where the mail is to be sent."""
     address = made["email"]
     if options.no_wait:
-        console.say(json.dumps(made) if options.json else address)
+        console.say_text(json.dumps(made) if options.json else address)
         console.remark(f"next: {_again(made['testId'], options)}")
         return
     console.remark(f"Send one mail from the server under test to\n\n    {address}\n")
@@ -167,12 +166,12 @@ def _wait(daemon: Mailcheck, test_id: str, timeout: float, console: Console) -> 
 
 def _print(found: Shape, options: argparse.Namespace, console: Console) -> int:
     if options.json:
-        console.say(json.dumps(found, indent=2, ensure_ascii=False))
+        console.say_text(json.dumps(found, indent=2, ensure_ascii=False))
     if found["status"] == "completed":
         if not options.json:
-            for line in describe_report(found, Painter(is_coloured=console.is_coloured)):
-                console.say(line)
-            console.say(f"\nthe whole report: {found['shareUrl']}")
+            console.say_all(describe_report(found))
+            console.say("")
+            console.say(f"the whole report: {found['shareUrl']}")
         return judge_report(found, options.fail_under)
     again = f"go on: {_again(found['testId'], options)}"
     said = {

@@ -61,7 +61,7 @@ async def examine(options: argparse.Namespace, console: Console, reactor: Any) -
 def _say(found: tuple[Examination, ...], options: argparse.Namespace, console: Console) -> int:
     if options.json:
         shape = as_json(render_diagnosis(found))
-        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+        console.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
     else:
         _say_findings(found, console)
     return STATUSES[worst_health(one.health for one in found)]

@@ -114,7 +114,7 @@ def take_address(options: argparse.Namespace, console: Console) -> int:
     except MailcheckError as error:
         return report_problem(error, console)
     if options.json:
-        console.say(json.dumps(made))
+        console.say_text(json.dumps(made))
         return EXIT_FINE
     console.say(f"{made['address']}  {made['cursor']}")
     wait = command_line(options, "wait", "--tag", made["tag"], "--after", made["cursor"])
@@ -154,7 +154,7 @@ def show_inbox(options: argparse.Namespace, console: Console) -> int:
         if options.ids:
             shown = [_print_mail(inbox.message(one), options, console) for one in options.ids]
             return max(shown)
-        is_of_newest = options.code or options.link
+        is_of_newest = options.code or options.link or options.raw
         limit = 1 if is_of_newest else options.limit
         mails = inbox.messages(q=options.query, limit=limit, **_filters(options))
     except MailcheckError as error:
@@ -271,16 +271,19 @@ def _add_shape(parser: argparse.ArgumentParser, code: str = "print only the one-
     shape.add_argument("--code", action="store_true", help=code)
     shape.add_argument("--link", action="store_true", help=code.replace("one-time code", "link"))
     shape.add_argument("--json", action="store_true", help="print JSON, as the API gives it")
+    shape.add_argument(
+        "--raw", action="store_true", help="print the mail as it came, byte for byte, unprotected"
+    )
 
 
 def _print_mails(mails: Sequence[Mail], options: argparse.Namespace, console: Console) -> int:
     """Print a line for each mail."""
     for mail in mails:
-        if options.code or options.link:
+        if options.code or options.link or options.raw:
             if status := _print_mail(mail, options, console):
                 return status
         else:
-            console.say(json.dumps(mail) if options.json else _one_line(mail))
+            console.say_text(json.dumps(mail) if options.json else _one_line(mail))
     return EXIT_FINE
 
 
@@ -290,8 +293,10 @@ def _print_mail(mail: Mail, options: argparse.Namespace, console: Console) -> in
             console.say(mail.code)
         elif options.link:
             console.say(mail.link)
+        elif options.raw:
+            console.give_bytes(mail.eml())
         elif options.json:
-            console.say(json.dumps(mail.whole(), indent=2, ensure_ascii=False))
+            console.say_text(json.dumps(mail.whole(), indent=2, ensure_ascii=False))
         else:
             _describe(mail, console)
     except MailcheckError as error:
@@ -306,7 +311,7 @@ def _describe(mail: Mail, console: Console) -> None:
             best = "  <- best link" if value == mail["bestLink"] else ""
             console.say(f"{name}: {value}{best}")
     console.say("")
-    console.say(mail.text or "(no text part; --json shows the HTML)")
+    console.say_text(mail.text or "(no text part; --json shows the HTML)")
 
 
 def _one_line(mail: Mail) -> str:

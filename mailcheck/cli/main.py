@@ -14,10 +14,12 @@ from pkgutil import resolve_name
 from typing import TextIO
 
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
+from mailcheck.cli.terminal import protect
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    sys.stdout, sys.stderr = protect(sys.stdout), protect(sys.stderr)  # for tracebacks too
     try:
         status = run(sys.argv[1:] if arguments is None else arguments, sys.stdout, sys.stderr)
         sys.stdout.flush()
@@ -29,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
     """Run a command; gives the exit status: 0 fine, 1 problem, 2 usage, 3 undetermined."""
+    output, errors = protect(output), protect(errors)
     try:
         with redirect_stdout(output), redirect_stderr(errors):
             options = make_parser(arguments).parse_args(arguments)

@@ -15,8 +15,7 @@ from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.reading import Refused, read_report_file
 from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, seen_in, tell
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
-from mailcheck.cli.check_texts import BLUE, BOLD, GREEN, RED, YELLOW, Painter
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_USAGE
 from mailcheck.cli.on_reactor import on_reactor
 from mailcheck.core.errors import ReportRefused
@@ -135,11 +134,10 @@ def _say_dmarc(
     ]
     if options.json:
         shape = as_json(render_dmarc_files(found.dmarc, found.refused, shown))
-        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+        console.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
     else:
-        painter = Painter(is_coloured=console.is_coloured)
-        for line in (*_describe_problems(found.dmarc), *describe_overviews(shown, painter)):
-            console.say(line)
+        console.say_all(_describe_problems(found.dmarc))
+        console.say_all(describe_overviews(shown))
     return _end(found, console, has_failures=any(one.overview.failing for one in shown))
 
 
@@ -185,18 +183,19 @@ def _describe_problems(reports: Iterable[AggregateReport]) -> Iterator[str]:
             yield f"{reporter_of(report)}, report {report.report_id}: {problem}"
 
 
-def describe_overviews(shown: Iterable[ShownOverview], painter: Painter) -> Iterator[str]:
+def describe_overviews(shown: Iterable[ShownOverview]) -> Iterator[Line]:
     """Write for people what reports say."""
     for one in shown:
         known = one.overview
         days = f"{format_instant(known.begins_at)[:10]} to {_last_day(known.ends_at)}"
-        yield f"{painter.paint(known.domain, BOLD)}  {days}  policy {known.policy or 'unknown'}"
+        policy = known.policy or "unknown"
+        yield Painted(known.domain, BOLD), f"  {days}  policy {policy}"
         reporters = ", ".join(list(known.reporters)[:10])
         yield f"  {known.messages} messages, {known.passing} pass; reported by {reporters}"
         forwarded = f" ({known.forwarded} of them were forwarded)" if known.forwarded else ""
         yield f"  p=reject would stop {known.failing} of them{forwarded}"
         for sender in one.senders:
-            yield from _describe_sender(sender, painter)
+            yield from _describe_sender(sender)
 
 
 def _last_day(ends_at: Instant) -> str:
@@ -206,12 +205,12 @@ def _last_day(ends_at: Instant) -> str:
 _COLOURS = {Cause.PASSES: GREEN, Cause.FORWARDED: BLUE}
 
 
-def _describe_sender(shown: ShownSender, painter: Painter) -> Iterator[str]:
+def _describe_sender(shown: ShownSender) -> Iterator[Line]:
     sender = shown.sender
     colour = _COLOURS.get(sender.cause, YELLOW if sender.is_known else RED)
     counts = f"{sender.failing} of {sender.messages} fail"
     yield ""
-    yield f"  {painter.paint(sender.name, colour)}  {counts}"
+    yield "  ", Painted(sender.name, colour), f"  {counts}"
     yield f"    {shown.meaning}"
     if sender.failing:
         yield f"    {shown.fix}"
@@ -231,24 +230,22 @@ def _tls_report(options: argparse.Namespace, console: Console) -> int:
     ]
     if options.json:
         shape = as_json(render_tls_files(found.tls, found.refused))
-        console.say(json.dumps(shape, indent=2, ensure_ascii=False))
+        console.say_text(json.dumps(shape, indent=2, ensure_ascii=False))
     else:
-        painter = Painter(is_coloured=console.is_coloured)
-        for line in _describe_tls(found.tls, painter):
-            console.say(line)
+        console.say_all(_describe_tls(found.tls))
     failed = any(policy.failed for one in found.tls for policy in one.policies)
     return _end(found, console, has_failures=failed)
 
 
-def _describe_tls(reports: Iterable[TlsReport], painter: Painter) -> Iterator[str]:
+def _describe_tls(reports: Iterable[TlsReport]) -> Iterator[Line]:
     for report in reports:
         day = format_instant(report.begins_at)[:10]
-        yield f"{painter.paint(report.organisation or report.contact, BOLD)}  {day}"
+        yield Painted(report.organisation or report.contact, BOLD), f"  {day}"
         yield from (f"  {problem}" for problem in report.problems)
         for policy in report.policies:
             colour = RED if policy.failed else GREEN
-            counts = painter.paint(f"{policy.failed} failed", colour)
-            yield f"  {policy.domain} ({policy.kind}): {policy.successful} encrypted, {counts}"
+            counts = Painted(f"{policy.failed} failed", colour)
+            yield f"  {policy.domain} ({policy.kind}): {policy.successful} encrypted, ", counts
             for failure in policy.failures:
                 meaning, fix = explain_failure(failure.result)
                 where = failure.receiving_host or failure.receiving_ip

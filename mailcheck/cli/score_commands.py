@@ -21,7 +21,6 @@ from mailcheck.checks.deliverability.score import DeliverabilityReport
 from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trace
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.cli.check_progress import Progress
-from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED, EXIT_USAGE
 from mailcheck.cli.on_reactor import set_work
@@ -191,13 +190,10 @@ async def _score(options: argparse.Namespace, console: Console, reactor: Any) ->
     if options.json:
         more = {} if checks is None else {"html": checks}
         assumed = {**shape, "assumed": dict(found.assumed), **more}
-        console.say(json.dumps(assumed, indent=2, ensure_ascii=False))
+        console.say_text(json.dumps(assumed, indent=2, ensure_ascii=False))
     else:
-        painter = Painter(is_coloured=console.is_coloured)
-        for line in describe_report(shape, painter):
-            console.say(line)
-        for line in describe_checks(checks, painter) if checks is not None else ():
-            console.say(line)
+        console.say_all(describe_report(shape))
+        console.say_all(describe_checks(checks) if checks is not None else ())
     return judge_report(shape, options.fail_under)
 
 

@@ -4,16 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mailcheck.checks.quality.topics import topic_of, topic_of_finding
-from mailcheck.cli.check_texts import (
-    BLUE,
-    BOLD,
-    GREEN,
-    RED,
-    YELLOW,
-    Painter,
-    clean,
-    describe_topics,
-)
+from mailcheck.cli.check_texts import describe_topics
+from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Line, Painted
 
 GOOD, FAIR = 8.0, 5.0
 """Points from which a score is shown green, and yellow."""
@@ -28,88 +20,88 @@ Shape = Mapping[str, Any]
 """A report as `mailcheck.wire.deliverability.report` renders it."""
 
 
-def describe_report(report: Shape, painter: Painter) -> list[str]:
+def describe_report(report: Shape) -> list[Line]:
     """Write a report: the score, the five checks, what to do, and the receivers' rules."""
-    return list(_lines(report, painter))
+    return list(_lines(report))
 
 
-def _lines(report: Shape, painter: Painter) -> Iterator[str]:
+def _lines(report: Shape) -> Iterator[Line]:
     score, email = report["score"], report["email"]
     colour = GREEN if score >= GOOD else YELLOW if score >= FAIR else RED
-    author = clean(email["from"]) or "(no author)"
-    subject = clean(email["subject"]) or "(no subject)"
-    yield f"{painter.paint(f'{score:.1f}/10', colour)}  {author}  {subject}"
+    author = email["from"] or "(no author)"
+    subject = email["subject"] or "(no subject)"
+    yield Painted(f"{score:.1f}/10", colour), f"  {author}  {subject}"
     if report.get("preflight"):
         count = len(report["records"])
-        yield painter.paint(f"  with {count} record(s) that are only proposed", BOLD)
-    yield from (f"  {clean(note)}" for note in report["notes"])
+        yield Painted(f"  with {count} record(s) that are only proposed", BOLD)
+    yield from (f"  {note}" for note in report["notes"])
     for name, check in report["checks"].items():
-        yield _check_line(name, check, painter)
-    yield from _findings("what takes points off", report["deductions"], painter)
+        yield _check_line(name, check)
+    yield from _findings("what takes points off", report["deductions"])
     others = [one for one in report["findings"] if _is_worth_saying(one)]
-    yield from _findings("also found, takes nothing off", others, painter)
+    yield from _findings("also found, takes nothing off", others)
     topics = (topic_of_finding(one["id"], one["check"]) for one in report["deductions"])
-    yield from describe_topics(topics, painter)
+    yield from describe_topics(topics)
     yield ""
     for checklist in report["report"]["checklists"]:
-        yield from _checklist_lines(checklist, painter)
+        yield from _checklist_lines(checklist)
 
 
-def _check_line(name: str, check: Shape, painter: Painter) -> str:
+def _check_line(name: str, check: Shape) -> Line:
     word = check["status"] if check["determined"] else "unknown"
     colour = _COLOURS[check["status"]] if check["determined"] else BLUE
     cost = f"-{check['deduction']:.1f}" if check["deduction"] else "    "
     title = topic_of(name).title
-    return f"  {painter.paint(f'{word:<7}', colour)} {cost} {title:<14} {clean(check['detail'])}"
+    return "  ", Painted(f"{word:<7}", colour), f" {cost} {title:<14} {check['detail']}"
 
 
-def _findings(title: str, found: Sequence[Shape], painter: Painter) -> Iterator[str]:
+def _findings(title: str, found: Sequence[Shape]) -> Iterator[Line]:
     if not found:
         return
     yield ""
-    yield painter.paint(title, BOLD)
+    yield Painted(title, BOLD)
     for one in found:
         cost = f"-{one['points']:.1f}" if one["points"] else "    "
-        yield f"  {cost} {clean(one['meaning'])}"
-        yield f"       fix: {clean(one['fix'])}"
+        yield f"  {cost} {one['meaning']}"
+        yield f"       fix: {one['fix']}"
         record = one.get("record")
         if record is not None:
-            yield f"       {clean(record['name'])}  {record['type']}  {clean(record['value'])}"
+            yield f"       {record['name']}  {record['type']}  {record['value']}"
 
 
 def _is_worth_saying(one: Shape) -> bool:
     return not one["points"] and one["severity"] in _WORTH_SAYING
 
 
-def _checklist_lines(checklist: Shape, painter: Painter) -> Iterator[str]:
+def _checklist_lines(checklist: Shape) -> Iterator[Line]:
     """Say which rules are not met, and never "meets" of rules that could not be judged."""
     rules = [rule for rule in checklist["rules"] if not rule["id"].endswith(_NO_MAIL_TELLS)]
     broken = [rule["text"] for rule in rules if rule["result"] == "not-met"]
     count = sum(rule["result"] == "undetermined" for rule in rules)
     rest = f"  ({count} of {len(rules)} rules could not be judged)" if count else ""
     if broken:
-        word = painter.paint(f"{'misses':<7}", RED)
+        word = Painted(f"{'misses':<7}", RED)
     elif count:
-        word = painter.paint(f"{'unknown':<7}", BLUE)
+        word = Painted(f"{'unknown':<7}", BLUE)
     else:
-        word = painter.paint(f"{'meets':<7}", GREEN)
-    yield f"  {word} rules of {clean(checklist['name'])}{rest}"
+        word = Painted(f"{'meets':<7}", GREEN)
+    yield "  ", word, f" rules of {checklist['name']}{rest}"
     yield from (f"          not so: {text}" for text in broken)
 
 
-def describe_checks(checks: Shape, painter: Painter) -> list[str]:
+def describe_checks(checks: Shape) -> list[Line]:
     """Write what mail programs make of the HTML, and who can't read it."""
-    return list(_lines_of_checks(checks, painter))
+    return list(_lines_of_checks(checks))
 
 
-def _lines_of_checks(checks: Shape, painter: Painter) -> Iterator[str]:
+def _lines_of_checks(checks: Shape) -> Iterator[Line]:
     yield ""
     compatibility, accessibility = checks["compatibility"], checks["accessibility"]
     if compatibility is None:
         yield "the mail has no HTML: every program shows plain text"
         return
     facts = f"caniemail.com, {compatibility['date']}"
-    yield painter.paint(f"what mail programs don't support ({facts})", BOLD)
+    yield Painted(f"what mail programs don't support ({facts})", BOLD)
     shares = (
         f"{one['family']} {one['supported']} of"
         f" {one['supported'] + one['partial'] + one['unsupported']}"
@@ -118,17 +110,17 @@ def _lines_of_checks(checks: Shape, painter: Painter) -> Iterator[str]:
     yield f"  show all of it: {', '.join(shares)}"
     for one in compatibility["findings"]:
         lines = ", ".join(str(place["line"]) for place in one["places"])
-        yield f"  {painter.paint(clean(one['title']), YELLOW)}  line {lines}"
+        yield "  ", Painted(one["title"], YELLOW), f"  line {lines}"
         if one["unsupported"]:
-            yield f"       not in: {', '.join(map(clean, one['unsupported']))}"
+            yield f"       not in: {', '.join(one['unsupported'])}"
         if one["partial"]:
-            yield f"       in part: {', '.join(map(clean, one['partial']))}"
+            yield f"       in part: {', '.join(one['partial'])}"
     for one in compatibility["notJudged"]:
         what = one["what"].replace("-", " ") + ("" if one["count"] == 1 else "s")
-        yield f"  not judged: {one['count']} {what}: {clean(one['reason'])}"
+        yield f"  not judged: {one['count']} {what}: {one['reason']}"
     if accessibility["findings"]:
         yield ""
-        yield painter.paint("who can't read it", BOLD)
+        yield Painted("who can't read it", BOLD)
     for one in accessibility["findings"]:
-        yield f"       {clean(one['meaning'])}"
-        yield f"       fix: {clean(one['fix'])}"
+        yield f"       {one['meaning']}"
+        yield f"       fix: {one['fix']}"

@@ -77,7 +77,7 @@ def add_watches(options: argparse.Namespace, console: Console) -> int:
         return report_problem(error, console)
     if options.json:
         found = {"made": made, "refused": refused, "newWebhooks": webhooks}
-        console.say(json.dumps(found))
+        console.say_text(json.dumps(found))
     else:
         for one in made:
             console.say(f"{one['id']}  {one['target']}")
@@ -97,7 +97,7 @@ def list_watches(options: argparse.Namespace, console: Console) -> int:
     except MailcheckError as error:
         return report_problem(error, console)
     if options.json:
-        console.say(json.dumps({"watches": watches, "openAlerts": alerts}))
+        console.say_text(json.dumps({"watches": watches, "openAlerts": alerts}))
     else:
         for one in watches:
             state = "paused" if one["paused"] else f"every {one['everyMinutes']} min"
@@ -120,7 +120,7 @@ def show_watch(options: argparse.Namespace, console: Console) -> int:
         return report_problem(error, console)
     open_alerts = [alert for alert in shown["alerts"] if alert["endedAt"] is None]
     if options.json:
-        console.say(json.dumps({**shown, "history": history}))
+        console.say_text(json.dumps({**shown, "history": history}))
     else:
         for line in _lines(shown, history, open_alerts):
             console.say(line)
@@ -134,7 +134,7 @@ def remove_watch(options: argparse.Namespace, console: Console) -> int:
         removed = daemon.request("DELETE", _path(daemon, options.watch))
     except MailcheckError as error:
         return report_problem(error, console)
-    console.say(json.dumps(removed) if options.json else f"{removed['id']} is watched no more")
+    console.say_text(json.dumps(removed) if options.json else f"{removed['id']} is watched no more")
     return EXIT_FINE
 
 

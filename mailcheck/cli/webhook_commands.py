@@ -88,7 +88,7 @@ def _add(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int
     asked = {name: value for name, value in given.items() if value is not None}
     made = inbox.request("POST", PATH, body={"url": options.address, **asked})
     if options.json:
-        console.say(json.dumps(made))
+        console.say_text(json.dumps(made))
         return EXIT_FINE
     console.say(f"{made['id']}  {made['secret']}")
     console.remark("keep the secret, which signs what is posted: it is shown this once")
@@ -100,7 +100,7 @@ def _list(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     """``mailcheck webhook list``: a line for each."""
     for one in inbox.request("GET", PATH)["webhooks"]:
         if options.json:
-            console.say(json.dumps(one))
+            console.say_text(json.dumps(one))
             continue
         wanted = [f"{name}={value}" for name, value in one["filter"].items()]
         problem = [f"({one['failures']} failures: {one['problem']})"] if one["problem"] else []
@@ -113,7 +113,7 @@ def _test(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> in
     """``mailcheck webhook test ID``: the status, or why there was none."""
     tried = inbox.request("POST", _path(options, "/test"))
     if options.json:
-        console.say(json.dumps(tried))
+        console.say_text(json.dumps(tried))
     elif tried["delivered"]:
         console.say(f"taken with {tried['status']} in {tried['milliseconds']} ms")
     else:
@@ -136,7 +136,7 @@ def _resume(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 def _rotate(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> int:
     """``mailcheck webhook secret ID``: the secret, and nothing else, to standard output."""
     rotated = inbox.request("POST", _path(options, "/secret"))
-    console.say(json.dumps(rotated) if options.json else rotated["secret"])
+    console.say_text(json.dumps(rotated) if options.json else rotated["secret"])
     if not options.json:
         until = rotated["earlierSignsUntil"]
         console.remark(f"keep it: it is shown this once; the one before it signs until {until}")
@@ -151,7 +151,7 @@ def _remove(inbox: Mailcheck, options: argparse.Namespace, console: Console) -> 
 
 def _tell(answer: dict[str, Any], options: argparse.Namespace, console: Console, what: str) -> int:
     if options.json:
-        console.say(json.dumps(answer))
+        console.say_text(json.dumps(answer))
     else:
         console.remark(f"{options.id}: {what}")
     return EXIT_FINE

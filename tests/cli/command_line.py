@@ -1,12 +1,17 @@
 """Running ``mailcheck`` as a test sees it: what it printed, and its exit status."""
 
 import io
-from collections.abc import Callable, Mapping
+import os
+import threading
+import tty
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mailcheck.cli.commands import Console
+from mailcheck.cli.commands import Console, Line, Painted
 from mailcheck.cli.main import make_parser, run
+from mailcheck.cli.terminal import protect
+from mailcheck.config.options import Config
 from mailcheck.config.reading import load_config
 
 
@@ -47,3 +52,55 @@ async def run_work(environment: Mapping[str, str], *arguments: str) -> Outcome:
     console = Console(config, output, errors)
     status = await options.work(options, console, reactor)
     return Outcome(status, output.getvalue(), errors.getvalue())
+
+
+def plain(lines: Iterable[Line]) -> list[str]:
+    """Write lines without their colours."""
+    return [
+        "".join(
+            piece.text if isinstance(piece, Painted) else piece
+            for piece in (line if isinstance(line, tuple) else (line,))
+        )
+        for line in lines
+    ]
+
+
+class Screen:
+    """A pseudo-terminal, and everything that was written to it."""
+
+    def __init__(self) -> None:
+        self._reader, writer = os.openpty()
+        tty.setraw(writer)
+        self.stream = os.fdopen(writer, "w", encoding="utf-8", newline="")
+        self._pieces: list[bytes] = []
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def console(self) -> Console:
+        """Make a console that prints to it."""
+        stream = protect(self.stream)
+        return Console(Config(), stream, stream)
+
+    def read(self) -> str:
+        """Close the terminal and give what has reached it."""
+        self.stream.close()
+        self._thread.join()
+        os.close(self._reader)
+        return b"".join(self._pieces).decode()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                piece = os.read(self._reader, 65536)
+            except OSError:  # how Linux says that the other side is closed
+                return
+            if not piece:
+                return
+            self._pieces.append(piece)
+
+
+def on_screen(*arguments: str) -> str:
+    """Run a command line on a terminal; gives everything that reached it."""
+    screen = Screen()
+    run(arguments, screen.stream, screen.stream)
+    return screen.read()

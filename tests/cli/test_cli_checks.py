@@ -10,15 +10,15 @@ from twisted.internet.task import Clock
 from mailcheck.checks.dns_answers import DnsQuestion, DnsStatus
 from mailcheck.cli.check_commands import judge_blocklists, judge_mx, judge_reputation
 from mailcheck.cli.check_progress import Progress
-from mailcheck.cli.check_texts import Painter, describe_blocklists, describe_mx, describe_reputation
+from mailcheck.cli.check_texts import describe_blocklists, describe_mx, describe_reputation
+from mailcheck.cli.commands import GREEN, Console, Painted
+from mailcheck.config.options import Config
 from mailcheck.core.network_addresses import parse_ip_address
 from mailcheck.operations.domains.compute_reputation import ReputationQuery
-from tests.cli.command_line import run_command
+from tests.cli.command_line import Screen, plain, run_command
 from tests.fakes.memory_zone import MemoryZone
 from tests.house import House, run
 from tests.web.checking import checking_house, zone_with
-
-PLAIN = Painter(is_coloured=False)
 
 
 def with_checks(zone: MemoryZone, work: Callable[[Any], Any]) -> Any:
@@ -68,7 +68,7 @@ def test_what_is_said_of_mail_hosts() -> None:
         },
     }
     for said, zone in zones.items():
-        assert f"  MX     {said}" in describe_mx(mx(MemoryZone(zone)), PLAIN)
+        assert f"  MX     {said}" in plain(describe_mx(mx(MemoryZone(zone))))
 
 
 def test_exit_statuses_of_lists() -> None:
@@ -92,7 +92,7 @@ def test_exit_statuses_of_a_score() -> None:
 def test_lists_that_refuse_are_explained() -> None:
     """Where lists refuse the resolver, the text says so and what to configure."""
     refused = {"10.4.8.8.zen.spamhaus.org": {"A": ["127.255.255.254"]}}
-    text = "\n".join(describe_blocklists(listings(zone_with(refused)), PLAIN))
+    text = "\n".join(plain(describe_blocklists(listings(zone_with(refused)))))
     assert "refuse to answer the resolver" in text
     assert "[blocklists] resolvers" in text
     assert "unknown" in text
@@ -100,23 +100,23 @@ def test_lists_that_refuse_are_explained() -> None:
 
 def test_fixes_are_shown_with_their_record() -> None:
     """A factor below its best says what to publish, and what that adds."""
-    text = "\n".join(describe_reputation(reputation(zone_with({"_dmarc.good.example": {}})), PLAIN))
+    found = reputation(zone_with({"_dmarc.good.example": {}}))
+    text = "\n".join(plain(describe_reputation(found)))
     assert "80/100 A" in text
     assert "fix (80 -> 89)" in text
     assert "_dmarc.good.example  TXT  v=DMARC1" in text
 
 
-def test_records_can_not_steer_the_terminal() -> None:
-    """Escape sequences in a record are shown as question marks."""
-    zone = MemoryZone({"evil.example": {"TXT": ["v=spf1 \x1b[31m -all"]}})
-    text = "\n".join(describe_mx(mx(zone, "evil.example"), PLAIN))
-    assert "\x1b" not in text
-
-
-def test_colours() -> None:
-    """Colours are there where they are wanted, and only there."""
-    assert Painter(is_coloured=True).paint("good", "32") == "\x1b[32mgood\x1b[0m"
-    assert PLAIN.paint("good", "32") == "good"
+def test_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal is painted, unless its user has asked for no colours; a file is not."""
+    line = ("  ", Painted("good", GREEN), " to see")
+    screen, calm, file = Screen(), Screen(), io.StringIO()
+    screen.console().say(line)
+    Console(Config(), file, file).say(line)
+    monkeypatch.setenv("NO_COLOR", "1")
+    calm.console().say(line)
+    assert screen.read() == "  \x1b[32mgood\x1b[0m to see\n"
+    assert file.getvalue() == calm.read() == "  good to see\n"
 
 
 class Terminal(io.StringIO):

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from mailcheck.cli.check_progress import CLEAR_LINE
 from mailcheck.cli.deliverability_commands import WaitingLine
 from mailcheck.cli.main import run
+from mailcheck.cli.terminal import CLEAR_LINE
 from tests.cli.command_line import run_command
 from tests.servers.daemon import HOST, Daemon, running_daemon
 

