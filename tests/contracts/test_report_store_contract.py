@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from mailcheck.checks.receiver_reports.limits import MAX_SUM
 from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, MINUTE, Instant
@@ -217,6 +218,26 @@ async def test_rows_are_summed_up(stores: Stores) -> None:
     assert (largest.result, largest.amount) == ("2", 3)
     assert await stores.reports.sums(ANN, ReportKind.TLS, "example.org", yesterday, 10) == []
     assert await stores.reports.count_rows(ANN, ReportKind.DMARC, "example.org", TODAY) == 2
+
+
+@pytest.mark.attack
+async def test_sums_of_what_is_stored_never_overflow(stores: Stores) -> None:
+    """Lists and sums answer on every engine, whatever reports of an earlier version claim."""
+    await prepared(stores)
+    huge = 2**62
+    for number in range(3):
+        await stores.reports.post(posted(f"p{number}"), b"{}")
+        waiting = await claimed(stores)
+        report = counted(waiting, f"r{number}", report_id=str(number), messages=huge, failing=huge)
+        await stores.reports.finish(waiting.id, "this daemon", [report])
+    await stores.reports.count(
+        [counts(1, Instant(TODAY - n * DAY), huge, digest=f"{n}") for n in range(3)]
+    )
+    (domain,) = await stores.reports.domains(ANN)
+    assert (domain.reports, domain.messages, domain.failing) == (3, 3 * MAX_SUM, 3 * MAX_SUM)
+    since = Instant(NOON - 10 * DAY)
+    (row,) = await stores.reports.sums(ANN, ReportKind.DMARC, "example.org", since, 10)
+    assert row.amount == 3 * MAX_SUM
 
 
 async def test_old_reports_are_forgotten(stores: Stores) -> None:

@@ -10,25 +10,15 @@ from mailcheck.core.instants import SECOND
 from mailcheck.operations.reports.post_report import PER_ACCOUNT, PER_CLIENT
 from mailcheck.operations.reports.take_in_reports import MAX_ATTEMPTS, RETRY_AFTER
 from tests.corpus.report_files import document, gzipped, report_mail
-from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import (
     DOMAIN,
     RECEIVERS,
-    ask_for_reports,
     reports_zone,
     signed_report,
 )
 from tests.house import Answer, House, run
-from tests.web.checking import checking_house
 from tests.web.mcp.agent import Agent
-
-
-def reporting_house(zone: MemoryZone) -> House:
-    """Build a house that takes reports in; the domain asks for those of its first account."""
-    house = checking_house(zone)
-    ask_for_reports(zone, address(house))
-    run(house.assembly.reports.runner.start())
-    return house
+from tests.web.reporting import address, post_path, reporting_house, send
 
 
 @pytest.fixture
@@ -37,17 +27,6 @@ def house() -> Iterator[House]:
     house = reporting_house(reports_zone())
     yield house
     house.close()
-
-
-def address(house: House, kind: str = "dmarc") -> str:
-    """Give the address of the first account's reports."""
-    return str(house.get("/reports").json["addresses"][kind])
-
-
-def send(house: House, raw: bytes, kind: str = "dmarc") -> None:
-    """Hand a report in by mail."""
-    house.receive(address(house, kind), raw=raw, sender="")
-    house.pass_time(0)
 
 
 def only_report(house: House) -> dict[str, object]:
@@ -234,7 +213,7 @@ def test_tls_reports_by_mail_and_by_post() -> None:
 
 def test_what_is_posted_wrongly(house: House) -> None:
     """An unknown address, nothing at all, and too much are refused at once; the rest is read."""
-    path = "/" + house.get("/reports").json["addresses"]["tlsUrl"].split("/", 3)[3]
+    path = post_path(house)
     assert house.open(path, "POST", data=b"").answer().status == 400
     assert house.open("/tls-reports/nobody", "POST", data=b"{}").answer().status == 404
     assert house.open(path, "POST", data=b"x" * 70_000).answer().status == 413
@@ -246,7 +225,7 @@ def test_what_is_posted_wrongly(house: House) -> None:
 def test_a_flood_of_posts_ends_at_its_limit() -> None:
     """Who posts too many is asked to wait, whatever the address; others, and mail, go on."""
     house = reporting_house(reports_zone())
-    path = "/" + house.get("/reports").json["addresses"]["tlsUrl"].split("/", 3)[3]
+    path = post_path(house)
 
     def post(address: str = path) -> Answer:
         return house.open(address, "POST", data=b"nothing").answer()

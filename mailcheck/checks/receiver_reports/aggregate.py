@@ -22,6 +22,7 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_PROBLEMS,
     MAX_ROWS,
     MAX_SPAN,
+    MAX_SUM,
     MAX_TEXT,
 )
 from mailcheck.core.errors import ReportRefused
@@ -274,6 +275,8 @@ class _Reading:
         self._rows[row] = self._rows.get(row, 0) + count
 
     def finish(self) -> AggregateReport:
+        if sum(self._rows.values()) > MAX_SUM:
+            raise ReportRefused(f"it counts over {MAX_SUM} messages")
         head = self._head
         domain = read_mail_domain(head.get("policy_published.domain", ""))
         if domain is None:

@@ -21,8 +21,12 @@ MAX_TEXT = 255
 MAX_EVIDENCE = 20
 """DKIM results of one row that are kept, and SPF results; receivers look at ten signatures."""
 
-MAX_COUNT = 10**12
-"""Messages, or sessions, of one row: more is a mistake, whoever says it."""
+MAX_COUNT = 10**9
+"""Messages, or sessions, of one row. The largest senders of the world send as many a day."""
+
+MAX_SUM = 10**10
+"""Messages, or sessions, of one report. Sums of many reports count no report with more: 64 bits
+then hold the sum of 900 million rows, whatever was stored by an earlier version."""
 
 MAX_PROBLEMS = 20
 """Sentences about rows that were left out."""

@@ -12,6 +12,7 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_PROBLEMS,
     MAX_ROWS,
     MAX_SPAN,
+    MAX_SUM,
     MAX_TEXT,
 )
 from mailcheck.core.errors import ReportRefused
@@ -42,6 +43,12 @@ class TlsPolicyResult(Struct, frozen=True):
     successful: int
     failed: int
     failures: tuple[TlsFailure, ...]
+
+    @property
+    def sessions(self) -> int:
+        """All sessions: the details may count more failures than the summary."""
+        told = sum(one.sessions for one in self.failures)
+        return self.successful + max(self.failed, told)
 
 
 class TlsReport(Struct, frozen=True):
@@ -117,6 +124,8 @@ class _Reading:
         policies = tuple(self._policies(known.get("policies")))
         if not policies:
             raise ReportRefused("it does not say which domain it is about")
+        if sum(one.sessions for one in policies) > MAX_SUM:
+            raise ReportRefused(f"it counts over {MAX_SUM} sessions")
         return TlsReport(
             organisation=_text(known, "organization-name"),
             contact=_text(known, "contact-info").lower(),
@@ -139,10 +148,10 @@ class _Reading:
                 self._leave_out(f"policy {number}", "it names no domain")
                 continue
             summary = _object(known, "summary")
-            successful = _count(summary, "total-successful-session-count")
-            failed = _count(summary, "total-failure-session-count")
-            if successful is None or failed is None:
-                self._leave_out(f"policy {number}", "its sessions are no number")
+            successful, problem = _count(summary, "total-successful-session-count")
+            failed, other_problem = _count(summary, "total-failure-session-count")
+            if problem or other_problem:
+                self._leave_out(f"policy {number}", problem or other_problem)
                 continue
             yield TlsPolicyResult(
                 domain=domain,
@@ -160,11 +169,9 @@ class _Reading:
             if self._failure_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
             known = one if isinstance(one, dict) else {}
-            sessions = _count(known, "failed-session-count")
-            if sessions is None:
-                self._leave_out(
-                    f"a failure of policy {policy_number}", "its sessions are no number"
-                )
+            sessions, problem = _count(known, "failed-session-count")
+            if problem:
+                self._leave_out(f"a failure of policy {policy_number}", problem)
                 continue
             details = (_text(known, "failure-reason-code"), _text(known, "additional-information"))
             yield TlsFailure(
@@ -207,14 +214,19 @@ def _texts(found: object) -> tuple[str, ...]:
     return tuple(filter(None, map(_shown, _list(found)[:MAX_POLICY])))
 
 
-def _count(known: dict[str, Any], name: str) -> int | None:
-    """Read a number of sessions; none said is none. Some write numbers as text."""
+def _count(known: dict[str, Any], name: str) -> tuple[int, str]:
+    """Return a number of sessions, 0 where it is missing, and what is wrong with it.
+
+    Some reporters write numbers as text.
+    """
     found = known.get(name, 0)
     if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 20:
         found = int(found)
-    if isinstance(found, bool) or not isinstance(found, int):
-        return None
-    return found if 0 <= found <= MAX_COUNT else None
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        return 0, "its sessions are no number"
+    if found > MAX_COUNT:
+        return 0, f"it counts over {MAX_COUNT} sessions"
+    return found, ""
 
 
 def _moment(span: dict[str, Any], name: str) -> Instant:
@@ -277,6 +289,11 @@ _OTHER = (
     "Encryption failed for another reason.",
     "Ask the reporter, with the number of its report, what it met.",
 )
+
+
+def is_known_result(result: str) -> bool:
+    """Return whether RFC 8460 4.3 has a result; reporters may write any text there."""
+    return result in _MEANINGS
 
 
 def explain_failure(result: str) -> tuple[str, str]:

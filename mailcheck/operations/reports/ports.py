@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -84,8 +84,13 @@ class ReportStore(Protocol):
         :raises InboxFull: the account holds as many as it may.
         """
 
-    def claim(self, lease: Lease, now: Instant) -> Deferred[WaitingReport | None]:
-        """Take the report that waits for longest and that nobody reads; each account in turn."""
+    def claim(
+        self, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
+    ) -> Deferred[WaitingReport | None]:
+        """Claim the report that has waited longest and that is not being read, accounts in turn.
+
+        :param busy: accounts whose reports are left waiting.
+        """
 
     def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
         """Count rows; those that are counted already change nothing."""

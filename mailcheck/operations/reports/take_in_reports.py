@@ -25,7 +25,7 @@ from mailcheck.checks.receiver_reports.reading import Refused, Report
 from mailcheck.checks.receiver_reports.senders import day_of
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
 from mailcheck.core.errors import ReportRefused, WorkerDied
-from mailcheck.core.identifiers import new_time_ordered_id
+from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.receiver_reports import (
     ReceiverReport,
@@ -82,13 +82,15 @@ class _Judged(Struct, frozen=True):
 
 
 class TakeInReports(QueueWorker[ReportId, WaitingReport]):
-    """Reads the reports that wait: one at a time, so that a crowd of them holds nobody else up.
+    """Reads waiting reports: several at a time, one of each account.
+
+    A name server that answers slowly delays the reports of one account only.
 
     :param worker: the child process that reads them.
     """
 
     jobs = "reports"
-    at_once = 1
+    at_once = 8
 
     def __init__(
         self,
@@ -109,21 +111,37 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
         self._analysis = analysis
         self._settings = settings
         self._holder = holder
+        self._accounts: set[AccountId] = set()
         self._now = time_and_chance.now
         self._random_bytes = time_and_chance.random_bytes
 
     async def claim(self, limit: int) -> Sequence[WaitingReport]:
-        """Take the report that waits for longest; ``limit`` is one."""
-        now = self._now()
-        waiting = await self._store.claim(Lease(self._holder, Instant(now + LEASE)), now)
-        return [] if waiting is None else [waiting]
+        """Claim the reports that have waited longest, of accounts without one under way."""
+        claimed: dict[AccountId, WaitingReport] = {}
+        while len(claimed) < limit:
+            now = self._now()
+            lease = Lease(self._holder, Instant(now + LEASE))
+            waiting = await self._store.claim(lease, now, {*self._accounts, *claimed})
+            if waiting is None:
+                break
+            claimed[waiting.account_id] = waiting
+        return list(claimed.values())
 
     async def release(self, *, is_attempt: bool) -> None:
         """Let go of what this daemon reads: it counts as not begun."""
         await self._store.release(self._holder)
 
     async def do(self, job: WaitingReport) -> None:
-        """Read a report, count what is believed, and say what came of it."""
+        """Read a report, and then look for the next one of its account."""
+        self._accounts.add(job.account_id)
+        try:
+            await self._read(job)
+        finally:
+            self._accounts.discard(job.account_id)
+            self._must_look = True
+
+    async def _read(self, job: WaitingReport) -> None:
+        """Read a report, count what is believed, and record the outcome."""
         why = ""
         try:
             judged = await self._judge(job)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from mailcheck.checks.receiver_reports.limits import MAX_SUM
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
@@ -53,13 +54,14 @@ _FACTS = """
 # reports does not hold up another's one.
 _IS_FREE = "(lease_until IS NULL OR lease_until <= ?)"
 
+# ``{busy}`` chooses the accounts.
 _WAITING = f"""
     SELECT id FROM (
         SELECT id, lease_until, received_at, ROW_NUMBER() OVER (
             PARTITION BY account_id
             ORDER BY CASE WHEN {_IS_FREE} THEN 1 ELSE 0 END, received_at, id
         ) AS turn
-        FROM receiver_report WHERE state = 'waiting'
+        FROM receiver_report WHERE state = 'waiting' AND account_id NOT IN ({{busy}})
     ) AS waiting WHERE {_IS_FREE} ORDER BY turn, received_at, id LIMIT 1
 """
 
@@ -89,8 +91,17 @@ _IS_COUNTED = """
     AND reporter = ? AND report_key = ? AND state = 'counted'
 """
 
-_DOMAINS = """
-    SELECT kind, domain, COUNT(*), CAST(SUM(messages) AS BIGINT), CAST(SUM(failing) AS BIGINT),
+
+def _sum(column: str) -> str:
+    """Return SQL that adds up a column, counting no report with more than it may claim.
+
+    The sum cannot overflow: SQLite fails the query where it does, PostgreSQL the conversion.
+    """
+    return f"CAST(SUM(CASE WHEN {column} < {MAX_SUM} THEN {column} ELSE {MAX_SUM} END) AS BIGINT)"
+
+
+_DOMAINS = f"""
+    SELECT kind, domain, COUNT(*), {_sum("messages")}, {_sum("failing")},
     MAX(COALESCE(ends_at, received_at))
     FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain
     ORDER BY 4 DESC, 2, 1
@@ -102,8 +113,8 @@ _NEWEST_POLICY = """
     ORDER BY begins_at DESC, id DESC LIMIT 1
 """
 
-_SUMS = """
-    SELECT reporter, result, CAST(SUM(amount) AS BIGINT), MIN(day), MAX(day) FROM report_count
+_SUMS = f"""
+    SELECT reporter, result, {_sum("amount")}, MIN(day), MAX(day) FROM report_count
     WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
     GROUP BY reporter, result ORDER BY 3 DESC, 2, 1 LIMIT ?
 """
@@ -119,9 +130,11 @@ class SqlReportStore:
         """Add a waiting report that was posted."""
         return self._engine.write(_post, (report, body))
 
-    def claim(self, lease: Lease, now: Instant) -> Deferred[WaitingReport | None]:
-        """Take the report that waits for longest."""
-        return self._engine.write(_claim, (lease, now))
+    def claim(
+        self, lease: Lease, now: Instant, busy: Collection[AccountId] = ()
+    ) -> Deferred[WaitingReport | None]:
+        """Claim the report that has waited longest."""
+        return self._engine.write(_claim, (lease, now, tuple(busy)))
 
     def count(self, rows: Sequence[CountedRow]) -> Deferred[None]:
         """Count rows."""
@@ -258,11 +271,14 @@ def _post(transaction: Transaction, item: tuple[ReceiverReport, bytes]) -> Inbox
 
 
 @for_each
-def _claim(transaction: Transaction, item: tuple[Lease, Instant]) -> WaitingReport | None:
-    lease, own_now = item
+def _claim(
+    transaction: Transaction, item: tuple[Lease, Instant, tuple[AccountId, ...]]
+) -> WaitingReport | None:
+    lease, own_now, busy = item
     offset = transaction.clock_offset()
     now = own_now + offset
-    row = transaction.row(_WAITING, (now, now))
+    waiting = _WAITING.format(busy=", ".join("?" * len(busy)) or "''")
+    row = transaction.row(waiting, (now, *busy, now))
     if row is None:
         return None
     report_id = ReportId(row[0])

@@ -53,4 +53,4 @@ class ReportTools:
             async with self._turns.held(account_id):
                 shown = await self._reports.dmarc(account_id, domain, DEFAULT_REPORT_DAYS)
             tls = await self._reports.tls(account_id, domain, DEFAULT_REPORT_DAYS)
-        return as_json_text(render_reports(own, domains, shown, tls))
+        return as_json_text(render_reports(own, domains, shown, tls, call.fence))

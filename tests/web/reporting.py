@@ -1,0 +1,62 @@
+"""A house that takes reports of receivers in."""
+
+from msgspec.structs import replace
+
+from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
+from mailcheck.operations.ports import Lease
+from mailcheck.operations.reports.ports import CountedRow
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.report_senders import DOMAIN, ask_for_reports
+from tests.house import House, run
+from tests.web.checking import checking_house
+
+
+def reporting_house(zone: MemoryZone) -> House:
+    """Build a house that takes reports in; the domain asks for those of its first account."""
+    house = checking_house(zone)
+    ask_for_reports(zone, address(house))
+    run(house.assembly.reports.runner.start())
+    return house
+
+
+def address(house: House, kind: str = "dmarc") -> str:
+    """Return the address of the first account's reports."""
+    return str(house.get("/reports").json["addresses"][kind])
+
+
+def post_path(house: House) -> str:
+    """Return the path to which TLS reports about the first account's domains are posted."""
+    return "/" + str(house.get("/reports").json["addresses"]["tlsUrl"]).split("/", 3)[3]
+
+
+def send(house: House, raw: bytes, kind: str = "dmarc") -> None:
+    """Hand a report in by mail."""
+    house.receive(address(house, kind), raw=raw, sender="")
+    house.pass_time(0)
+
+
+def store_report(house: House, name: str, **facts: object) -> ReceiverReport:
+    """Store a counted report without its rows, as an earlier version may have left it."""
+    reports, now = house.assembly.reports.store, Instant(1_795_100_000_000)
+    account_id = house.account.id
+    waiting = ReceiverReport(ReportId(name), account_id, ReportKind.TLS, ReportState.WAITING, now)
+    run(reports.post(waiting, b"{}"))
+    lease = Lease("this daemon", Instant(now + 1_000))
+    claimed = run(reports.claim(lease, now))
+    known = {
+        "state": ReportState.COUNTED,
+        "domain": DOMAIN,
+        "reporter": "google.com",
+        "report_id": name,
+        "begins_at": Instant(now - now % DAY),
+        "ends_at": Instant(now - now % DAY + DAY),
+    }
+    report = replace(waiting, id=ReportId(f"{name}-counted"), **{**known, **facts})
+    assert run(reports.finish(claimed.id, lease.holder, [report]))
+    return report
+
+
+def count_rows(house: House, rows: list[CountedRow]) -> None:
+    """Store rows, as an earlier version may have left them."""
+    run(house.assembly.reports.store.count(rows))
