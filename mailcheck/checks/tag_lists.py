@@ -52,6 +52,18 @@ def parse_tag_list(text: str) -> TagList:
 
 
 def has_version(text: str, version: str) -> bool:
-    """Tell whether the list begins with ``v=<version>``, exactly and in that case."""
-    name, equals, value = (part.strip(_BLANK) for part in text.partition(";")[0].partition("="))
-    return name == "v" and equals == "=" and value == version
+    """Return whether the list begins with ``v=<version>``, exactly and in that case.
+
+    A blank before ``v`` is a fault in every record but DKIM's (RFC 9989 4.8, RFC 8461 3.1,
+    RFC 8460 3); DKIM lets one stand there (RFC 6376 3.2).
+    """
+    name, equals, value = text.partition(";")[0].partition("=")
+    return name.rstrip(_BLANK) == "v" and equals == "=" and value.strip(_BLANK) == version
+
+
+def has_exact_version(text: str, version: str) -> bool:
+    """Return whether the text begins with ``v=<version>`` and no blank is within it.
+
+    RFC 8461 3.1 and RFC 8460 3 allow none.
+    """
+    return text.startswith(f"v={version}") and has_version(text, version)

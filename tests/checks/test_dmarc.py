@@ -280,6 +280,48 @@ def test_no_record_is_told_apart_from_a_spoilt_one(
     assert value is None or record.value == value
 
 
+ALIASED = [
+    ("_dmarc.x.example", "policies.x.example", "policies.x.example", "v=DMARC1; p=none"),
+    ("_dmarc.x.example", "x.dmarc.other.example", None, None),
+]
+
+
+@pytest.mark.parametrize(("name", "target", "place", "value"), ALIASED)
+def test_a_dangling_alias_is_named(
+    name: str, target: str, place: str | None, value: str | None
+) -> None:
+    """Beside a CNAME nothing is advised: its target is named, with the record if it is own."""
+    zone = MemoryZone({name: {"CNAME": [f"{target}."]}})
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
+    dangling, absent = verdict.findings
+    assert (dangling.id, absent.id) == ("dmarc.dangling", "dmarc.absent")
+    assert target in dangling.meaning
+    assert target in absent.fix
+    record = absent.proposed
+    assert (record and record.name, record and record.value) == (place, value)
+
+
+def test_advice_about_an_aliased_record_is_for_its_target() -> None:
+    """A policy that stands behind a CNAME is changed there, and what is fine is not dangling."""
+    zone = MemoryZone({"_dmarc.x.example": {"CNAME": ["policies.x.example."]}})
+    zone.publish("policies.x.example", "TXT", "v=DMARC1; p=none; rua=mailto:d@x.example")
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
+    (finding,) = verdict.findings
+    assert finding.id == "dmarc.policy-none"
+    assert finding.proposed is not None
+    assert finding.proposed.name == "policies.x.example"
+    assert "nothing can be published beside a CNAME" in finding.fix
+
+
+def test_of_several_records_no_address_is_lost() -> None:
+    """The strictest of several records is kept, with the report addresses of all."""
+    texts = ["v=DMARC1; p=none; rua=mailto:a@x.example", "v=DMARC1; p=reject; rua=b@x.example"]
+    (finding,) = judge({"_dmarc.x.example": texts}).findings
+    assert finding.proposed is not None
+    expected = "v=DMARC1; p=reject; rua=mailto:b@x.example,mailto:a@x.example"
+    assert finding.proposed.value == expected
+
+
 def test_spoilt_records_of_a_subdomain_leave_it_to_the_organization() -> None:
     """Two records count as none, so the organization's record applies; both are said."""
     verdict = judge({"_dmarc.x.example": GOOD, "_dmarc." + SUB: [GOOD, GOOD + ";"]}, SUB)
@@ -338,6 +380,7 @@ def offering(records: dict[str, str | list[str]], address: str = OFFERED) -> lis
             "v=DMARC1; p=none; rua=nonsense",
             {
                 "dmarc.no-reports": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
+                "dmarc.syntax": f"v=DMARC1; p=none; rua=mailto:{OFFERED}",
                 "dmarc.policy-none": f"v=DMARC1; p=quarantine; rua=mailto:{OFFERED}",
             },
         ),

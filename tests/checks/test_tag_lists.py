@@ -47,7 +47,10 @@ def test_what_is_no_tag_is_a_problem_and_the_rest_is_read(text: str) -> None:
     [
         ("v=DMARC1", True),
         ("v=DMARC1;p=none", True),
-        (" v = DMARC1 ; p=none", True),
+        ("v = DMARC1 ; p=none", True),
+        (" v=DMARC1; p=none", False),
+        ("\tv=DMARC1; p=none", False),
+        ("\u00a0v=DMARC1; p=none", False),
         ("v=dmarc1; p=none", False),
         ("v=DMARC12", False),
         ("v=DMARC1 p=none", False),

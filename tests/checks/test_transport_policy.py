@@ -64,6 +64,32 @@ def test_mta_sts_records(texts: list[str], presence: Presence, expected: list[st
     assert (record.presence, [finding.id for finding in record.findings]) == (presence, expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (" v=STSv1; id=a1", "v=STSv1; id=a1;"),
+        ("v=stsv1; id=2026", "v=STSv1; id=2026;"),
+        ("v=STSV1; id=2026", "v=STSv1; id=2026;"),
+        ("v = STSv1; id=2026", "v=STSv1; id=2026;"),
+        ("v=STSv1 id=2026", "v=STSv1; id=2026;"),
+        ("v=STSv1\\; id=2026", "v=STSv1; id=2026;"),
+        ("v=STS1; id=2026-01-02", "v=STSv1; id=20260102;"),
+        ("STSv1; ID=2026", "v=STSv1; id=2026;"),
+        ("v=MTA-STSv1; id=2026", "v=STSv1; id=2026;"),
+        ("id=2026; v=STSv1", "v=STSv1; id=2026;"),
+    ],
+)
+def test_near_misses_of_mta_sts_are_named(text: str, value: str) -> None:
+    """A record that senders ignore is named, and the repaired one has its id."""
+    record = read_record(text)
+    assert (record.presence, record.text) == (Presence.ABSENT, text)
+    (finding,) = record.findings
+    assert finding.id == "mta-sts.unreadable"
+    assert finding.proposed is not None
+    assert finding.proposed.value == value
+    assert read_record(value).findings == ()
+
+
 @pytest.mark.parametrize("status", FAILURES)
 def test_no_answer_is_never_no_record(status: DnsStatus) -> None:
     """Silence about MTA-STS or TLS-RPT is undetermined."""
@@ -93,6 +119,11 @@ def test_a_policy_is_read() -> None:
         (POLICY.replace("mx: *.d.example\r\n", ""), "names no mail host"),
         (POLICY.replace("*.d.example", "*.*.example"), "no host name"),
         (POLICY + "<html>", "key: value"),
+        (POLICY.replace("mode", "Mode"), '"Mode" must be written "mode"'),
+        (POLICY.replace("mx:", "MX:"), '"MX" must be written "mx"'),
+        (POLICY.replace("version", "VERSION"), '"VERSION" must be written "version"'),
+        (POLICY.replace("*.d.example", "2001:db8::1"), "IP address"),
+        (POLICY.replace("*.d.example", "[192.0.2.1]"), "IP address"),
     ],
 )
 def test_a_broken_policy_says_why(text: str, problem: str) -> None:
@@ -120,6 +151,11 @@ def test_any_policy_text_can_be_read(text: str) -> None:
         (
             PolicyFetch(FetchOutcome.FETCHED, POLICY.replace("*.d", "mx1.d")),
             ["mta-sts.uncovered-host"],
+            True,
+        ),
+        (
+            PolicyFetch(FetchOutcome.FETCHED, POLICY + "mx: 8.8.8.8\r\n"),
+            ["mta-sts.ip-address"],
             True,
         ),
         (
@@ -172,9 +208,51 @@ def test_tls_rpt_records(texts: list[str], rua: int, expected: list[str]) -> Non
         record = other.proposed
         assert record is not None
         assert record.name == "_smtp._tls.d.example"
-        is_kept = one.id == "tls-rpt.several"
+        is_kept = "@" in "".join(texts)
         assert (one.proposed is not None) is is_kept
         assert is_kept or record.value == "v=TLSRPTv1; rua=mailto:t@r.example"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " v=TLSRPTv1; rua=mailto:t@d.example",
+        "v=tlsrptv1; rua=mailto:t@d.example",
+        "v = TLSRPTv1; rua=mailto:t@d.example",
+        "v=TLSRPTv1 rua=mailto:t@d.example",
+        "v=TLSRPTv1, rua=t@d.example",
+        "v=TLSRPT1; rua=mailto:t@d.example",
+        "v=TLS-RPTv1; rua=mailto:t@d.example",
+        "v=TLSRPTv1\\; rua=mailto:t@d.example",
+        "TLSRPTv1; RUA=mailto:t@d.example",
+    ],
+)
+def test_near_misses_of_tls_rpt_are_named(text: str) -> None:
+    """A record that senders ignore is named, and the repaired one has its address."""
+    zone = MemoryZone({})
+    zone.publish("_smtp._tls.d.example", "TXT", text)
+    verdict = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers, "o@r.example"))
+    (finding,) = verdict.findings
+    assert (finding.id, verdict.presence) == ("tls-rpt.unreadable", Presence.ABSENT)
+    assert finding.proposed is not None
+    assert finding.proposed.value == "v=TLSRPTv1; rua=mailto:t@d.example"
+    zone.publish("_smtp._tls.d.example", "TXT", finding.proposed.value)
+    assert settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers)).findings == ()
+
+
+@pytest.mark.parametrize("name", ["_smtp._tls.d.example", "_mta-sts.d.example"])
+def test_beside_an_alias_nothing_is_advised(name: str) -> None:
+    """The record belongs where the CNAME leads to; for a stranger's name there are only words."""
+    for target, is_own in (("tls.d.example", True), ("d.tls.other.example", False)):
+        zone = MemoryZone({name: {"CNAME": [f"{target}."]}})
+        zone.publish(
+            target, "TXT", "v=STSv1; id=-" if "sts" in name else "v=tlsrptv1; rua=a@d.example"
+        )
+        record = settle(zone, lambda answers: evaluate_mta_sts_record("d.example", answers))
+        reports = settle(zone, lambda answers: evaluate_tls_rpt("d.example", answers))
+        (finding,) = record.findings if "sts" in name else reports.findings
+        assert (finding.proposed.name if finding.proposed else None) == (target if is_own else None)
+        assert target in finding.fix
 
 
 GOOD_TLSA = "3 1 1 " + "ab" * 32

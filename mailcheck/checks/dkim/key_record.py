@@ -61,7 +61,7 @@ class KeyRecord(Struct, frozen=True):
 
 def is_key_record(text: str) -> bool:
     """Tell whether a TXT record is a key record: ``v=DKIM1`` first, or no version and a key."""
-    if has_version(text, VERSION):
+    if has_version(text.lstrip(), VERSION):
         return True
     tags = parse_tag_list(text)
     is_clear = not tags.violations or "k" in tags.tags

@@ -1,10 +1,11 @@
 """Judging the DMARC record of a domain, and what is said about it (RFC 9989)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mailcheck.checks.aliases import alias_target, is_dangling, publish_at_target
 from mailcheck.checks.dmarc.record import (
     OBSOLETE_TAGS,
     PREFIX,
@@ -19,6 +20,7 @@ from mailcheck.checks.dmarc.record import (
     parse_policy_record,
     walk_tree,
 )
+from mailcheck.checks.dmarc.repair import merge_uris, repair_policy_record
 from mailcheck.checks.dns_answers import (
     Answers,
     DnsStatus,
@@ -30,6 +32,7 @@ from mailcheck.checks.dns_answers import (
 from mailcheck.checks.findings import Finding, RecordToPublish, Severity, undetermined
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.tag_lists import parse_tag_list
+from mailcheck.checks.tag_repair import lost_addresses, name_mistake
 from mailcheck.core.domain_names import is_within
 
 
@@ -56,13 +59,13 @@ class DmarcVerdict(Struct, frozen=True):
     domain: str
     presence: Presence
     walk: TreeWalk
-    found_at: str | None
-    record: PolicyRecord | None
-    policy: Policy | None
-    policy_tag: str
-    broken_texts: tuple[str, ...]
-    authorizations: tuple[ReportAuthorization, ...]
-    findings: tuple[Finding, ...]
+    found_at: str | None = None
+    record: PolicyRecord | None = None
+    policy: Policy | None = None
+    policy_tag: str = ""
+    broken_texts: tuple[str, ...] = ()
+    authorizations: tuple[ReportAuthorization, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def organizational_domain(self) -> str | None:
@@ -149,16 +152,30 @@ def _say_several(domain: str, texts: Sequence[str]) -> Finding:
         f"{domain} has {len(texts)} DMARC records but may have one only, so receivers ignore all"
         " of them.",
         f"Keep the DMARC record at {PREFIX}{domain} that you mean, and remove the others.",
-        _publish(domain, _with_valid_policy(max(sorted(texts), key=_strictness))),
+        _publish(domain, _merge(texts)),
     )
 
 
+def _merge(texts: Sequence[str]) -> str:
+    """Return the strictest of several records, with the report addresses of all of them."""
+    meant = [_meant(parse_policy_record(text)).text for text in sorted(texts)]
+    whole = [_with_valid_policy(text) for text in meant]
+    kept = max(whole, key=_strictness)
+    return change_tags(kept, **merge_uris([kept, *whole]))
+
+
 def _with_valid_policy(text: str) -> str:
-    """Give a record whose policies are valid: as it is where they are."""
+    """Return a record whose policies are valid: as it is where they are."""
     record = parse_policy_record(text)
     if not record.has_bad_policy:
         return text
-    return change_tags(text, **_valid_policies(record))
+    return change_tags(text, **_valid_policies(_meant(record)))
+
+
+def _meant(record: PolicyRecord) -> PolicyRecord:
+    """Return what a record means: where it has faults, the repaired one."""
+    repaired = repair_policy_record(record.text) if record.problems else None
+    return record if repaired is None else parse_policy_record(repaired)
 
 
 def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
@@ -169,7 +186,7 @@ def _valid_policies(record: PolicyRecord) -> dict[str, str | None]:
 
 
 def _strictness(text: str) -> int:
-    policy = parse_policy_record(text).policy
+    policy = _meant(parse_policy_record(text)).policy
     return -1 if policy is None else policy.strictness
 
 
@@ -185,19 +202,20 @@ def _say_without_policy(domain: str, text: str) -> Finding:
     )
 
 
-def _say_unreadable(domain: str, text: str) -> Finding:
+def _say_unreadable(domain: str, texts: Sequence[str]) -> Finding:
     """Say that a record was meant as DMARC but isn't."""
-    meant = {name.lower(): v for name, v in parse_tag_list(text.replace('"', "")).tags.items()}
-    policy = meant.get("p", "").lower()
-    policy = policy if policy in [one.value for one in Policy] else Policy.NONE.value
-    tags = "; ".join(f"{name}={v}" for name, v in meant.items() if name not in ("v", "p"))
+    repaired = repair_policy_record(" ; ".join(texts))
+    mistake = name_mistake(texts[0])
     return Finding(
         "dmarc.unreadable",
         Severity.ERROR,
-        f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
-        f' "v={VERSION};", so receivers ignore it.',
-        f"Replace that TXT record by one that begins with v={VERSION}; and a policy.",
-        _publish(domain, f"v={VERSION}; p={policy}" + (f"; {tags}" if tags else "")),
+        f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
+        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so receivers ignore it.',
+        f"Replace that TXT record by one that begins with v={VERSION}; and a policy, and keep the"
+        " addresses and the policy that you mean."
+        if repaired is None
+        else f"Replace that TXT record by one that begins with v={VERSION}; and a policy.",
+        None if repaired is None else _publish(domain, repaired),
     )
 
 
@@ -248,7 +266,8 @@ def _policy(
     record, place = verdict.record, verdict.found_at
     assert record is not None
     assert place is not None
-    if verdict.policy is Policy.NONE:
+    is_misspelt = record.has_bad_policy and _meant(record).policy not in (None, Policy.NONE)
+    if verdict.policy is Policy.NONE and not is_misspelt:
         step: dict[str, str | None] = {verdict.policy_tag: None}
         to_do = f"Remove {verdict.policy_tag} from the DMARC record, so that p holds, as soon as"
         if verdict.policy_tag == "p":
@@ -348,12 +367,14 @@ def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
     record, place = verdict.record, verdict.found_at
     assert record is not None
     assert place is not None
+    repaired = repair_policy_record(record.text)
     for problem in record.problems:
         yield Finding(
             "dmarc.syntax",
             Severity.WARNING,
             f"{problem[:1].upper()}{problem[1:]}; receivers ignore that part of the record.",
             "Correct that part of the DMARC record, or remove it.",
+            None if repaired is None else _publish(place, change_tags(repaired, **changes)),
         )
     if record.has_bad_policy:
         yield Finding(
@@ -361,7 +382,7 @@ def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
             Severity.ERROR,
             "The DMARC record has no valid policy, so receivers treat it as p=none.",
             "Put a valid policy into the DMARC record.",
-            _publish(place, change_tags(record.text, **changes | _valid_policies(record))),
+            _publish(place, change_tags(record.text, **changes | _valid_policies(_meant(record)))),
         )
     if record.obsolete_tags:
         tags = ", ".join(record.obsolete_tags)
@@ -376,11 +397,12 @@ def _syntax(verdict: DmarcVerdict, changes: dict[str, str | None]) -> Iterator[F
 
 
 def change_tags(text: str, **changes: str | None) -> str:
-    """Write a record anew: tags changed, added or (with nothing) removed, obsolete ones gone.
+    """Write a record anew: tags changed, added or (with None) removed, obsolete ones gone.
 
-    The order stays, with the policy right behind the version.
+    The order stays, with the policy right behind the version. A record with faults is repaired.
     """
-    tags = dict(parse_tag_list(text).tags) | changes
+    meant = _meant(parse_policy_record(text)).text
+    tags = dict(parse_tag_list(meant).tags) | changes
     first = {"v": VERSION, "p": tags.get("p")}
     kept = first | {name: value for name, value in tags.items() if name not in first}
     return "; ".join(
@@ -405,25 +427,16 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
     walk = walk_tree(domain, answers)
     step = _find_policy_step(walk)
     place, broken = _find_broken_texts(domain, walk, answers)
-    verdict = DmarcVerdict(
-        domain=domain,
-        presence=Presence.ABSENT,
-        walk=walk,
-        found_at=None,
-        record=None,
-        policy=None,
-        policy_tag="",
-        broken_texts=broken,
-        authorizations=(),
-        findings=(),
-    )
+    verdict = DmarcVerdict(domain, Presence.ABSENT, walk, broken_texts=broken)
     complaint = _explain_broken_texts(place, broken)
     if step is None and walk.silent_names and walk.steps[0].record is None:
         silence = undetermined("dmarc.undetermined", walk.silent_names)
         return replace(verdict, presence=Presence.UNDETERMINED, findings=(silence,))
     if step is None:
         said = [complaint] if complaint else _describe_none(domain, report_to, walk, answers)
-        return replace(verdict, findings=tuple(said))
+        return replace(
+            verdict, findings=_publishable((*_dangling(walk, answers), *said), walk, broken)
+        )
     policy, tag = _choose_policy(domain, step, answers)
     found = replace(
         verdict,
@@ -435,7 +448,45 @@ def evaluate_dmarc(domain: str, answers: Answers, report_to: str = "") -> DmarcV
         authorizations=_check_report_hosts(step, walk, answers),
     )
     described = _describe_all(found, step, report_to, answers)
-    return replace(found, findings=tuple(filter(None, (complaint, *described))))
+    said = filter(None, (*_dangling(walk, answers), complaint, *described))
+    return replace(found, findings=_publishable(said, walk, (*broken, *step.texts)))
+
+
+def _dangling(walk: TreeWalk, answers: Answers) -> Iterator[Finding]:
+    """Say that a CNAME stands where the record belongs and leads to no record."""
+    name = PREFIX + walk.start
+    answer = look_up(answers, name, "TXT")
+    if not is_dangling(answer):
+        return
+    target = alias_target(answer)
+    what = "does not exist" if answer.status is DnsStatus.NXDOMAIN else "has no TXT record"
+    yield Finding(
+        "dmarc.dangling",
+        Severity.WARNING,
+        f"{name} is an alias (CNAME) of {target}, which {what}, so receivers find no DMARC record"
+        " there.",
+        f"Publish the DMARC record at {target}, or replace the CNAME by a TXT record at {name}.",
+    )
+
+
+def _publishable(
+    findings: Iterable[Finding], walk: TreeWalk, texts: Sequence[str]
+) -> tuple[Finding, ...]:
+    """Return findings with records that stand where they can, and that lose no address.
+
+    :param texts: the published records that are replaced.
+    """
+    aliases = {PREFIX + step.domain: step.alias_of for step in walk.steps}
+    said = []
+    for one in findings:
+        record = one.proposed
+        if record is not None and record.name in aliases and lost_addresses(texts, record.value):
+            said.append(replace(one, proposed=None))
+        elif record is not None:
+            said.append(publish_at_target(one, record.name, aliases.get(record.name, "")))
+        else:
+            said.append(one)
+    return tuple(said)
 
 
 def _describe_none(
@@ -584,7 +635,7 @@ def _explain_broken_texts(domain: str, broken: tuple[str, ...]) -> Finding | Non
     if not broken:
         return None
     if not is_policy_record(broken[0]):
-        return _say_unreadable(domain, broken[0])
+        return _say_unreadable(domain, broken)
     return (
         _say_several(domain, broken) if len(broken) > 1 else _say_without_policy(domain, broken[0])
     )

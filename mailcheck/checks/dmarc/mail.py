@@ -466,6 +466,9 @@ def _loosen(dmarc: DmarcOfMail, tags: dict[str, str]) -> RecordToPublish | None:
         return None
     if verdict.presence is not Presence.FOUND or verdict.found_at is None:
         return None
+    step = verdict.walk.step_at(verdict.found_at)
+    if step is not None and step.alias_of:
+        return None
     strict = {"adkim": verdict.record.has_strict_dkim, "aspf": verdict.record.has_strict_spf}
     if not any(strict[tag] for tag in tags):
         return None

@@ -9,8 +9,10 @@ from enum import Enum
 
 from msgspec import Struct
 
+from mailcheck.checks.aliases import alias_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.tag_lists import TagList, has_version, parse_tag_list
+from mailcheck.checks.tag_repair import start_of
 
 VERSION = "DMARC1"
 
@@ -19,17 +21,18 @@ OBSOLETE_TAGS = ("pct", "rf", "ri")
 
 KNOWN_TAGS = ("v", "p", "sp", "np", "psd", "t", "adkim", "aspf", "rua", "ruf", "fo")
 
-_NEAR_MISSES = ("v=dmarc", "v:dmarc", "dmarc1", "p=none;", "p=quarantine;", "p=reject;")
+_NEAR_MISSES = ("v=dmarc", "v:dmarc", "dmarc1", "p=none", "p=quarantine", "p=reject")
 
 # Tag -> its values (RFC 9989 4.8); p, sp and np have a meaning of their own.
-_VALUES = {
+VALUES = {
     "adkim": ("r", "s"),
     "aspf": ("r", "s"),
     "psd": ("y", "n", "u"),
     "t": ("y", "n"),
 }
-_POLICY_TAGS = ("p", "sp", "np")
-_FAILURE_OPTIONS = frozenset("01ds")  # of fo; 0 and 1 exclude each other
+POLICY_TAGS = ("p", "sp", "np")
+URI_TAGS = ("rua", "ruf")
+FAILURE_OPTIONS = frozenset("01ds")  # of fo; 0 and 1 exclude each other
 _MAX_URIS = 20  # more are not looked at; receivers must support two (RFC 7489 6.2)
 
 # scheme ":" ...; a comma or exclamation mark must be percent-encoded
@@ -112,16 +115,17 @@ def is_policy_record(text: str) -> bool:
 
 def looks_like_dmarc(text: str) -> bool:
     """Tell whether a TXT record was meant as one, though it isn't."""
-    start = "".join(text[:40].lower().split()).lstrip("\"'")
-    return start.startswith(_NEAR_MISSES) and not is_policy_record(text)
+    start = start_of(text)
+    is_near = start.startswith(_NEAR_MISSES) or "dmarc1" in start
+    return is_near and not is_policy_record(text)
 
 
 def parse_policy_record(text: str) -> PolicyRecord:
     """Read a record for which `is_policy_record` holds; what can't be read has its default."""
     tags = parse_tag_list(text)
     problems = list(tags.problems)
-    policies = {tag: _read_policy(tags, tag, problems) for tag in _POLICY_TAGS}
-    values = {tag: _read_value(tags, tag, problems) for tag in _VALUES}
+    policies = {tag: _read_policy(tags, tag, problems) for tag in POLICY_TAGS}
+    values = {tag: _read_value(tags, tag, problems) for tag in VALUES}
     _check_failure_options(tags, problems)
     return PolicyRecord(
         text=text,
@@ -137,7 +141,7 @@ def parse_policy_record(text: str) -> PolicyRecord:
         obsolete_tags=tuple(tag for tag in OBSOLETE_TAGS if tag in tags.tags),
         problems=tuple(problems + _name_unknown(tags)),
         has_bad_policy=policies["p"] is None
-        or any(tag in tags.tags and policies[tag] is None for tag in _POLICY_TAGS),
+        or any(tag in tags.tags and policies[tag] is None for tag in POLICY_TAGS),
     )
 
 
@@ -154,9 +158,9 @@ def _read_policy(tags: TagList, tag: str, problems: list[str]) -> Policy | None:
 
 def _read_value(tags: TagList, tag: str, problems: list[str]) -> str:
     text = (tags.get(tag) or "").lower()
-    if text and text not in _VALUES[tag]:
-        problems.append(f'"{tag}={text[:40]}" is none of {", ".join(_VALUES[tag])}')
-    return text if text in _VALUES[tag] else ""
+    if text and text not in VALUES[tag]:
+        problems.append(f'"{tag}={text[:40]}" is none of {", ".join(VALUES[tag])}')
+    return text if text in VALUES[tag] else ""
 
 
 def _check_failure_options(tags: TagList, problems: list[str]) -> None:
@@ -166,7 +170,7 @@ def _check_failure_options(tags: TagList, problems: list[str]) -> None:
         return
     options = [one.strip().lower() for one in text.split(":")]
     distinct = frozenset(options)
-    if len(distinct) < len(options) or not distinct <= _FAILURE_OPTIONS or {"0", "1"} <= distinct:
+    if len(distinct) < len(options) or not distinct <= FAILURE_OPTIONS or {"0", "1"} <= distinct:
         problems.append(f'"fo={text[:40]}" is no list like 1:d:s (0 or 1, d, s)')
 
 
@@ -206,13 +210,15 @@ PREFIX = "_dmarc."
 class WalkStep(Struct, frozen=True):
     """One name of the walk; ``record`` is there when exactly one was published.
 
-    ``texts`` are all DMARC records found there: several are as good as none.
+    ``texts`` are all DMARC records found there: several are as good as none. ``alias_of`` is the
+    name that a CNAME there leads to, and empty without one.
     """
 
     domain: str
     presence: Presence
     record: PolicyRecord | None = None
     texts: tuple[str, ...] = ()
+    alias_of: str = ""
 
 
 class TreeWalk(Struct, frozen=True):
@@ -272,9 +278,10 @@ def _take_step(domain: str, answers: Answers) -> WalkStep:
     if not answer.status.is_determined:
         return WalkStep(domain, Presence.UNDETERMINED)
     texts = tuple(text for text in txt_values(answer) if is_policy_record(text))
+    target = alias_target(answer)
     if len(texts) != 1:
-        return WalkStep(domain, Presence.ABSENT, texts=texts)
-    return WalkStep(domain, Presence.FOUND, parse_policy_record(texts[0]), texts)
+        return WalkStep(domain, Presence.ABSENT, None, texts, target)
+    return WalkStep(domain, Presence.FOUND, parse_policy_record(texts[0]), texts, target)
 
 
 def _one_label_below(parent: str, start: str) -> str:

@@ -6,6 +6,7 @@ from enum import Enum
 
 from msgspec import Struct
 
+from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import (
     Finding,
@@ -15,13 +16,22 @@ from mailcheck.checks.findings import (
     undetermined,
 )
 from mailcheck.checks.hosts.mx import MxVerdict
-from mailcheck.checks.tag_lists import has_version, parse_tag_list
+from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
+from mailcheck.checks.tag_repair import (
+    MAX_REPAIRED,
+    find_tags,
+    name_mistake,
+    start_of,
+    without_look_alikes,
+)
+from mailcheck.core.network_addresses import parse_ip_address
 
 VERSION = "STSv1"
 MAX_MAX_AGE = 31_557_600  # seconds, RFC 8461 3.2
 MAX_POLICY_OCTETS = 64 * 1024  # RFC 8461 3.3: larger ones may be refused
 MAX_PATTERNS = 100
 
+_KEYS = ("version", "mode", "max_age", "mx")
 _PATTERN = re.compile(r"(?:\*\.)?[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?", re.ASCII)
 
 
@@ -56,7 +66,10 @@ class MtaStsPolicy(Struct, frozen=True):
 
 
 def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
-    """Read a policy file: lines ``key: value``; unknown keys have no meaning."""
+    """Read a policy file: lines ``key: value``; unknown keys have no meaning.
+
+    Keys are case-sensitive (RFC 8461 3.2), so `Mode` is an unknown one.
+    """
     values: dict[str, list[str]] = {}
     problems: list[str] = []
     for line in text.splitlines():
@@ -65,7 +78,10 @@ def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
         key, colon, value = line.partition(":")
         if not colon:
             problems.append(f"{line[:60]!r} is not of the form key: value")
-        values.setdefault(key.strip().lower(), []).append(value.strip())
+        values.setdefault(key.strip(), []).append(value.strip())
+    for key in values.keys() - set(_KEYS):
+        if key.lower() in _KEYS:
+            problems.append(f'the key "{key[:20]}" must be written "{key.lower()}"')
     if values.get("version", [""])[0] != VERSION:
         problems.append(f'it has no line "version: {VERSION}"')
     mode = _read_mode(values.get("mode", [""])[0], problems)
@@ -73,8 +89,14 @@ def parse_mta_sts_policy(text: str) -> MtaStsPolicy:
     patterns = tuple(p.lower().rstrip(".") for p in values.get("mx", ())[:MAX_PATTERNS])
     if not patterns and mode is not PolicyMode.NONE:
         problems.append("it names no mail host (mx)")
-    problems += [f"{p[:60]!r} is no host name" for p in patterns if not _PATTERN.fullmatch(p)]
+    problems += [f"{p[:60]!r} is {_kind_of(p)}" for p in patterns if not _PATTERN.fullmatch(p)]
     return MtaStsPolicy(mode, max_age, patterns, tuple(problems[:10]))
+
+
+def _kind_of(pattern: str) -> str:
+    """Say what a pattern is that is no host name."""
+    is_address = parse_ip_address(pattern.strip("[]")) is not None
+    return "an IP address, not a host name" if is_address else "no host name"
 
 
 def _read_mode(text: str, problems: list[str]) -> PolicyMode | None:
@@ -95,7 +117,10 @@ def _read_max_age(text: str, problems: list[str]) -> int | None:
 PREFIX = "_mta-sts."
 SHORT_MAX_AGE = 7 * 86_400  # seconds; RFC 8461 3.2 advises weeks
 
-_ID = re.compile(r"[A-Za-z0-9]{1,32}", re.ASCII)  # RFC 8461 3.1
+MAX_ID = 32  # letters and digits, RFC 8461 3.1
+
+_ID = re.compile(rf"[A-Za-z0-9]{{1,{MAX_ID}}}", re.ASCII)
+_NEAR_MISS = re.compile(r"sts-?v?1|^v[=:]?sts|^id[=:]", re.ASCII)  # of what `start_of` gives
 
 
 class FetchOutcome(Enum):
@@ -120,7 +145,10 @@ class PolicyFetch(Struct, frozen=True):
 
 
 class MtaStsRecord(Struct, frozen=True):
-    """The TXT record that says that there is a policy; ``text`` is empty without one."""
+    """The TXT record that says that there is a policy.
+
+    ``text`` is also that of a record that senders ignore, and empty without one.
+    """
 
     domain: str
     presence: Presence
@@ -151,21 +179,23 @@ def evaluate_mta_sts_record(domain: str, answers: Answers) -> MtaStsRecord:
     if not answer.status.is_determined:
         silence = undetermined("mta-sts.undetermined", [PREFIX + domain])
         return MtaStsRecord(domain, Presence.UNDETERMINED, "", (silence,))
-    texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
-    if not texts:
-        return MtaStsRecord(domain, Presence.ABSENT, "", (_absent(domain),))
-    if len(texts) > 1:
-        record = RecordToPublish(PREFIX + domain, "TXT", texts[0])
-        return MtaStsRecord(
-            domain,
-            Presence.ABSENT,
-            "",
-            (several_records("mta-sts.several", Severity.ERROR, "MTA-STS", domain, record),),
-        )
-    identifier = parse_tag_list(texts[0]).get("id") or ""
-    if _ID.fullmatch(identifier) is None:
-        return MtaStsRecord(domain, Presence.ABSENT, texts[0], (_bad_id(domain),))
-    return MtaStsRecord(domain, Presence.FOUND, texts[0], ())
+    published = txt_values(answer)
+    texts = [text for text in published if has_exact_version(text, VERSION)]
+    near = [text for text in published if _NEAR_MISS.search(start_of(text))]
+    text, finding = next(iter(texts or near), ""), None
+    if not text:
+        finding = _absent(domain)
+    elif not texts:
+        finding = _unreadable(domain, text)
+    elif len(texts) > 1:
+        record = RecordToPublish(PREFIX + domain, "TXT", text)
+        finding = several_records("mta-sts.several", Severity.ERROR, "MTA-STS", domain, record)
+    elif _ID.fullmatch(parse_tag_list(text).get("id") or "") is None:
+        finding = _bad_id(domain, text)
+    if finding is None:
+        return MtaStsRecord(domain, Presence.FOUND, text, ())
+    finding = publish_at_target(finding, PREFIX + domain, alias_target(answer))
+    return MtaStsRecord(domain, Presence.ABSENT, text, (finding,))
 
 
 def judge_mta_sts(record: MtaStsRecord, fetch: PolicyFetch | None, mx: MxVerdict) -> MtaStsVerdict:
@@ -192,6 +222,7 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
         )
         return
     if policy.mode is not PolicyMode.NONE:
+        yield from _addresses_among(domain, policy)
         for host in mx.hosts:
             if not policy.covers(host.exchange):
                 yield _uncovered(domain, host.exchange, policy)
@@ -211,6 +242,18 @@ def _judge_policy(domain: str, policy: MtaStsPolicy, mx: MxVerdict) -> Iterator[
             " gaps.",
             f"Set max_age to at least {SHORT_MAX_AGE} seconds (a week).",
         )
+
+
+def _addresses_among(domain: str, policy: MtaStsPolicy) -> Iterator[Finding]:
+    for pattern in policy.mx_patterns:
+        if parse_ip_address(pattern) is not None:
+            yield Finding(
+                "mta-sts.ip-address",
+                Severity.WARNING,
+                f"The MTA-STS policy of {domain} names the IP address {pattern} as a host (mx)."
+                " Senders compare host names only.",
+                f'Name the mail host in its place: "mx: " and its name in {policy_url(domain)}.',
+            )
 
 
 def policy_url(domain: str) -> str:
@@ -240,14 +283,33 @@ def _absent(domain: str) -> Finding:
     )
 
 
-def _bad_id(domain: str) -> Finding:
+def _unreadable(domain: str, text: str) -> Finding:
+    mistake = name_mistake(text)
+    return Finding(
+        "mta-sts.unreadable",
+        Severity.ERROR,
+        f'The record at {PREFIX}{domain} ("{text[:40]}") does not begin exactly with'
+        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
+        f'Replace that TXT record by one that begins with "v={VERSION};".',
+        RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
+    )
+
+
+def _with_id(text: str) -> str:
+    """Return the record that a text means; an id keeps its letters and digits."""
+    tags = dict(find_tags(without_look_alikes(text[:MAX_REPAIRED]), ("v", "id")))
+    identifier = re.sub(r"[^A-Za-z0-9]", "", tags.get("id", ""))[:MAX_ID]
+    return f"v={VERSION}; id={identifier or 1};"
+
+
+def _bad_id(domain: str, text: str) -> Finding:
     return Finding(
         "mta-sts.syntax",
         Severity.ERROR,
-        f"The MTA-STS record of {domain} has no id of 1 to 32 letters and digits, so senders"
+        f"The MTA-STS record of {domain} has no id of 1 to {MAX_ID} letters and digits, so senders"
         " ignore it.",
         "Publish the MTA-STS record with an id, and a new one with each change of the policy.",
-        RecordToPublish(PREFIX + domain, "TXT", f"v={VERSION}; id=1"),
+        RecordToPublish(PREFIX + domain, "TXT", _with_id(text)),
     )
 
 

@@ -1,10 +1,11 @@
 """TLS-RPT of a domain: where senders report failed encryption (RFC 8460)."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from mailcheck.checks.aliases import alias_target, publish_at_target
 from mailcheck.checks.dns_answers import Answers, Presence, look_up, txt_values
 from mailcheck.checks.findings import (
     Finding,
@@ -13,7 +14,16 @@ from mailcheck.checks.findings import (
     several_records,
     undetermined,
 )
-from mailcheck.checks.tag_lists import has_version, parse_tag_list
+from mailcheck.checks.tag_lists import has_exact_version, parse_tag_list
+from mailcheck.checks.tag_repair import (
+    MAX_REPAIRED,
+    clean_uris,
+    find_tags,
+    lost_addresses,
+    name_mistake,
+    read_report_uris,
+    start_of,
+)
 
 VERSION = "TLSRPTv1"
 PREFIX = "_smtp._tls."
@@ -41,14 +51,22 @@ def evaluate_tls_rpt(domain: str, answers: Answers, report_to: str = "") -> TlsR
     if not answer.status.is_determined:
         silence = undetermined("tls-rpt.undetermined", [PREFIX + domain])
         return TlsRptVerdict(domain, Presence.UNDETERMINED, "", (), (silence,))
-    texts = [text for text in txt_values(answer) if has_version(text, VERSION)]
+    target = alias_target(answer)
+    texts = [text for text in txt_values(answer) if has_exact_version(text, VERSION)]
     if len(texts) != 1:
-        finding = _several(domain, texts[0]) if texts else _absent(domain, report_to)
-        return TlsRptVerdict(domain, Presence.ABSENT, "", (), (finding,))
+        near = [text for text in txt_values(answer) if "tlsrpt" in start_of(text).replace("-", "")]
+        if texts:
+            finding = _several(domain, texts[0])
+        else:
+            finding = _unreadable(domain, near) if near else _absent(domain, report_to)
+        finding = publish_at_target(finding, PREFIX + domain, target)
+        text = near[0] if near and not texts else ""
+        return TlsRptVerdict(domain, Presence.ABSENT, text, (), (finding,))
     parts = (parse_tag_list(texts[0]).get("rua") or "").split(",", MAX_URIS)[:MAX_URIS]
     uris = [part.strip() for part in parts]
     good = tuple(uri for uri in uris if _URI.fullmatch(uri))
-    findings = () if len(good) == len(uris) else (_syntax(domain, good, report_to),)
+    syntax = publish_at_target(_syntax(domain, texts[0], report_to), PREFIX + domain, target)
+    findings = () if len(good) == len(uris) else (syntax,)
     presence = Presence.FOUND if good else Presence.ABSENT
     return TlsRptVerdict(domain, presence, texts[0], good, findings)
 
@@ -84,12 +102,38 @@ def _several(domain: str, text: str) -> Finding:
     return several_records("tls-rpt.several", Severity.WARNING, "TLS-RPT", domain, record)
 
 
-def _syntax(domain: str, good: tuple[str, ...], report_to: str) -> Finding:
+def _unreadable(domain: str, texts: Sequence[str]) -> Finding:
+    mistake = name_mistake(texts[0])
+    return Finding(
+        "tls-rpt.unreadable",
+        Severity.WARNING,
+        f'The record at {PREFIX}{domain} ("{texts[0][:40]}") does not begin exactly with'
+        f' "v={VERSION};"{f": {mistake}" if mistake else ""}, so senders ignore it.',
+        f"Replace that TXT record by one that begins with v={VERSION}; and keep the addresses.",
+        propose_tls_rpt(domain, _meant_uris(" ; ".join(texts))),
+    )
+
+
+def _meant_uris(text: str) -> list[str]:
+    """Return the report addresses that a record means; none where one of them is not clear."""
+    meant = [
+        uri
+        for name, written in find_tags(clean_uris(text[:MAX_REPAIRED]), ("v", "rua"))
+        if name == "rua"
+        for uri in read_report_uris(written)
+        if _URI.fullmatch(uri)
+    ]
+    return [] if lost_addresses([text], ",".join(meant)) else meant
+
+
+def _syntax(domain: str, text: str, report_to: str) -> Finding:
+    meant = _meant_uris(text)
+    is_empty = not meant and "@" not in text
     return Finding(
         "tls-rpt.syntax",
         Severity.WARNING,
         f"The TLS-RPT record of {domain} has a report address that is neither mailto: nor"
         " https:, so senders do not use it.",
         f"Correct the address (rua) in the TLS-RPT record at {PREFIX}{domain}.",
-        propose_tls_rpt(domain, good or _offered(report_to)),
+        propose_tls_rpt(domain, _offered(report_to) if is_empty else meant),
     )

@@ -137,7 +137,8 @@ class DescribeDomain:
         inquiry = Inquiry.starting_now(self._resolver, self._clock)
         records = await inquiry.ask(evaluate)
         fetch = None
-        if records.mta_sts_record.presence is Presence.FOUND:
+        if records.mta_sts_record.text:
+            # Also of a record that senders ignore: advice about it is proven with the policy.
             fetch = await self._fetcher.fetch_policy(domain)
         now = self._now()
 

@@ -1,0 +1,42 @@
+"""Where advice is to be published when a CNAME stands at the name of the record."""
+
+from msgspec.structs import replace
+
+from mailcheck.checks.dns_answers import DnsAnswer, DnsStatus
+from mailcheck.checks.findings import Finding
+from mailcheck.checks.mail_domains import owner_of
+
+
+def alias_target(answer: DnsAnswer) -> str:
+    """Return the name that CNAMEs at the asked name lead to, or an empty string."""
+    end = answer.canonical_name
+    return end if end != answer.question.name else ""
+
+
+def is_dangling(answer: DnsAnswer) -> bool:
+    """Return whether a CNAME leads to a name where no record of the type is."""
+    is_empty = answer.status in (DnsStatus.NXDOMAIN, DnsStatus.NODATA)
+    return is_empty and bool(alias_target(answer))
+
+
+def publish_at_target(finding: Finding, name: str, target: str) -> Finding:
+    """Return a finding whose records for ``name`` stand where its CNAME leads to.
+
+    Nothing can be published beside a CNAME (RFC 1034 3.6.2). At the name of another
+    organization the domain cannot publish either, so that is told in words alone.
+    """
+    records = finding.records_to_try
+    if not target or all(one.name != name for one in records):
+        return finding
+    where = f" {name} is an alias (CNAME) of {target}, and nothing can be published beside a CNAME:"
+    if owner_of(target) != owner_of(name):
+        words = (
+            f"{where} ask whoever runs {target} to change the record there, or replace the CNAME"
+            " by a TXT record of your own."
+        )
+        return replace(finding, fix=finding.fix + words, proposed=None, alternatives=())
+    words = f"{where} publish the record at {target}."
+    moved = [replace(one, name=target) if one.name == name else one for one in records]
+    return replace(
+        finding, fix=finding.fix + words, proposed=moved[0], alternatives=tuple(moved[1:])
+    )

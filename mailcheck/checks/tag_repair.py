@@ -1,0 +1,119 @@
+"""Reading texts that are no tag lists, but were meant as one, so that advice can repair them."""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+MAX_REPAIRED = 4_096
+"""Characters of a text that is repaired; a record in use has 500."""
+
+_LOOK_ALIKES = str.maketrans(
+    dict.fromkeys(
+        "\"\u201c\u201d\u201e\u00ab\u00bb\u2018\u2019'`*\\\ufeff\u200b\u200c\u200d\u2060", ""
+    )
+    | dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u202f\u3000\ufffd", " ")
+    | {"\uff1b": ";", "\uff1d": "=", "\uff1a": ":", "\uff0c": ","}
+)
+"""Quotes, escapes and invisible characters that editors and web forms put into a record."""
+
+_SEPARATORS = ";,:| \t\r\n"
+
+
+def without_look_alikes(text: str) -> str:
+    """Return a text without quotes, backslashes and characters that only look right."""
+    return text.translate(_LOOK_ALIKES)
+
+
+def find_tags(text: str, names: Iterable[str], ends: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """Return the tags that a text means, with their names in lower case.
+
+    Blanks, commas, colons and bars separate tags like semicolons, and a colon is read as an
+    equals sign.
+
+    :param ends: patterns of fixed length, or look-aheads, behind which a tag begins without a
+        separator, such as a value that cannot be longer.
+    """
+    pattern = _tag_pattern(tuple(names), tuple(ends))
+    starts = list(pattern.finditer(text))
+    stops = [*(match.start() for match in starts[1:]), len(text)]
+    return [
+        (match["name"].lower(), text[match.end() : stop].strip(_SEPARATORS))
+        for match, stop in zip(starts, stops, strict=False)
+    ]
+
+
+@cache
+def _tag_pattern(names: tuple[str, ...], ends: tuple[str, ...]) -> re.Pattern[str]:
+    name = "|".join(sorted(names, key=len, reverse=True))
+    begin = "|".join([rf"(?<![^{_SEPARATORS}])", *ends])
+    return re.compile(rf"(?:{begin})(?P<name>{name})[ \t]*[=:]+", re.ASCII | re.IGNORECASE)
+
+
+_ADDRESS = re.compile(r"[^\s,;:<>()=|]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*", re.ASCII)
+_MAILTO = re.compile(r"mailto[ \t]*[:=;]?[ \t]*(?:mailto:)?(?=\S)", re.ASCII | re.IGNORECASE)
+_MAILTO_URI = re.compile(rf"mailto:{_ADDRESS.pattern}(?:[!?]\S*)?", re.ASCII | re.IGNORECASE)
+_WEB_URI = re.compile(r"https?://\S+", re.ASCII | re.IGNORECASE)
+_GLUED_URIS = re.compile(r"(?<=\w)(?=ru[af]=mailto:)", re.ASCII | re.IGNORECASE)
+
+
+def clean_uris(text: str) -> str:
+    """Return a text without look-alikes, in which ``mailto:`` stands right before its address."""
+    return _GLUED_URIS.sub(";", _MAILTO.sub("mailto:", without_look_alikes(text)))
+
+
+def read_report_uris(written: str) -> list[str]:
+    """Return the URIs of a text that `clean_uris` gave; a bare address is a mail address."""
+    pieces = (piece.strip("<>()") for piece in re.split(r"[,;|\s]+", written))
+    return list(dict.fromkeys(filter(None, map(_read_uri, pieces))))
+
+
+def _read_uri(piece: str) -> str:
+    if _MAILTO_URI.fullmatch(piece) or _WEB_URI.fullmatch(piece):
+        return piece
+    return f"mailto:{piece}" if _ADDRESS.fullmatch(piece.partition("!")[0]) else ""
+
+
+def lost_addresses(texts: Iterable[str], record: str) -> set[str]:
+    """Return the mail addresses in the texts that are not in the record."""
+    found = set().union(*(_addresses_in(text) for text in texts))
+    return found - _addresses_in(record)
+
+
+def _addresses_in(text: str) -> set[str]:
+    return {found.lower() for found in _ADDRESS.findall(clean_uris(text[:MAX_REPAIRED]))}
+
+
+def without_addresses(text: str) -> str:
+    """Return a text without its mail addresses."""
+    return _ADDRESS.sub("", text)
+
+
+MAX_START = 200
+"""Characters of a TXT record in which a version is looked for."""
+
+
+def start_of(text: str) -> str:
+    """Return what a text begins with, in lower case, without blanks and look-alikes."""
+    return "".join(without_look_alikes(text[:MAX_START]).lower().split())
+
+
+def name_mistake(text: str) -> str:
+    """Return a few words about why a text is no tag list, or an empty string."""
+    for pattern, mistake in _MISTAKES:
+        if pattern.search(text):
+            return mistake
+    return ""
+
+
+_MISTAKES = tuple(
+    (re.compile(pattern, re.ASCII), mistake)
+    for pattern, mistake in (
+        (r"^[ \t\r\n\u00a0]", "it begins with a blank"),
+        (r"\\", "it has backslashes in it"),
+        ("[\"\u201c\u201d\u201e\u2018\u2019'`]", "it has quotation marks in it"),
+        ("[\u00a0\ufeff\u200b-\u200d\u2060\ufffd]", "it has invisible characters in it"),
+        (r"^[ \t]*[Vv]=[^;]*,", "its tags are separated by commas"),
+        (r"^[ \t]*[Vv]=[^ ;]+[ \t]+[^;]*=", "its tags are separated by blanks"),
+        (r"^[ \t]*[Vv]:", "it has a colon in place of the equals sign"),
+    )
+)

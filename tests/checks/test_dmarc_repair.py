@@ -1,0 +1,134 @@
+"""DMARC records that receivers cannot read, and their repair."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailcheck.checks.dmarc.evaluate import evaluate_dmarc
+from mailcheck.checks.dmarc.record import is_policy_record, looks_like_dmarc, parse_policy_record
+from mailcheck.checks.dmarc.repair import repair_policy_record
+from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.settling import settle
+
+MEANT = "v=DMARC1; p=reject; rua=mailto:d@x.example"
+
+SPOILT = [
+    " v=DMARC1; p=reject; rua=mailto:d@x.example",
+    "\tv=DMARC1; p=reject; rua=mailto:d@x.example",
+    "v=DMARC1 p=reject rua=mailto:d@x.example",
+    "v=DMARC1\\; p=reject\\; rua=mailto:d@x.example",
+    "v=DMARC1, p=reject, rua=mailto:d@x.example",
+    "v=DMARC1: p=reject: rua=mailto:d@x.example",
+    "v=DMARC1|p=reject|rua=mailto:d@x.example",
+    "v=DMARC1; P=REJECT; RUA=mailto:d@x.example",
+    "V=DMARC1; P=Reject; RUA=mailto:d@x.example",
+    "v=DMARC1\u00a0p=reject\u00a0rua=mailto:d@x.example",
+    "v=DMARC1;p=rejectrua=mailto:d@x.example",
+    "v=DMARC1p=rejectrua=mailto:d@x.example",
+    "\u201cv=DMARC1; p=reject; rua=mailto:d@x.example\u201d",
+    "v:DMARC1; p:reject; rua:mailto:d@x.example",
+    "v=DMARC1; p=reject; rua=d@x.example",
+    "v=DMARC1; p=reject; rua=mailto: d@x.example",
+    "v=DMARC1; p=reject; rua=<mailto:d@x.example>",
+    "v=DMARC1; p=rejct; rua=mailto:d@x.example",
+    "p=reject; rua=mailto:d@x.example; v=DMARC1",
+    "p=reject; rua=mailto:d@x.example",
+    "DMARC1; p=reject; rua=mailto:d@x.example",
+    '_dmarc.x.example. IN TXT "v=DMARC1; p=reject; rua=mailto:d@x.example"',
+]
+
+
+@pytest.mark.parametrize("text", SPOILT)
+def test_what_was_meant_is_kept(text: str) -> None:
+    """The advice for a record that cannot be read has its policy and its addresses."""
+    zone = MemoryZone({})
+    zone.publish("_dmarc.x.example", "TXT", text)
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
+    offered = {one.proposed.value for one in verdict.findings if one.proposed is not None}
+    assert offered == {MEANT}
+    zone.publish("_dmarc.x.example", "TXT", MEANT)
+    after = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
+    assert after.findings == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v=DMARC1 p=none reject",
+        "v=DMARC1, p=none, p=reject",
+        "v=DMARC1 strictly reject",
+        "v=dmarc1; p=reject; rua=mailto:d@x.example.comp=none",
+        "v=DMARC1 " + "p=reject " * 1_000,
+    ],
+)
+def test_what_can_be_meant_in_two_ways_is_told_in_words(text: str) -> None:
+    """No record is offered where the policy or an address would be a guess."""
+    assert repair_policy_record(text) is None
+    zone = MemoryZone({})
+    zone.publish("_dmarc.x.example", "TXT", text)
+    verdict = settle(zone, lambda answers: evaluate_dmarc("x.example", answers))
+    assert {one.id for one in verdict.findings} <= {"dmarc.unreadable", "dmarc.absent"}
+    assert all(one.proposed is None for one in verdict.findings if one.id == "dmarc.unreadable")
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        (" v=DMARC1; p=none", "begins with a blank"),
+        ("v=DMARC1\\; p=none", "backslashes"),
+        ("'v=DMARC1; p=none'", "quotation marks"),
+        ("v=DMARC1, p=none", "commas"),
+        ("v=DMARC1 p=none", "blanks"),
+        ("\ufeffv=DMARC1; p=none", "invisible"),
+    ],
+)
+def test_the_mistake_is_named(text: str, mistake: str) -> None:
+    """The finding says what is wrong with the text."""
+    zone = MemoryZone({})
+    zone.publish("_dmarc.x.example", "TXT", text)
+    (finding,) = settle(zone, lambda answers: evaluate_dmarc("x.example", answers)).findings
+    assert finding.id == "dmarc.unreadable"
+    assert mistake in finding.meaning
+
+
+TAGS = st.permutations(
+    ["sp=quarantine", "np=reject", "adkim=s", "aspf=r", "ruf=mailto:f@y.example", "fo=1:d:s"]
+).map(lambda tags: tags[:3])
+
+
+@given(
+    st.sampled_from(["none", "quarantine", "reject", "Reject", "NONE"]),
+    st.lists(st.sampled_from(["a@x.example", "b@y.example!10m", "c+d@z.example"]), min_size=1),
+    TAGS,
+    st.sampled_from([" ", ", ", "\\; ", ": ", " | ", "\t", "\u00a0", "\uff1b"]),
+)
+def test_no_separator_costs_a_policy_or_an_address(
+    policy: str, addresses: list[str], tags: list[str], separator: str
+) -> None:
+    """Whatever separates the tags, the repaired record says the same."""
+    rua = ",".join(f"mailto:{one}" for one in addresses)
+    pieces = ["v=DMARC1", f"p={policy}", f"rua={rua}", *tags]
+    text = separator.join(pieces)
+    repaired = repair_policy_record(text)
+    assert repaired is not None
+    assert looks_like_dmarc(text)
+    assert is_policy_record(repaired)
+    meant = parse_policy_record("; ".join(pieces))
+    record = parse_policy_record(repaired)
+    said = ("policy", "subdomain_policy", "nonexistent_policy", "has_strict_dkim", "ruf")
+    assert [getattr(record, name) for name in said] == [getattr(meant, name) for name in said]
+    assert set(record.rua) == set(meant.rua)
+    assert not record.problems
+
+
+@given(st.text(alphabet='vpsadkimfruDMARC1=;:, @.!noe\\"', max_size=150))
+def test_a_repaired_record_needs_no_repair(text: str) -> None:
+    """Any text has no repair, or one that receivers read."""
+    repaired = repair_policy_record(text)
+    if repaired is not None:
+        assert is_policy_record(repaired)
+        assert repair_policy_record(repaired) == repaired
+        found = set(re.findall(r"[a-z0-9]+@[a-z0-9.]+[a-z0-9]", text))
+        assert all(one.split("@")[1] in repaired for one in found)
