@@ -50,7 +50,7 @@ class BatchWorker:
     def __init__(self) -> None:
         self._calls: deque[tuple[Deferred[Any], Callable[[], Any]]] = deque()
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Keep the call."""
         result: Deferred[Result] = Deferred()
         self._calls.append((result, call))

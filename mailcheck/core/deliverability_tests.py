@@ -124,7 +124,8 @@ class ReceivedMail(Struct, frozen=True):
 
     ``transcript`` is the SMTP conversation up to the end of the message, a line
     of the client (``C: ...``) or of ours (``S: ...``) each; empty where it was
-    not kept. ``delivery_id`` is there when it is one that is stored.
+    not kept. ``delivery_id`` is there when it is one that is stored, ``account_id`` when it is
+    judged for an account.
     """
 
     session: Session
@@ -133,6 +134,7 @@ class ReceivedMail(Struct, frozen=True):
     raw_message: bytes
     transcript: tuple[str, ...] = ()
     delivery_id: DeliveryId | None = None
+    account_id: AccountId = AccountId("")
 
 
 class StoredReport(Struct, frozen=True):

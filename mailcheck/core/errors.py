@@ -117,6 +117,10 @@ class WorkerDied(StoreUnavailable):
     """The process that did the work has died with it, or with what was given to it before."""
 
 
+class WorkTooSlow(WorkerDied):
+    """The work took longer than it may and was ended: it would take as long again."""
+
+
 class ShuttingDown(ExpectedFailure):
     """The daemon is stopping; the same request works again in a moment."""
 

@@ -121,10 +121,12 @@ class ReadAlong(Struct, frozen=True):
 class Worker(Protocol):
     """Runs blocking work away from the reactor."""
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call; the Deferred fires in the reactor's thread.
 
         A worker may be another process: a call that can be pickled can run in any.
+
+        :param owner: the account that the work is for. Where calls wait, owners take turns.
         """
 
     def start(self) -> None:

@@ -119,7 +119,7 @@ def complete(
 
 @for_each
 def fail_attempt(
-    transaction: Transaction, item: tuple[DeliverabilityTestId, str, str, Instant]
+    transaction: Transaction, item: tuple[DeliverabilityTestId, str, str, Instant | None]
 ) -> State | None:
     """Note the failure of the one who holds the lease: error, or again after ``retry_at``."""
     test_id, holder, failure, retry_at = item
@@ -131,7 +131,7 @@ def fail_attempt(
     )
     if not rows:
         return None
-    if rows[0][0] >= MAX_ATTEMPTS:
+    if retry_at is None or rows[0][0] >= MAX_ATTEMPTS:
         changes = {"failure": failure, **_FREE}
         move(transaction, test_id, State.PROCESSING, Trigger.ANALYSIS_FAILED, changes, holder)
         return State.ERROR

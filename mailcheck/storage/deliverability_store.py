@@ -137,14 +137,15 @@ def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> Receiv
     """Read the mail of a test; nothing when there is none."""
     row = transaction.row(
         "SELECT delivery.envelope_sender, deliverability_test.received_at, "
-        f"delivery.raw_message, deliverability_test.transcript, delivery.id, {SESSION_COLUMNS} "
+        "delivery.raw_message, deliverability_test.transcript, delivery.id, "
+        f"deliverability_test.account_id, {SESSION_COLUMNS} "
         "FROM deliverability_test JOIN delivery ON delivery.id = delivery_id "
         "WHERE deliverability_test.id = ?",
         (test_id,),
     )
     if row is None:
         return None
-    envelope_sender, received_at, raw_message, transcript, delivery_id, *session = row
+    envelope_sender, received_at, raw_message, transcript, delivery_id, account_id, *session = row
     return ReceivedMail(
         session=session_of(tuple(session)),
         envelope_sender=envelope_sender,
@@ -152,6 +153,7 @@ def read_mail(transaction: Transaction, test_id: DeliverabilityTestId) -> Receiv
         raw_message=bytes(raw_message),
         transcript=tuple(json.loads(transcript)),
         delivery_id=DeliveryId(delivery_id),
+        account_id=AccountId(account_id),
     )
 
 
@@ -231,7 +233,7 @@ class SqlDeliverabilityStore:
         return self._engine.write(analysis.complete, (test_id, holder, report))
 
     def fail_attempt(
-        self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant
+        self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant | None
     ) -> Deferred[State | None]:
         """Note that an analysis has failed."""
         return self._engine.write(analysis.fail_attempt, (test_id, holder, failure, retry_at))

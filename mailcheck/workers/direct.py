@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 class DirectWorker:
     """Runs calls at once."""
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call now."""
         return maybeDeferred(call)
 

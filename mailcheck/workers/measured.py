@@ -33,10 +33,10 @@ class MeasuredWorker:
         """Stop the worker."""
         return self._worker.stop()
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call in the worker."""
         self.under_way += 1
-        return self._worker.run(call).addBoth(self._note, self._clock.seconds())
+        return self._worker.run(call, owner).addBoth(self._note, self._clock.seconds())
 
     def _note(self, result: Any, began: float) -> Any:
         self.under_way -= 1

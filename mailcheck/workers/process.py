@@ -25,7 +25,7 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from mailcheck.core.errors import ExpectedFailure, StoreUnavailable, WorkerDied
+from mailcheck.core.errors import ExpectedFailure, StoreUnavailable, WorkerDied, WorkTooSlow
 from mailcheck.workers.child import ANSWERS, ENDINGS, ERRORS, LENGTH, REQUESTS
 
 Result = TypeVar("Result")
@@ -88,9 +88,12 @@ class ProcessWorker:
         if child is not None and not child.has_ended and not child.silence:
             child.ask(int).addErrback(lambda _: None)
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call in the child; it, and what it gives or raises, can be pickled.
 
+        Calls run in order, whoever their owner is.
+
+        :raises WorkTooSlow: the call took longer than it may.
         :raises WorkerDied: the child has died.
         :raises StoreUnavailable: the worker has been stopped; or the child was killed since it
             took too long, and does not end: nobody knows what it does yet.
@@ -154,6 +157,7 @@ class _Child(ProcessProtocol):
         self._asked: deque[Deferred[Any]] = deque()
         self._received = bytearray()
         self._is_direct = False
+        self._is_too_slow = False
         self.has_ended = False
         self._when_ended: Deferred[None] = Deferred()
 
@@ -198,6 +202,7 @@ class _Child(ProcessProtocol):
             name=self._name,
             seconds=self._longest,
         )
+        self._is_too_slow = True
         self.kill()
         self._timer = self._reactor.callLater(LAST_GRACE, self._abandon)
 
@@ -272,6 +277,10 @@ class _Child(ProcessProtocol):
             self._timer = None
         if not reason.check(ProcessDone):
             self._log.error("{name} process: {why}", name=self._name, why=reason.getErrorMessage())
+        if self._is_too_slow and self._asked:
+            # The child was at the first of its calls; the others may be tried again.
+            problem = f"it took the {self._name} process longer than {self._longest:g} seconds"
+            self._asked.popleft().errback(WorkTooSlow(problem))
         while self._asked:
             self._asked.popleft().errback(WorkerDied(f"the {self._name} process has died"))
         self._when_ended.callback(None)

@@ -29,8 +29,8 @@ class ThreadWorker:
         if niceness and sys.platform == "linux":
             self._pool.threadFactory = cast(Any, partial(_NiceThread, niceness))
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
-        """Run the call in the next free thread."""
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
+        """Run the call in the next free thread; calls wait in order, whoever their owner is."""
         return deferToThreadPool(self._reactor, self._pool, call)
 
     def start(self) -> None:

@@ -42,11 +42,11 @@ class WarmedWorker:
         if after is not None:
             after._followers.append(self)
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call in the worker."""
         while self._followers:
             self._followers.pop()._wait()
-        return self._worker.run(call)
+        return self._worker.run(call, owner)
 
     def start(self) -> None:
         """Have the worker run the first call in a while."""

@@ -10,6 +10,7 @@ import pytest
 from mailcheck.checks.receiver_reports.limits import (
     MAX_DOCUMENTS,
     MAX_EVIDENCE,
+    MAX_MEMBERS,
     MAX_NESTING,
     MAX_PROBLEMS,
     MAX_ROWS,
@@ -72,6 +73,56 @@ def test_bombs_are_not_unpacked() -> None:
     assert refusal(many.getvalue()) == too_large
     # Members share the room: each of them alone would fit.
     assert refusal(gzip_bomb(6 * 2**20) * 2) == too_large
+
+
+def zip_of_folders(number: int) -> bytes:
+    """Pack so many folders, none of which is a report."""
+    crowd = io.BytesIO()
+    with zipfile.ZipFile(crowd, "w") as archive:
+        for one in range(number):
+            archive.writestr(f"{one}/", b"")
+    return crowd.getvalue()
+
+
+EMPTY_MEMBER = gzip.compress(b"", mtime=0)
+PIECES = "it is packed in over 1000 pieces"
+
+
+@pytest.mark.parametrize(
+    "crowd",
+    [
+        EMPTY_MEMBER * (8 * 2**20 // len(EMPTY_MEMBER)),
+        zipped(EMPTY_MEMBER * MAX_MEMBERS, "a.gz"),
+        gzipped(EMPTY_MEMBER * MAX_MEMBERS),
+        b"".join(gzip.compress(b" ", 0, mtime=0) for _ in range(MAX_MEMBERS)) + gzipped(GOOD),
+        zip_of_folders(MAX_MEMBERS + 1),
+    ],
+    ids=["members", "members in a zip", "members in a member", "full members", "entries"],
+)
+def test_crowds_of_pieces_are_not_unpacked(crowd: bytes) -> None:
+    """No more than 1,000 members and entries are unpacked, however they lie in each other."""
+    assert MAX_MEMBERS == 1_000
+    assert refusal(crowd) == PIECES
+
+
+def test_a_mail_shares_its_room_for_pieces() -> None:
+    """The attachments of one mail have 1,000 members together."""
+    mail = report_mail(EMPTY_MEMBER * (MAX_MEMBERS // 2), "application/gzip", "r.xml.gz")
+    boundary = mail.split(b'boundary="')[1].split(b'"')[0]
+    part = mail.split(b"--" + boundary)[2]
+    crowd = mail.replace(
+        b"--" + boundary + b"--", (b"--" + boundary + part) * 2 + b"--" + boundary + b"--"
+    )
+    found = read_report_mail(crowd)
+    assert [isinstance(one, Refused) and one.why == PIECES for one in found] == [False, False, True]
+
+
+def test_a_report_in_many_members_is_read() -> None:
+    """A report that a parallel packer has written in hundreds of members is read whole."""
+    members = [gzip.compress(GOOD[n : n + 4]) for n in range(0, len(GOOD), 4)]
+    assert 400 < len(members) <= MAX_MEMBERS
+    (found,) = read_report_file(b"".join(members))
+    assert not isinstance(found, Refused)
 
 
 def test_packing_that_lies_is_refused() -> None:

@@ -80,7 +80,7 @@ class Stores:
 class PicklingWorker(DirectWorker):
     """Runs calls as another process would get them, and their answers as it would send them."""
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run a copy of the call, and give a copy of its answer."""
         copy = pickle.loads(pickle.dumps(call))
         return super().run(lambda: pickle.loads(pickle.dumps(copy())))

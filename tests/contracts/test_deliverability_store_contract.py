@@ -176,7 +176,7 @@ async def test_mail_for_a_test(stores: Stores) -> None:
         replace(test, state=State.PROCESSING, received_at=at(60), delivery_id=sent.id)
     )
     assert await stores.tests.read_mail(test.id) == ReceivedMail(
-        SESSION, "", at(60), raw, TRANSCRIPT, delivery_id=sent.id
+        SESSION, "", at(60), raw, TRANSCRIPT, delivery_id=sent.id, account_id=ANN
     )
     assert await messages(stores, ANN) == []
     inbox = await stores.deliveries.find_account_inbox(ANN)
@@ -486,7 +486,7 @@ async def test_scoring_a_message(stores: Stores) -> None:
     found = await stores.tests.find(ANN, test.id, NOON)
     assert found == DeliverabilityResult(replace(test, received_at=at(-60), delivery_id=sent.id))
     assert await stores.tests.read_mail(test.id) == ReceivedMail(
-        SESSION, "", at(-60), sent.raw_message, delivery_id=sent.id
+        SESSION, "", at(-60), sent.raw_message, delivery_id=sent.id, account_id=ANN
     )
     assert await claimed(stores) == [test.id]
 

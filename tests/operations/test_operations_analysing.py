@@ -15,7 +15,7 @@ from mailcheck.core.deliverability_tests import (
     StoredReport,
     local_part_of,
 )
-from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.errors import StoreUnavailable, WorkTooSlow
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, instant_of
 from mailcheck.operations.concurrency import MailTraffic
@@ -281,6 +281,18 @@ def test_failures(work: Work, logged_failures: list[Any]) -> None:
     )
     assert len(work.analyst.mails) == MAX_ATTEMPTS
     assert len(logged_failures) == MAX_ATTEMPTS
+
+
+def test_an_analysis_that_exceeds_its_time(work: Work) -> None:
+    """A mail that takes a worker too long is an error at once: it would take as long again."""
+    test = work.received()
+    work.analyst.fail(WorkTooSlow("it took the analysis process longer than 20 seconds"))
+    found = work.found(test)
+    assert (found.test.state, found.failure) == (
+        State.ERROR,
+        "the analysis was given up: it took the analysis process longer than 20 seconds",
+    )
+    assert len(work.analyst.mails) == 1
 
 
 def test_a_failure_that_passes(work: Work, logged_failures: list[Any]) -> None:

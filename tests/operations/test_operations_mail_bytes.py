@@ -39,7 +39,7 @@ class SlowWorker:
     def __init__(self) -> None:
         self.calls: list[tuple[Callable[[], Any], Deferred[Any]]] = []
 
-    def run(self, call: Callable[[], Any]) -> Deferred[Any]:
+    def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
         """Run the call, some time."""
         self.calls.append((call, Deferred()))
         return self.calls[-1][1]

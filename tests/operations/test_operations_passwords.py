@@ -86,7 +86,7 @@ class RecordingWorker(DirectWorker):
     def __init__(self) -> None:
         self.calls: list[partial[Any]] = []
 
-    def run(self, call: Any) -> Any:
+    def run(self, call: Any, owner: str = "") -> Any:
         """Run the call."""
         self.calls.append(call)
         return super().run(call)

@@ -18,12 +18,13 @@ from mailcheck.core.errors import (
     ShareNotFound,
     StoreUnavailable,
     WorkerDied,
+    WorkTooSlow,
 )
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId, format_share_token
 from mailcheck.core.instants import Instant
 from mailcheck.core.messages import MessageSummary, Recipient
-from mailcheck.operations.inbox.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE
+from mailcheck.operations.inbox.contents import ATTEMPTS, RECENT_CONTENTS, RECENT_SIZE, TOO_SLOW
 from mailcheck.operations.inbox.delete_messages import BATCH
 from mailcheck.operations.inbox.mail_bytes import LARGE, OF_ACCOUNT
 from mailcheck.operations.inbox.read_inbox import OVERVIEW_TAGS, MessageList
@@ -83,7 +84,7 @@ class FatalWorker(DirectWorker):
         self.error = error
         self.deaths = 0
 
-    def run(self, call: Callable[[], Any]) -> Deferred[Any]:
+    def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
         """Run the call, or die of it."""
         if isinstance(call, partial) and b"poison" in call.args[0]:
             self.deaths += 1
@@ -112,6 +113,20 @@ class TestContentsThatFail:
             assert "could not be taken apart" in message.content.problems[0]
             assert b"poison" in run(house.assembly.inbox.read.raw_message(house.account.id, bad.id))
             assert result_of(house.assembly._content_store.find_content(bad.delivery_id)) is None
+
+    def test_a_mail_that_takes_too_long(self) -> None:
+        """A mail that exceeds the time of its worker is tried once, and what came of it is kept."""
+        worker = FatalWorker(WorkTooSlow("it took the content process longer than 20 seconds"))
+        with closing(
+            House(config_in_memory(), Workers(DirectWorker(), DirectWorker(), worker))
+        ) as house:
+            house.receive(raw=mail(subject="Bad", body="poison"))
+            page = run(house.assembly.inbox.read.page(house.account.id, ANY, 10, 1))
+            (listed,) = page.messages
+            house.pass_time(1)
+            kept = result_of(house.assembly._content_store.find_content(listed.summary.delivery_id))
+            assert kept.problems == (TOO_SLOW,)
+            assert worker.deaths == 1
 
     def test_a_stopped_worker_is_no_verdict(self) -> None:
         """While the daemon stops nothing is said of a mail: the store is away."""

@@ -1,14 +1,19 @@
 """Reports of receivers, from the mail that brings them to what is said about who sends."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred, fail
 
+from mailcheck.assembly.daemon import Workers
 from mailcheck.checks.dns_answers import DnsStatus
-from mailcheck.core.errors import LimitExceeded, RecipientUnknown
+from mailcheck.core.errors import LimitExceeded, RecipientUnknown, WorkTooSlow
 from mailcheck.core.instants import SECOND
 from mailcheck.operations.reports.post_report import PER_ACCOUNT, PER_CLIENT
 from mailcheck.operations.reports.take_in_reports import MAX_ATTEMPTS, RETRY_AFTER
+from mailcheck.workers.direct import DirectWorker
 from tests.corpus.report_files import document, gzipped, report_mail
 from tests.fakes.report_senders import (
     DOMAIN,
@@ -16,7 +21,7 @@ from tests.fakes.report_senders import (
     reports_zone,
     signed_report,
 )
-from tests.house import Answer, House, run
+from tests.house import Answer, House, config_in_memory, run
 from tests.web.mcp.agent import Agent
 from tests.web.reporting import address, post_path, reporting_house, send
 
@@ -178,6 +183,35 @@ def test_name_servers_that_stay_silent() -> None:
         "apart",
         f"whether {DOMAIN} asks for reports here could not be found out",
     )
+
+
+class SlowWorker(DirectWorker):
+    """Ends each call since it takes too long, as a process of the daemon does."""
+
+    def __init__(self) -> None:
+        self.owners: list[str] = []
+
+    def run(self, call: Any, owner: str = "") -> Deferred[Any]:
+        """Fail the call."""
+        self.owners.append(owner)
+        return fail(WorkTooSlow("it took the large process longer than 20 seconds"))
+
+
+def test_a_report_that_takes_too_long_is_read_once() -> None:
+    """A report that exceeds the time of its reader is kept apart, and is not tried again."""
+    direct, slow = DirectWorker(), SlowWorker()
+    workers = Workers(direct, direct, direct, large=slow)
+    with closing(House(config_in_memory(), workers, zone=reports_zone())) as house:
+        run(house.assembly.reports.runner.start())
+        send(house, report_mail(EVIL, "application/gzip", "r.gz"))
+        report = only_report(house)
+        assert (report["state"], report["reason"]) == (
+            "apart",
+            "it was given up: it took the large process longer than 20 seconds",
+        )
+        house.pass_time(2 * RETRY_AFTER / SECOND)
+        run(house.assembly.reports.runner.look_again())
+        assert slow.owners == [house.account.id]
 
 
 def test_tls_reports_by_mail_and_by_post() -> None:

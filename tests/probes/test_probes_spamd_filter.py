@@ -88,7 +88,7 @@ class TestJudging:
         """Where no large mail can be taken apart, the outcome is no verdict."""
 
         class DeadWorker(DirectWorker):
-            def run(self, call: Callable[[], Any]) -> Deferred[Any]:
+            def run(self, call: Callable[[], Any], owner: str = "") -> Deferred[Any]:
                 return fail(StoreUnavailable("the process has died"))
 
         content_filter = SpamdFilter(NoSpamd(), Connections(), DeadWorker())

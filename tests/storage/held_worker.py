@@ -36,7 +36,7 @@ class HeldWorker(DirectWorker):
             self.held.pop(0)()
         self._is_holding_calls = self._is_holding_answers = False
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call, now or later."""
         self.calls += 1
         if not (self._is_holding_calls or self._is_holding_answers):

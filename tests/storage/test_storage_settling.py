@@ -31,7 +31,7 @@ class DyingWorker(DirectWorker):
     def __init__(self) -> None:
         self.dies: str | None = None
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call, unless it dies before; nobody hears of what it did when it died."""
         dies, self.dies = self.dies, None
         if dies != "before":

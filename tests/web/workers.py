@@ -23,7 +23,7 @@ class FaultyWorker(DirectWorker):
         self.calls = 0
         self._held: list[tuple[Callable[[], Any], Deferred[Any]]] = []
 
-    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+    def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call now or later, or fail."""
         self.calls += 1
         if self.good_calls or not (self.fault or self.is_slow):

@@ -12,7 +12,7 @@ import pytest_twisted
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import LogEvent
 
-from mailcheck.core.errors import StoreUnavailable, WorkerDied
+from mailcheck.core.errors import StoreUnavailable, WorkerDied, WorkTooSlow
 from mailcheck.workers.process import LOOK, ProcessWorker
 from mailcheck.workers.serial import SerialWorker
 from tests.workers.stepped_reactor import SteppedReactor
@@ -45,7 +45,7 @@ async def test_a_call_that_does_not_end(
     endless: Deferred[None] = worker.run(FOREVER)
     others = [worker.run(os.getpid), worker.run(os.getpid)]
     clock.pump([1] * SECONDS)
-    with pytest.raises(WorkerDied):
+    with pytest.raises(WorkTooSlow, match="longer than 20 seconds"):
         await endless
     answers = [await other for other in others]
     assert answers[0] == answers[1] != child
@@ -73,8 +73,9 @@ async def test_a_child_that_dies_fails_one_call(
     child = await worker.run(os.getpid)
     dying = worker.run(partial(os.kill, child, signal.SIGKILL))
     other = worker.run(os.getpid)
-    with pytest.raises(WorkerDied):
+    with pytest.raises(WorkerDied) as caught:
         await dying
+    assert not isinstance(caught.value, WorkTooSlow)
     assert await other != child
 
 
@@ -103,6 +104,17 @@ async def test_an_answer_given_up(worker: SerialWorker, clock: SteppedReactor) -
     assert await worker.run(partial(int, "7")) == 7
     clock.advance(LOOK)
     assert clock.getDelayedCalls() == []
+
+
+@pytest_twisted.ensureDeferred
+async def test_owners_take_turns(worker: SerialWorker) -> None:
+    """A call waits for one call of each other owner, however many calls they have."""
+    done: list[str] = []
+    owners = ["many"] * 5 + ["few"] * 2 + ["one"]
+    calls = [worker.run(partial(str, owner), owner).addCallback(done.append) for owner in owners]
+    for call in calls:
+        await call
+    assert done == ["many", "many", "few", "one", "many", "few", "many", "many"]
 
 
 @pytest_twisted.ensureDeferred

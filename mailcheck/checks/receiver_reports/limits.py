@@ -3,6 +3,10 @@
 MAX_UNPACKED = 10 * 1024 * 1024
 """Octets of all that one mail or file unpacks to: 25,000 rows as large reporters write them."""
 
+MAX_MEMBERS = 1_000
+"""Members of gzip files and entries of zip files in one mail or file. Reporters write one; programs
+that pack in parallel write one for each 64 KB or more."""
+
 MAX_DOCUMENTS = 10
 """Reports in one mail or file; RFC 9990 has one."""
 

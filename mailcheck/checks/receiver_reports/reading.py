@@ -10,7 +10,11 @@ from mailcheck.checks.content.structure import Entity, scan_structure
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport, parse_aggregate_report
 from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS
 from mailcheck.checks.receiver_reports.tls import TlsReport, parse_tls_report
-from mailcheck.checks.receiver_reports.unpacking import looks_like_report, looks_packed, unpack
+from mailcheck.checks.receiver_reports.unpacking import (
+    Unpacking,
+    looks_like_report,
+    looks_packed,
+)
 from mailcheck.core.errors import ReportRefused
 
 Report = AggregateReport | TlsReport
@@ -30,7 +34,7 @@ def read_report_file(data: bytes) -> list[Report | Refused]:
     :raises ReportRefused: it can't be unpacked, or there is nothing in it like a report.
     """
     if looks_like_report(data):
-        return [_parse(document) for document in unpack(data)]
+        return [_parse(document) for document in Unpacking().documents(data)]
     return read_report_mail(data)
 
 
@@ -40,9 +44,10 @@ def read_report_mail(raw_message: bytes) -> list[Report | Refused]:
     :raises ReportRefused: there is nothing in the mail like a report.
     """
     found: list[Report | Refused] = []
+    unpacking = Unpacking()
     for data in _enclosed(end_lines(raw_message)):
         try:
-            found += [_parse(document) for document in unpack(data)]
+            found += [_parse(document) for document in unpacking.documents(data)]
         except ReportRefused as refusal:
             found.append(Refused(str(refusal)))
         if len(found) >= MAX_DOCUMENTS:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from io import BytesIO
 
-from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS, MAX_UNPACKED
+from mailcheck.checks.receiver_reports.limits import MAX_DOCUMENTS, MAX_MEMBERS, MAX_UNPACKED
 from mailcheck.core.errors import ReportRefused
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
@@ -24,6 +24,12 @@ _USUAL = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 _EITHER_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
+_BITE = 16_384
+"""Octets that zlib gets at a time. It copies what follows a member, so that a member costs its own
+length and one bite at most, however long the file is."""
+
+_ENTRY_OF_ZIP = b"PK\x01\x02"
+
 
 def looks_packed(data: bytes) -> bool:
     """Tell whether octets begin as a zip or gzip file does."""
@@ -36,21 +42,24 @@ def looks_like_report(data: bytes) -> bool:
     return looks_packed(data) or start.startswith((b"<", b"{", *_MARKS))
 
 
-def unpack(data: bytes) -> list[bytes]:
-    """Give the documents that were packed; one that was not is given as it is.
+class Unpacking:
+    """Unpacks the files of one mail, or one file, until its room is used up.
 
-    :raises ReportRefused: it can't be unpacked, or is larger than `MAX_UNPACKED`.
+    Files, layers and members share the room: `MAX_UNPACKED` octets and `MAX_MEMBERS` members.
     """
-    return list(_Unpacking().of(data, MAX_LAYERS))
-
-
-class _Unpacking:
-    """Unpacks until its room is used up: layers and files share it."""
 
     def __init__(self) -> None:
         self._room = MAX_UNPACKED
+        self._members = MAX_MEMBERS
 
-    def of(self, data: bytes, layers: int) -> Iterator[bytes]:
+    def documents(self, data: bytes) -> list[bytes]:
+        """Return the documents that were packed; one that was not packed is returned as it is.
+
+        :raises ReportRefused: it can't be unpacked, or exceeds the room.
+        """
+        return list(self._of(data, MAX_LAYERS))
+
+    def _of(self, data: bytes, layers: int) -> Iterator[bytes]:
         if not looks_packed(data):
             if len(data) > MAX_UNPACKED:
                 raise _too_large()
@@ -59,23 +68,39 @@ class _Unpacking:
         if not layers:
             raise ReportRefused(f"it is packed more than {MAX_LAYERS} times over")
         for inner in self._unzip(data) if data.startswith(ZIP) else (self._gunzip(data),):
-            yield from self.of(inner, layers - 1)
+            yield from self._of(inner, layers - 1)
 
     def _gunzip(self, data: bytes) -> bytes:
-        """Unpack all members of a gzip file (RFC 1952 2.2); what follows them is no part of it."""
-        pieces = []
-        while data.startswith(GZIP):
-            member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
-            try:
-                pieces.append(self._take(member.decompress(data, self._room + 1)))
-            except zlib.error:
-                raise ReportRefused("the gzip file is damaged") from None
-            if not member.eof:
-                raise ReportRefused("the gzip file ends too early")
-            data = member.unused_data
+        """Unpack all members of a gzip file (RFC 1952 2.2); what follows them is not part of it."""
+        pieces: list[bytes] = []
+        position = 0
+        while data.startswith(GZIP, position):
+            self._count_members(1)
+            position = self._unpack_member(data, position, pieces)
         return b"".join(pieces)
 
+    def _unpack_member(self, data: bytes, position: int, pieces: list[bytes]) -> int:
+        """Unpack the member at a position; return where it ends."""
+        member = zlib.decompressobj(_EITHER_GZIP_OR_ZLIB)
+        while not member.eof:
+            bite = data[position : position + _BITE]
+            if not bite:
+                raise ReportRefused("the gzip file ends too early")
+            try:
+                pieces.append(self._take(member.decompress(bite, self._room + 1)))
+            except zlib.error:
+                raise ReportRefused("the gzip file is damaged") from None
+            position += len(bite)
+        return position - len(member.unused_data)
+
+    def _count_members(self, number: int) -> None:
+        self._members -= number
+        if self._members < 0:
+            raise ReportRefused(f"it is packed in over {MAX_MEMBERS} pieces")
+
     def _unzip(self, data: bytes) -> Iterator[bytes]:
+        # zipfile makes an object of each entry before anybody can count them.
+        self._count_members(data.count(_ENTRY_OF_ZIP))
         try:
             with zipfile.ZipFile(BytesIO(data)) as archive:
                 files = [one for one in archive.infolist() if not _is_beside(one.filename)]
@@ -94,9 +119,10 @@ class _Unpacking:
             raise _unusual() from None
 
     def _take(self, unpacked: bytes) -> bytes:
-        self._room -= len(unpacked)
-        if self._room < 0:
+        if len(unpacked) > self._room:
+            self._room = 0  # a mail of many bombs unpacks one of them
             raise _too_large()
+        self._room -= len(unpacked)
         return unpacked
 
 

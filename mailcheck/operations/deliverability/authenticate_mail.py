@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
+from twisted.internet.defer import Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IReactorTime
 
@@ -182,11 +183,15 @@ class MailInquiry:
         """Ask until an evaluation knows enough, within the budget."""
         return await self.dns.ask(lambda answers: evaluate(answers, *inputs))
 
+    def run(self, call: Callable[[], Result]) -> Deferred[Result]:
+        """Run a call in the worker, when it is the account's turn."""
+        return self.worker.run(call, self.mail.account_id)
+
     async def work(self, call: Callable[[], Result]) -> Result | None:
         """Have work done away from the reactor; nothing when it takes too long."""
         left = max(LEAST_TIME, self.ends_at - self.clock.seconds())
         try:
-            return await self.worker.run(call).addTimeout(left, self.clock)
+            return await self.run(call).addTimeout(left, self.clock)
         except DeferredTimeout:
             self.was_in_time = False
             return None

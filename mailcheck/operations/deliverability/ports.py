@@ -127,9 +127,11 @@ class DeliverabilityStore(Protocol):
         """Keep the report; false when the test is not the holder's any more."""
 
     def fail_attempt(
-        self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant
+        self, test_id: DeliverabilityTestId, holder: str, failure: str, retry_at: Instant | None
     ) -> Deferred[State | None]:
         """Note that an analysis has failed: error after `MAX_ATTEMPTS`, else again later.
+
+        It is an error at once where ``retry_at`` is `None`.
 
         Gives the state it is in now; nothing when the test is not the holder's any more.
         """

@@ -6,7 +6,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import deferLater
 
 from mailcheck.core.deliverability_tests import DeliverabilityTest, ReceivedMail, StoredReport
-from mailcheck.core.errors import ExpectedFailure
+from mailcheck.core.errors import ExpectedFailure, WorkTooSlow
 from mailcheck.core.identifiers import DeliverabilityTestId
 from mailcheck.core.instants import SECOND, Instant
 from mailcheck.operations.concurrency import MailTraffic
@@ -100,10 +100,15 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
             report = await self._judge(mail)
         except CancelledError:
             return  # stopped, or another daemon has it now
+        except WorkTooSlow as failure:
+            self.outcomes.add("failed")
+            await self._fail(job, f"the analysis was given up: {failure}", retry_at=None)
+            return
         except Exception as failure:
             self._log.failure("analysis of test {test} failed", test=job.id)
             self.outcomes.add("failed")
-            await self._fail(job, f"the analysis failed: {type(failure).__name__}")
+            why = f"the analysis failed: {type(failure).__name__}"
+            await self._fail(job, why, Instant(self._now() + RETRY_AFTER))
             return
         if self._is_running:
             await self._store.complete(job.id, self._holder, report)
@@ -125,8 +130,7 @@ class RunTestChecks(QueueWorker[DeliverabilityTestId, DeliverabilityTest]):
 
         return Deferred.fromCoroutine(judge()).addTimeout(DEADLINE, self._clock)
 
-    async def _fail(self, test: DeliverabilityTest, reason: str) -> None:
-        retry_at = Instant(self._now() + RETRY_AFTER)
+    async def _fail(self, test: DeliverabilityTest, reason: str, retry_at: Instant | None) -> None:
         await self._store.fail_attempt(test.id, self._holder, reason, retry_at)
         self._wake_ups.publish(test.id)
 

@@ -276,7 +276,7 @@ class ScoreMail:
     ) -> tuple["MailReading", Authentication, ArcOfMail, MxVerdict | None, Sequence[Listing]]:
         """Read the mail, then verify, walk and ask lists at the same time."""
         mail = inquiry.mail
-        reading = await self._worker.run(partial(read_mail_for_score, mail.raw_message))
+        reading = await inquiry.run(partial(read_mail_for_score, mail.raw_message))
         self._tell(mail.delivery_id, "mail")
         facts = reading.facts
         names = names_to_ask(facts.author_domains, inquiry.sender_domain, facts.link_hosts)
@@ -360,9 +360,7 @@ async def _verify_chain(inquiry: MailInquiry, reading: "MailReading") -> ArcOfMa
     if not chain.sets:
         return verify_chain(mail.raw_message, chain, {}, mail.received_at)
     keys = await inquiry.ask(partial(evaluate_arc_keys, chain))
-    return await inquiry.worker.run(
-        partial(verify_chain, mail.raw_message, chain, keys, mail.received_at)
-    )
+    return await inquiry.run(partial(verify_chain, mail.raw_message, chain, keys, mail.received_at))
 
 
 def _trace_facts(inquiry: MailInquiry, names: tuple[str, ...]) -> TraceFacts:

@@ -123,7 +123,11 @@ class AuthenticateMessage:
             raise MessageNotFound
         inquiry = MailInquiry(
             ReceivedMail(
-                message.session, message.envelope_sender, summary.received_at, raw_message
+                message.session,
+                message.envelope_sender,
+                summary.received_at,
+                raw_message,
+                account_id=summary.account_id,
             ),
             self._origin(message),
             self._settings.host_name,

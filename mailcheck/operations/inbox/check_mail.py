@@ -8,6 +8,7 @@ from functools import partial
 
 from mailcheck.checks.mail_checks import MailChecks, list_unsubscribe
 from mailcheck.core.deliverability_tests import ReceivedMail
+from mailcheck.core.identifiers import AccountId
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.in_children import check_html, check_raw_mail
@@ -17,7 +18,7 @@ from mailcheck.operations.recent import RecentlyUsed
 RECENT_CHECKS = 32
 """Checks kept: a page, its reload and the request for its links come right after one another."""
 
-_Work = tuple[Callable[[], MailChecks], int]
+_Work = tuple[Callable[[], MailChecks], int, AccountId]
 
 
 class CheckMail:
@@ -36,17 +37,19 @@ class CheckMail:
         texts = content.html, content.text
         call = partial(check_html, *texts, content.best_link, leaving, content.media_types)
         size = len(content.html) + len(content.text)
-        return await self._of(f"message {message.summary.delivery_id}", call, size)
+        work = call, size, message.summary.account_id
+        return await self._of(f"message {message.summary.delivery_id}", work)
 
     async def of_test(self, test_id: str, mail: ReceivedMail) -> MailChecks:
         """Check the mail of a deliverability test."""
         raw = mail.raw_message
-        return await self._of(f"test {test_id}", partial(check_raw_mail, raw), len(raw))
+        work = partial(check_raw_mail, raw), len(raw), mail.account_id
+        return await self._of(f"test {test_id}", work)
 
-    async def _of(self, key: str, call: Callable[[], MailChecks], size: int) -> MailChecks:
+    async def _of(self, key: str, work: _Work) -> MailChecks:
         found = self._recent.get(key)
         if found is None:
-            self._wanted[key] = call, size
+            self._wanted[key] = work
             checking = self._checking.call(key)
             self._wanted.pop(key, None)  # still there where somebody else had begun
             found = await checking

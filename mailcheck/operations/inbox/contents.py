@@ -1,8 +1,7 @@
 """What a mail contains: derived once, away from the reactor, and kept."""
 
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -12,7 +11,7 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.content import MessageContent
-from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied
+from mailcheck.core.errors import ExpectedFailure, MessageNotFound, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, DeliveryId, MessageId
 from mailcheck.core.messages import Delivery, MessageSummary, StoredMessage
 from mailcheck.operations.concurrency import SharedCalls
@@ -50,6 +49,10 @@ UNREADABLE = MessageContent(
 )
 """Stands in for what can't be derived, and is not kept: a mail that we fail at must not hide
 the others of its list."""
+
+TOO_SLOW = "this mail was not taken apart, since that takes too long: its raw bytes can be read"
+"""Problem of a mail that exceeded the time of its derivation. It is kept: another reader would
+hold the worker up for as long again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,8 @@ class Contents:
         """
         raw_message = delivery.raw_message
         if len(raw_message) <= RECENT_SIZE:
-            wanted = _Wanted(delivery.id, len(raw_message), raw_message=raw_message)
+            owner = delivery.envelope.recipients[0].account_id
+            wanted = _Wanted(delivery.id, len(raw_message), owner, raw_message=raw_message)
             # Who reads it hears of a failure, and has it tried again.
             self._loading.call(wanted).addErrback(lambda _: None)
 
@@ -125,7 +129,7 @@ class Contents:
     async def _load(self, wanted: _Wanted) -> MessageContent:
         delivery_id = wanted.delivery_id
         if wanted.raw_message is not None:
-            content = await self._derive(delivery_id, wanted.raw_message)
+            content = await self._derive(wanted, wanted.raw_message)
             self._clock.callLater(SAVE_DELAY, self._save, delivery_id, content)
         else:
             content = await self._find_or_derive(wanted)
@@ -137,34 +141,39 @@ class Contents:
         delivery_id = wanted.delivery_id
         if wanted.size >= LARGE:
             async with self._mail_bytes.turn(wanted, PATIENCE):
-                return await self._find_or_derive_large(delivery_id)
+                return await self._find_or_derive_large(wanted)
         found = wanted.found
         if found is None:
             found = await self._store.find_content(delivery_id, or_bytes=LARGE)
         if isinstance(found, MessageContent):
             return found
         if found is not None:
-            content = await self._derive(delivery_id, found)
+            content = await self._derive(wanted, found)
         else:
             async with self._mail_bytes.in_hand(wanted, PATIENCE) as raw_message:
-                content = await self._derive(delivery_id, raw_message)
+                content = await self._derive(wanted, raw_message)
         self._save(delivery_id, content)
         return content
 
-    async def _find_or_derive_large(self, delivery_id: DeliveryId) -> MessageContent:
+    async def _find_or_derive_large(self, wanted: _Wanted) -> MessageContent:
+        delivery_id = wanted.delivery_id
         unpack = await self._store.packed_content(delivery_id)
         if unpack is not None:
-            return await self._mail_bytes.work(unpack, LARGE)
+            return await self._mail_bytes.work(unpack, LARGE, wanted.account_id)
         raw_message = await self._store.raw_message(delivery_id)
         if raw_message is None:
             raise MessageNotFound
-        content = await self._derive(delivery_id, raw_message)
+        content = await self._derive(wanted, raw_message)
         self._save(delivery_id, content)
         return content
 
-    async def _derive(self, delivery_id: DeliveryId, raw_message: bytes) -> MessageContent:
+    async def _derive(self, wanted: _Wanted, raw_message: bytes) -> MessageContent:
+        delivery_id = wanted.delivery_id
         try:
-            content = await self._take_apart(raw_message)
+            content = await self._take_apart(raw_message, wanted.account_id)
+        except WorkTooSlow as failure:
+            self._log.error("{delivery} is not derived: {why}", delivery=delivery_id, why=failure)
+            return replace(UNREADABLE, problems=(TOO_SLOW,))
         except ExpectedFailure as failure:
             if not isinstance(failure, WorkerDied):
                 raise
@@ -182,12 +191,16 @@ class Contents:
             return
         self._store.save_content(delivery_id, content).addErrback(self._log_unsaved)
 
-    async def _take_apart(self, raw_message: bytes) -> MessageContent:
-        derive, size = partial(derive_content, raw_message), len(raw_message)
+    async def _take_apart(self, raw_message: bytes, account_id: AccountId) -> MessageContent:
+        work = partial(derive_content, raw_message), len(raw_message), account_id
         for _ in range(ATTEMPTS - 1):
-            with suppress(WorkerDied):
-                return await self._mail_bytes.work(derive, size)
-        return await self._mail_bytes.work(derive, size)
+            try:
+                return await self._mail_bytes.work(*work)
+            except WorkTooSlow:
+                raise
+            except WorkerDied:
+                continue
+        return await self._mail_bytes.work(*work)
 
     def _remember(self, delivery_id: DeliveryId, content: MessageContent) -> None:
         if len(content.text) + len(content.html) <= RECENT_SIZE:

@@ -96,10 +96,12 @@ class MailBytes:
         except NoPlace:
             raise Overloaded("too many large mails are being read: try again in a moment") from None
 
-    def work(self, call: Callable[[], Result], size: int) -> Deferred[Result]:
+    def work(
+        self, call: Callable[[], Result], size: int, account_id: AccountId
+    ) -> Deferred[Result]:
         """Run a call about a mail of so many bytes in the worker for such mails."""
         worker = self._large_worker if size >= LARGE else self._worker
-        return worker.run(call)
+        return worker.run(call, account_id)
 
     async def whole(self, summary: MessageSummary) -> bytes:
         """Give the exact bytes that came after DATA; raises as `in_hand`."""
@@ -113,7 +115,7 @@ class MailBytes:
         """
         async with self.in_hand(summary) as raw:
             find = partial(find_attachment, raw, attachment_id)
-            attachment = await self.work(find, len(raw))
+            attachment = await self.work(find, len(raw), summary.account_id)
         if attachment is None:
             raise AttachmentNotFound(f"the message has no attachment {attachment_id!r}")
         return attachment

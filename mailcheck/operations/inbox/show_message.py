@@ -69,13 +69,14 @@ class ShowMessage:
         message = self._wanted.pop(key)
         html = message.content.html[: MAX_HTML + 1]
         # The whole mail goes to the worker only where its HTML asks for parts of it.
+        owner = message.summary.account_id
         has_images = bool(message.content.attachments) and "cid:" in html.lower()
         make = partial(make_safe, html, allows_remote=key[1])
         if has_images:
             async with self._mail_bytes.in_hand(message.summary) as raw:
-                safe = await self._worker.run(partial(make, raw))
+                safe = await self._worker.run(partial(make, raw), owner)
         else:
-            safe = await self._worker.run(partial(make, b""))
+            safe = await self._worker.run(partial(make, b""), owner)
         if len(safe.body) + len(safe.style_sheet) <= RECENT_SIZE:
             self._recent.put(key, safe)
         return safe

@@ -92,18 +92,24 @@ class LookAtSenders:
         self._now = time_and_chance.now
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
-    async def look(self, domain: str, told: Sequence[Told], policy: str) -> ShownOverview:
-        """Put together what was told of a domain, with what is known about who sent it."""
+    async def look(
+        self, domain: str, told: Sequence[Told], policy: str, account_id: str = ""
+    ) -> ShownOverview:
+        """Put together what was told of a domain, with what is known about who sent it.
+
+        :param account_id: the account that asks; empty for a command.
+        """
         inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         packed = pack_told(told)
-        named = await self._worker.run(partial(find_worth_naming, packed))
+        named = await self._worker.run(partial(find_worth_naming, packed), account_id)
         addresses = [one for one in map(parse_ip_address, named) if one is not None]
 
         def name(answers: Answers) -> dict[str, str]:
             return _names_of(addresses, answers)
 
         hosts = await inquiry.ask(name)
-        overview = await self._worker.run(partial(sum_up, domain, packed, policy, hosts))
+        summing_up = partial(sum_up, domain, packed, policy, hosts)
+        overview = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
         )

@@ -96,7 +96,7 @@ class ShowReports:
         policy = next(
             (o.policy for o in known if o.kind is ReportKind.DMARC and o.domain == domain), ""
         )
-        return await self._look.look(domain, told, policy)
+        return await self._look.look(domain, told, policy, account_id)
 
     async def tls(self, account_id: AccountId, domain: str, days: int) -> TlsOverview:
         """Say whether senders could encrypt on their way to a domain, of the last days."""

@@ -24,7 +24,7 @@ from mailcheck.checks.receiver_reports.belief import (
 from mailcheck.checks.receiver_reports.reading import Refused, Report
 from mailcheck.checks.receiver_reports.senders import day_of
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
-from mailcheck.core.errors import ReportRefused, WorkerDied
+from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
 from mailcheck.core.instants import DAY, MINUTE, Instant
 from mailcheck.core.receiver_reports import (
@@ -147,6 +147,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             judged = await self._judge(job)
         except ReportRefused as refusal:
             judged = [_Judged(self._kept(job, ReportState.REFUSED, str(refusal)))]
+        except WorkTooSlow as failure:
+            # It would take as long again, and hold up the reports of others.
+            judged = [_Judged(self._kept(job, ReportState.APART, f"it was given up: {failure}"))]
         except NotKnownYet as doubt:
             judged, why = [], str(doubt)
         except (WorkerDied, DeferredTimeout):
@@ -175,7 +178,9 @@ class TakeInReports(QueueWorker[ReportId, WaitingReport]):
             read = partial(read_report_file, waiting.body)
         else:
             read = partial(read_report_mail, waiting.mail.raw_message)
-        documents = await self._worker.run(read).addTimeout(READING_DEADLINE, self._clock)
+        documents = await self._worker.run(read, waiting.account_id).addTimeout(
+            READING_DEADLINE, self._clock
+        )
         reporter = await self._find_reporter(waiting)
         return [await self._judge_document(waiting, one, reporter) for one in documents]
 

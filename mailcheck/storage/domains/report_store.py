@@ -293,7 +293,12 @@ def _claim(
     mail = None
     if delivery_id is not None:
         mail = ReceivedMail(
-            session_of(found[9:]), sender, received_at, bytes(raw), delivery_id=delivery_id
+            session_of(found[9:]),
+            sender,
+            received_at,
+            bytes(raw),
+            delivery_id=delivery_id,
+            account_id=account_id,
         )
     return WaitingReport(
         report_id,

@@ -27,7 +27,8 @@ class MessageViews:
     async def _make(self, message: StoredMessage) -> MessageView:
         content = message.content
         if content.html:
-            view = await self._worker.run(partial(view_content, trim_content(content)))
+            viewing = partial(view_content, trim_content(content))
+            view = await self._worker.run(viewing, message.summary.account_id)
         else:
             view = view_content(content)
         self._views[message] = view
