@@ -50,7 +50,7 @@ def _build(options: Options) -> IService:
     # Imported here: that takes a second, and whoever asks for --help need not wait for it.
     from twisted.internet import reactor
 
-    from mailcheck.assembly.workers import daemon_workers
+    from mailcheck.assembly.workers import daemon_workers, log_refused_priority
     from mailcheck.config.reading import ConfigError, load_config
     from mailcheck.core.identifiers import RandomPool
     from mailcheck.daemon.listening import CannotStart, raise_file_limit
@@ -77,6 +77,7 @@ def _build(options: Options) -> IService:
         if config.daemon.processes > 1:
             arguments = ["--config", str(path)] if path else []
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
+        log_refused_priority()
         time_and_chance = time_and_chance_of(config, time.time, reactor, RandomPool(os.urandom))
         assembly = Assembly(config, reactor, time_and_chance, workers)
         surroundings = Surroundings(

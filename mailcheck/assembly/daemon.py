@@ -226,7 +226,11 @@ class Assembly:
         self._account_store = SqlAccountStore(self.engine)
         self._keys_in_use = RevokedKeys(self._account_store)
         self.heartbeat = Heartbeat(
-            self.conditions, self.engine, self._workers.children, self._reactor
+            self.conditions,
+            self.engine,
+            self._workers.needed,
+            self._reactor,
+            self._workers.patient,
         )
 
     def _build_accounts(self) -> None:

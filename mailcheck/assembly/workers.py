@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 from twisted.internet.interfaces import IReactorFDSet
+from twisted.logger import Logger
 
 from mailcheck.operations.in_children import (
     change_dkimpy,
@@ -18,13 +19,15 @@ from mailcheck.operations.in_children import (
 )
 from mailcheck.operations.ports import Soon, Worker
 from mailcheck.storage.group_commit import at_once
-from mailcheck.workers.child import load
+from mailcheck.workers.child import load, lower_priority, may_lower_priority
 from mailcheck.workers.direct import DirectWorker
 from mailcheck.workers.measured import MeasuredWorker
 from mailcheck.workers.process import ProcessWorker
 from mailcheck.workers.serial import SerialWorker
 from mailcheck.workers.threads import ThreadWorker
 from mailcheck.workers.warmed import WarmedWorker
+
+_log = Logger()
 
 READER_THREADS = 4
 """Reads at a time; each is short, and the disk cache serves most."""
@@ -61,10 +64,11 @@ FIRST_MAIL = b"\r\nYour code is 482913: https://example.com/\r\n"
 class Workers(Struct, frozen=True):
     """Where blocking work runs; ``soon`` is after all that the reactor has found to do.
 
-    ``children`` are the processes behind it that have to answer: what reads large mails may take
-    as long as it is given, and is replaced after that. Those ``ahead`` may be started before the
-    daemon: they learn their work while it does, on another processor. Somebody may send a first
-    mail, and wait for its codes, the moment that it is ready.
+    ``needed`` are the processes and threads behind it without which the daemon is not ready. What
+    reads large mails is ``patient``: it may take as long as it is given, and is replaced after
+    that. Those ``ahead`` may be started before the daemon: they learn their work while it does,
+    on another processor. Somebody may send a first mail, and wait for its codes, the moment that
+    it is ready.
     """
 
     writer: Worker
@@ -74,7 +78,8 @@ class Workers(Struct, frozen=True):
     analysis: Worker = field(default_factory=DirectWorker)
     large: Worker = field(default_factory=DirectWorker)
     soon: Soon = at_once
-    children: tuple[ProcessWorker, ...] = ()
+    needed: tuple[ProcessWorker | ThreadWorker, ...] = ()
+    patient: tuple[ProcessWorker, ...] = ()
     ahead: tuple[ProcessWorker, ...] = ()
 
     @property
@@ -110,9 +115,8 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
     def measured(worker: Worker) -> Worker:
         return MeasuredWorker(worker, reactor)
 
-    be_nice = partial(os.nice, NICENESS)
-    learn_to_write = partial(load, *WRITTEN_BY[is_shared])
-    writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, learn_to_write)
+    be_nice = partial(lower_priority, NICENESS)
+    writer = ProcessWorker(reactor, "writer", LONGEST_COMMIT, partial(load, *WRITTEN_BY[is_shared]))
     learn_to_read = partial(derive_content, FIRST_MAIL)
     content = ProcessWorker(reactor, "content", LONGEST_READING, learn_to_read)
     analysis = ProcessWorker(reactor, "analysis", LONGEST_READING, be_nice, change_dkimpy)
@@ -125,19 +129,29 @@ def daemon_workers(reactor: Any, *, is_shared: bool) -> Workers:
         ANALYSIS_AFTER,
         reads,
     )
+    reader = ThreadWorker(reactor, "reader", READER_THREADS)
+    passwords = ThreadWorker(reactor, "passwords", password_threads(os.cpu_count() or 1), NICENESS)
     return Workers(
         measured(writer),
-        measured(ThreadWorker(reactor, "reader", READER_THREADS)),
+        measured(reader),
         measured(reads),
-        measured(
-            ThreadWorker(reactor, "passwords", password_threads(os.cpu_count() or 1), NICENESS)
-        ),
+        measured(passwords),
         measured(analyses),
         measured(WarmedWorker(SerialWorker(large), None, reactor, 0.0)),
         partial(reactor.callLater, 0),
-        (writer, content, analysis),
+        (writer, content, analysis, reader, passwords),
+        (large,),
         (writer, content),
     )
+
+
+def log_refused_priority() -> None:
+    """Say once, in the log, that work which may take long runs at the priority of all else."""
+    if not may_lower_priority():
+        _log.info(
+            "the system refuses a lower priority (setpriority), so guessed passwords and large "
+            "mails can slow down the receipt of mail"
+        )
 
 
 def password_threads(processors: int) -> int:

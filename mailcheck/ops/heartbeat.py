@@ -1,4 +1,4 @@
-"""Whether the daemon can work: a write of its own to the store, and an answer of each child."""
+"""Whether the daemon can work: a write of its own to the store, and an answer of each worker."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -21,17 +21,27 @@ long. One that does not come back at all is replaced later."""
 STORE = "store"
 
 
-class Child(Protocol):
-    """A child process."""
+class Worker(Protocol):
+    """A child process, or the threads of one purpose."""
 
-    name: str
+    @property
+    def subject(self) -> str:
+        """The name of the worker for people."""
 
     @property
     def silence(self) -> float:
         """Say for how many seconds an answer has been due; zero where none is."""
 
+    @property
+    def problem(self) -> str:
+        """What is wrong with the worker; empty if it is well."""
+
+    @property
+    def can_work(self) -> bool:
+        """Whether a call to the worker is worth a try."""
+
     def ping(self) -> None:
-        """Ask for an answer, where none is due."""
+        """Ask for an answer, where none is due; start a process again that has died."""
 
 
 class Store(Protocol):
@@ -56,19 +66,26 @@ class State(NamedTuple):
 
 
 class Heartbeat:
-    """Looks every `INTERVAL` seconds; whoever asks for the state causes nothing."""
+    """Looks every `INTERVAL` seconds; whoever asks for the state causes nothing.
+
+    :param workers: without one of them the daemon is not ready.
+    :param patient: workers whose calls may take long, and without which most of the daemon works.
+    """
 
     def __init__(
         self,
         conditions: Conditions,
         store: Store,
-        children: Sequence[Child],
+        workers: Sequence[Worker],
         clock: IReactorTime,
+        patient: Sequence[Worker] = (),
     ) -> None:
         self._conditions = conditions
         self._store = store
-        self._children = children
+        self._workers = workers
+        self._patient = patient
         self._clock = clock
+        self._unable: set[str] = set()
         self._began: float | None = None
         self._frees: Mapping[str, int] = {}
 
@@ -76,23 +93,24 @@ class Heartbeat:
     def state(self) -> State:
         """Tell how it is; a daemon that has only just started can work."""
         problems = {what: why for what, why in self._conditions.problems.items() if why}
-        needed = {STORE, *map(_subject, self._children)}
         frees = self._frees if DISK in problems else {}
-        return State(not needed & problems.keys(), problems, frees)
+        return State(not (self._unable or STORE in problems), problems, frees)
 
     async def look(self) -> None:
-        """Begin a write where none is under way, and ask the children; waits for neither."""
+        """Begin a write where none is under way, and ask the workers; waits for neither."""
         if self._began is None:
             self._began = self._clock.seconds()
             Deferred.fromCoroutine(self._beat()).addCallbacks(self._note, self._fail)
         else:
             waited = self._clock.seconds() - self._began
             self._conditions.set(STORE, f"it has not taken a write for {waited:.0f} s")
-        for child in self._children:
-            is_silent = child.silence >= LONGEST_SILENCE
-            problem = f"no answer for {child.silence:.0f} s" if is_silent else ""
-            self._conditions.set(_subject(child), problem)
-            child.ping()
+        silent = [worker for worker in self._workers if worker.silence >= LONGEST_SILENCE]
+        disabled = [worker for worker in self._workers if not worker.can_work]
+        self._unable = {worker.subject for worker in (*silent, *disabled)}
+        for worker in (*self._workers, *self._patient):
+            silence = f"no answer for {worker.silence:.0f} s" if worker in silent else ""
+            self._conditions.set(worker.subject, silence or worker.problem)
+            worker.ping()
 
     async def _beat(self) -> str:
         await self._store.beat()
@@ -107,7 +125,3 @@ class Heartbeat:
     def _note(self, problem: str) -> None:
         self._began = None
         self._conditions.set(STORE, problem)
-
-
-def _subject(child: Child) -> str:
-    return f"{child.name} process"

@@ -8,6 +8,7 @@ import pickle
 import signal
 import struct
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, BinaryIO
 
@@ -27,6 +28,27 @@ def load(*modules: str) -> None:
     """Import what later calls are made of."""
     for module in modules:
         import_module(module)
+
+
+def may_lower_priority() -> bool:
+    """Return whether the kernel lets a thread of this process change its own priority.
+
+    A filter of system calls may refuse it. To find out, the priority is set to what it is.
+    """
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0))
+    except OSError:
+        return False
+    return True
+
+
+def lower_priority(steps: int) -> None:
+    """Lower the priority of the calling thread, where the kernel permits it.
+
+    Linux has a priority for each thread; elsewhere it is that of the process.
+    """
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, os.getpriority(os.PRIO_PROCESS, 0) + steps)
 
 
 def main() -> None:

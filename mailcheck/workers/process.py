@@ -72,6 +72,8 @@ class ProcessWorker:
         self._longest = longest
         self._child: _Child | None = None
         self._is_stopped = False
+        self._deaths: list[str] = []
+        self._unprepared = ""
 
     def start(self) -> None:
         """Start the child ahead of the first call."""
@@ -82,11 +84,31 @@ class ProcessWorker:
         """Say for how many seconds an answer has been due; zero where none is."""
         return 0.0 if self._child is None else self._child.silence
 
+    @property
+    def subject(self) -> str:
+        """The name of the process for people."""
+        return f"{self.name} process"
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the child; empty if it is well.
+
+        The death of a child is told until its successor has answered a `ping`.
+        """
+        return self._deaths[-1] if self._deaths else self._unprepared
+
+    @property
+    def can_work(self) -> bool:
+        """Whether calls are worth a try: no two children have died in a row."""
+        return not self._unprepared and len(self._deaths) < 2
+
     def ping(self) -> None:
-        """Ask for an answer, where there is a child that owes none: `silence` tells of it."""
-        child = self._child
-        if child is not None and not child.has_ended and not child.silence:
-            child.ask(int).addErrback(lambda _: None)
+        """Ask for an answer, unless one is due: `silence` and `problem` show what comes of it.
+
+        A child that has died is replaced for it.
+        """
+        if self._child is not None and not self._is_stopped and not self._child.silence:
+            self._living_child().ask(int).addCallbacks(self._forget_deaths, lambda _: None)
 
     def run(self, call: Callable[[], Result], owner: str = "") -> Deferred[Result]:
         """Run the call in the child; it, and what it gives or raises, can be pickled.
@@ -114,7 +136,8 @@ class ProcessWorker:
 
     def _living_child(self) -> "_Child":
         if self._child is None or self._child.has_ended:
-            child = self._child = _Child(self.name, self._reactor, self._longest)
+            child = self._child = _Child(self.name, self._reactor, self._longest, self._note_death)
+            self._unprepared = ""
             with _endings_held():
                 self._reactor.spawnProcess(
                     child,
@@ -129,7 +152,16 @@ class ProcessWorker:
 
     def _log_unprepared(self, failure: Failure) -> None:
         if not failure.check(WorkerDied):
+            self._unprepared = f"it was not prepared: {failure.getErrorMessage()}"
             self._log.failure("the {name} process was not prepared", failure, name=self.name)
+
+    def _note_death(self, how: str) -> None:
+        # Neither the end of the daemon nor a child that the daemon closes is a death.
+        if not self._is_stopped:
+            self._deaths = [*self._deaths[-1:], how]
+
+    def _forget_deaths(self, _: object) -> None:
+        self._deaths = []
 
 
 @contextmanager
@@ -148,10 +180,17 @@ class _Child(ProcessProtocol):
     _log = Logger()
     transport: Any  # an IProcessTransport with its pipes, as POSIX reactors have it
 
-    def __init__(self, name: str, reactor: Any, longest: float | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        reactor: Any,
+        longest: float | None,
+        note_death: Callable[[str], None],
+    ) -> None:
         self._name = name
         self._reactor = reactor
         self._longest = longest
+        self._note_death = note_death
         self._silent_since = 0.0
         self._timer: IDelayedCall | None = None
         self._asked: deque[Deferred[Any]] = deque()
@@ -210,6 +249,7 @@ class _Child(ProcessProtocol):
         self._timer = None
         self._log.error("{name} process: it does not end", name=self._name)
         self.has_ended = True
+        self._note_death("it does not answer, and does not end")
         problem = f"the {self._name} process does not answer, and does not end"
         while self._asked:
             self._asked.popleft().errback(StoreUnavailable(problem))
@@ -271,6 +311,8 @@ class _Child(ProcessProtocol):
 
     def processEnded(self, reason: Failure) -> None:
         """Fail the calls that will get no answer."""
+        if not self.has_ended:
+            self._note_death(f"it has died ({reason.getErrorMessage()})")
         self.has_ended = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,6 +1,5 @@
 """Workers of threads: for work that waits for the disk, or computes outside the interpreter."""
 
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -11,6 +10,8 @@ from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorFromThreads
 from twisted.internet.threads import deferToThreadPool
 from twisted.python.threadpool import ThreadPool
+
+from mailcheck.workers.child import lower_priority
 
 Result = TypeVar("Result")
 
@@ -24,6 +25,7 @@ class ThreadWorker:
     def __init__(
         self, reactor: IReactorFromThreads, name: str, threads: int, niceness: int = 0
     ) -> None:
+        self.subject = f"{name} threads"
         self._reactor = reactor
         self._pool = ThreadPool(minthreads=1, maxthreads=threads, name=name)
         if niceness and sys.platform == "linux":
@@ -41,17 +43,36 @@ class ThreadWorker:
         """Wait for running calls and end the threads."""
         self._pool.stop()
 
+    silence = 0.0
+    """Seconds for which an answer has been due: a thread may take as long as its call does."""
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the threads; empty if all of them live.
+
+        A thread that has died still gets its share of the calls, which are never answered.
+        """
+        threads = self._pool.threads if self._pool.started else []
+        dead = sum(not thread.is_alive() for thread in threads)
+        return f"{dead} of {len(threads)} have died: restart the daemon" if dead else ""
+
+    @property
+    def can_work(self) -> bool:
+        """Whether each call gets an answer."""
+        return not self.problem
+
+    def ping(self) -> None:
+        """Do nothing: a dead thread is seen without a call."""
+
 
 class _NiceThread(threading.Thread):
-    """A thread that leaves the processor to the others of its process."""
+    """A thread with a lower priority than the others of its process."""
 
     def __init__(self, niceness: int, **given: Any) -> None:
         super().__init__(**given)
         self._niceness = niceness
 
     def run(self) -> None:
-        """Run as any thread, but nicer."""
-        thread = threading.get_native_id()
-        niceness = os.getpriority(os.PRIO_PROCESS, thread) + self._niceness
-        os.setpriority(os.PRIO_PROCESS, thread, niceness)
+        """Lower the priority, then run."""
+        lower_priority(self._niceness)
         super().run()

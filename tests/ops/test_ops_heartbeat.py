@@ -18,13 +18,14 @@ from mailcheck.workers.direct import DirectWorker
 from tests.house import result_of, run
 
 
-class Child:
+class Worker:
     """A child process."""
 
-    name = "content"
-
-    def __init__(self) -> None:
+    def __init__(self, subject: str = "content process") -> None:
+        self.subject = subject
         self.silence = 0.0
+        self.problem = ""
+        self.can_work = True
         self.pings = 0
 
     def ping(self) -> None:
@@ -67,7 +68,7 @@ def test_a_write_without_an_answer() -> None:
 
 def test_a_child_without_an_answer() -> None:
     """A child is asked each time, and one that is silent for too long is told."""
-    child = Child()
+    child = Worker()
     store = Store()
     heartbeat = Heartbeat(Conditions(), store, [child], Clock())
     for silence, is_ready in ((0.0, True), (LONGEST_SILENCE - 1, True), (LONGEST_SILENCE, False)):
@@ -77,6 +78,30 @@ def test_a_child_without_an_answer() -> None:
         assert heartbeat.state.is_ready is is_ready
     assert heartbeat.state.problems["content process"] == "no answer for 10 s"
     assert child.pings == 3
+
+
+def test_a_worker_that_has_died() -> None:
+    """A death is told at once; without a worker that works again the daemon is not ready."""
+    content, large, store = Worker(), Worker("large process"), Store()
+    heartbeat = Heartbeat(Conditions(), store, [content], Clock(), [large])
+
+    def look() -> None:
+        run(heartbeat.look())
+        store.beats[-1].callback(None)
+
+    large.silence = 2 * LONGEST_SILENCE
+    look()
+    assert heartbeat.state == (True, {}, {})
+    for worker, is_ready in ((large, True), (content, False)):
+        worker.problem = "it has died"
+        look()
+        assert heartbeat.state == (True, {worker.subject: "it has died"}, {})
+        worker.can_work = False
+        look()
+        assert heartbeat.state == (is_ready, {worker.subject: "it has died"}, {})
+        worker.problem, worker.can_work = "", True
+        look()
+        assert heartbeat.state == (True, {}, {})
 
 
 def test_what_frees_a_disk() -> None:

@@ -98,12 +98,15 @@ class Daemon:
         folder: Path,
         twistd: str | None = None,
         environment: Mapping[str, str] | None = None,
+        command: Sequence[str] = (),
         **options: object,
     ) -> None:
+        """Prepare a daemon; ``command`` is what starts it, if not twistd with no option."""
         self.folder = folder
         self.smtp_port, self.submission_port, self.http_port = free_ports(3)
         self.starts = 0
         self._twistd = twistd or str(Path(sys.executable).with_name("twistd"))
+        self._command = command or [self._twistd, "--nodaemon", "--pidfile=", "mailcheck"]
         self._process: subprocess.Popen[bytes] | None = None
         self._key = ""
         self._inherited = os.environ if environment is None else environment
@@ -164,7 +167,7 @@ class Daemon:
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [self._twistd, "--nodaemon", "--pidfile=", "mailcheck"],
+                self._command,
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

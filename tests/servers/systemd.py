@@ -77,10 +77,9 @@ class SupervisedDaemon(Daemon):
         self.starts += 1
         self.folder.mkdir(parents=True, exist_ok=True)
         numbers = [one.fileno() for one in self.sockets.values()]
-        command = [self._twistd, "--nodaemon", "--pidfile=", "mailcheck"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", LAUNCHER, ",".join(map(str, numbers)), *command],
+                [sys.executable, "-c", LAUNCHER, ",".join(map(str, numbers)), *self._command],
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,

@@ -186,6 +186,54 @@ async def test_a_killed_child_fails_what_was_under_way_and_is_replaced(
 
 
 @pytest_twisted.ensureDeferred
+async def test_a_death_is_told_until_a_successor_answers(
+    worker: ProcessWorker, logged_failures: list[LogEvent]
+) -> None:
+    """A ping replaces a child that has died; two deaths in a row mean that calls are in vain."""
+    assert (worker.subject, worker.problem, worker.can_work) == ("test process", "", True)
+    for is_able in (True, False):
+        with pytest.raises(WorkerDied):
+            await worker.run(partial(signal.raise_signal, signal.SIGKILL))
+        assert "signal 9" in worker.problem
+        assert worker.can_work is is_able
+    worker.ping()
+    while worker.problem:
+        await pause()
+    assert worker.can_work
+    with pytest.raises(WorkerDied):
+        await worker.run(partial(os._exit, 0))
+    assert worker.problem.startswith("it has died")
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_child_that_was_not_prepared(logged_failures: list[LogEvent]) -> None:
+    """A child whose preparation fails is told, though it answers, until one is prepared."""
+    from twisted.internet import reactor
+
+    path = Path(os.devnull) / "none"
+    worker = ProcessWorker(reactor, "test", None, partial(os.stat, path))
+    worker.ping()
+    assert worker.problem == ""  # not started, not missed
+    assert await worker.run(partial(int, "7")) == 7
+    assert worker.problem.startswith("it was not prepared: [Errno 20]")
+    assert not worker.can_work
+    await worker.stop()
+    assert len(logged_failures) == 1
+
+
+@pytest_twisted.ensureDeferred
+async def test_the_end_of_the_daemon_is_no_death(logged_failures: list[LogEvent]) -> None:
+    """A child that is stopped has not died."""
+    from twisted.internet import reactor
+
+    worker = ProcessWorker(reactor, "test")
+    await worker.run(int)
+    await worker.stop()
+    worker.ping()
+    assert (worker.problem, logged_failures) == ("", [])
+
+
+@pytest_twisted.ensureDeferred
 async def test_a_stopped_worker_takes_no_calls() -> None:
     """After the stop a call fails at once, and the child is gone."""
     from twisted.internet import reactor

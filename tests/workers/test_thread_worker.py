@@ -1,8 +1,10 @@
 """Threads that are nicer than the rest of their process."""
 
 import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -10,6 +12,7 @@ import pytest_twisted
 from twisted.internet.interfaces import IReactorFromThreads
 
 from mailcheck.workers.threads import ThreadWorker
+from tests.servers.programs import find_program
 
 
 def niceness() -> int:
@@ -31,3 +34,61 @@ async def test_nice_threads() -> None:
         assert await worker.run(niceness) == expected
         worker.stop()
     assert niceness() == before
+
+
+UNIT = """
+SystemCallFilter=@system-service
+SystemCallFilter=~@resources
+"""
+
+REFUSED = """
+import os
+from mailcheck.workers.child import lower_priority, may_lower_priority
+before = os.getpriority(os.PRIO_PROCESS, 0)
+print(may_lower_priority())
+lower_priority(5)
+print(os.getpriority(os.PRIO_PROCESS, 0) == before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems filter no calls")
+def test_a_lower_priority_is_optional(tmp_path: Path) -> None:
+    """Where the kernel refuses a lower priority the work is done at the priority there is."""
+    find_program("systemd-analyze", package="systemd")
+    unit = tmp_path / "small.service"
+    unit.write_text(UNIT)
+    root = Path(__file__).parents[2]
+    sandbox = [str(root / "tests" / "servers" / "unit_sandbox.py"), str(unit)]
+    for wrapper, said in (([], ["True", "False"]), (sandbox, ["False", "True"])):
+        command = [sys.executable, *wrapper, *([sys.executable] if wrapper else []), "-c", REFUSED]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+        assert done.stdout.split() == said
+
+
+class _Mortal(threading.Thread):
+    """A thread that dies before its first call."""
+
+    def run(self) -> None:
+        """Die."""
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_thread_that_has_died() -> None:
+    """Threads that live are well; with a dead one among them some calls get no answer."""
+    from twisted.internet import reactor
+
+    worker = ThreadWorker(cast(IReactorFromThreads, cast(Any, reactor)), "mortal", 2)
+    assert (worker.problem, worker.can_work) == ("", True)
+    worker.start()
+    await worker.run(int)
+    assert (worker.problem, worker.can_work) == ("", True)
+    worker.stop()
+    worker = ThreadWorker(cast(IReactorFromThreads, cast(Any, reactor)), "mortal", 2)
+    cast(Any, worker._pool).threadFactory = _Mortal
+    worker.start()
+    for thread in worker._pool.threads:
+        thread.join()
+    assert worker.subject == "mortal threads"
+    assert worker.problem == "1 of 1 have died: restart the daemon"
+    assert not worker.can_work
+    worker.stop()

@@ -1,0 +1,123 @@
+"""The units of systemd: their own commands, under the filters of their own lines."""
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.blocks import ROOT
+from tests.end_to_end.single_faults import SENDERS, zone_of_all
+from tests.end_to_end.test_dashboard import Visitor
+from tests.end_to_end.test_deliverability import HOST_NAME, World
+from tests.servers.certificates import Authority
+from tests.servers.daemon import HOST, Daemon
+from tests.servers.name_server import running_name_server
+from tests.servers.programs import find_program
+from tests.servers.systemd import SupervisedDaemon
+from tests.servers.unit_sandbox import read_unit
+
+pytestmark = pytest.mark.end_to_end
+
+UNITS = {"mailcheck.service": SupervisedDaemon, "mailcheck@.service": Daemon}
+"""How each unit gets its ports: from sockets, or from its environment."""
+
+WATCHDOG = 60.0  # seconds, as the units have it
+PASSWORD = "a long password of ann's"
+SANDBOX = ROOT / "tests" / "servers" / "unit_sandbox.py"
+
+
+def command_of(unit: Path, folder: Path) -> list[str]:
+    """Give a unit's command, with the tests' own program and a configuration in their folder."""
+    (command,) = read_unit(unit)["ExecStart"]
+    program, *arguments = shlex.split(command)
+    assert program == "/opt/mailcheck/bin/twistd"
+    settings = folder / "mailcheck.toml"
+    settings.write_text("")
+    twistd = str(Path(sys.executable).with_name("twistd"))
+    given = [each.replace("/etc/mailcheck/mailcheck.toml", str(settings)) for each in arguments]
+    assert str(settings) in given
+    return [sys.executable, str(SANDBOX), str(unit), twistd, *given]
+
+
+def daemon_of(unit: Path, folder: Path, dns: str) -> Daemon:
+    """Prepare the daemon of a unit."""
+    certificate, key = Authority().issue(HOST_NAME).write_to(folder)
+    options: dict[str, Any] = {
+        "dns_resolvers": [dns],
+        "smtp_certificate": str(certificate),
+        "smtp_private_key": str(key),
+        "smtp_xclient_from": [HOST],
+        "accounts_registration": "open",
+        "spamassassin_spamd": "off",
+    }
+    command = command_of(unit, folder)
+    if UNITS[unit.name] is SupervisedDaemon:
+        return SupervisedDaemon(folder, WATCHDOG, command=command, **options)
+    return Daemon(folder, command=command, **options)
+
+
+@pytest.fixture(scope="module")
+def dns() -> Iterator[str]:
+    """The name server of all senders."""
+    with running_name_server(zone_of_all()) as server:
+        yield f"{server.host}:{server.port}"
+
+
+def assert_it_works(daemon: Daemon) -> None:
+    """Sign up, sign in, receive a mail, and have one scored."""
+    visitor = Visitor(daemon)
+    visitor.open("/sign-up")
+    visitor.open("/sign-up", name="ann", password=PASSWORD)
+    assert 'id="address"' in visitor.open("/inbox")
+    later = Visitor(daemon)
+    later.open("/sign-in")
+    later.open("/sign-in", name="ann", password=PASSWORD, next="/inbox")
+    assert 'id="address"' in later.page
+    world, sender = World(daemon), SENDERS["perfect"]
+    cursor = daemon.cursor()
+    world.send(sender, daemon.address("welcome"))
+    message = daemon.get("/inbox/wait", after=cursor, timeout=30).json
+    assert message["tag"] == "welcome"
+    assert world.scored(sender)["score"] == 10.0
+    assert daemon.open("/readyz").json == {"status": "ready"}
+
+
+@contextmanager
+def working_daemon(unit: Path, folder: Path, dns: str) -> Iterator[Daemon]:
+    """Run a unit's daemon as long as the context lasts, after it has done all of its work."""
+    find_program("systemd-analyze", package="systemd")
+    daemon = daemon_of(unit, folder, dns)
+    try:
+        daemon.start()
+        assert_it_works(daemon)
+        yield daemon
+    finally:
+        daemon.kill()
+        if isinstance(daemon, SupervisedDaemon):
+            daemon.close()
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_a_unit_under_its_own_filter(tmp_path: Path, dns: str, name: str) -> None:
+    """A daemon that systemd runs by this unit does all of its work, and logs no failure."""
+    with working_daemon(ROOT / "systemd" / name, tmp_path, dns) as daemon:
+        printed = daemon.output()
+    for problem in ("Traceback", "not prepared", "lower priority"):
+        assert problem not in printed
+
+
+def test_a_stricter_filter(tmp_path: Path, dns: str) -> None:
+    """A unit that forbids a lower priority, as earlier ones did, costs nothing but one line."""
+    unit = tmp_path / "mailcheck@.service"
+    given = (ROOT / "systemd" / unit.name).read_text()
+    allowed, forbidden = "SystemCallFilter=~@privileged", "SystemCallFilter=~@privileged @resources"
+    assert f"{allowed}\n" in given
+    unit.write_text(given.replace(allowed, forbidden))
+    with working_daemon(unit, tmp_path, dns) as daemon:
+        printed = daemon.output()
+    assert printed.count("lower priority") == 1
+    assert "Traceback" not in printed
