@@ -1,6 +1,7 @@
 """Builds the domain checks from a configuration: for the daemon, and for the command line alone."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -73,13 +74,21 @@ class Resolvers(Struct, frozen=True):
     """Who answers questions.
 
     ``plain`` and ``lists`` remember answers; ``fresh_lists`` does not, so that
-    a self-test sees what a list says now. ``stubs`` are closed in the end.
+    a self-test sees what a list says now. ``stubs`` are closed in the end; the last one is
+    behind ``lists``.
     """
 
     plain: Resolver
     lists: Resolver
     fresh_lists: Resolver
     stubs: tuple[StubResolver, ...] = ()
+
+    @property
+    def servers_of_lists(self) -> list[str]:
+        """The DNS servers that are asked about lists."""
+        return [
+            f"{server.host} {server.port}" for stub in self.stubs[-1:] for server in stub.servers
+        ]
 
     def close(self) -> Deferred[Any]:
         """End all questions as timed out; fires when all sockets are closed."""
@@ -179,6 +188,7 @@ class ChecksAssembly:
         self.health = ZoneHealthCheck(
             self.catalogue.blocklists,
             resolvers.fresh_lists,
+            resolvers.servers_of_lists,
             self.budgets,
             KeptValues(lasting.memory, "health", HealthOfLists),
             cluster.wake_ups("lists"),
@@ -257,6 +267,13 @@ class ChecksAssembly:
             self._clock,
             ends_with_round=True,
         )
+
+    def with_tested_lists(self) -> AbstractAsyncContextManager[None]:
+        """Judge lists by a self-test that runs beside the checks, as the daemon's checks are.
+
+        For commands without a daemon.
+        """
+        return self.health.tested_beside(self._config.blocklists.deadline)
 
     def close(self) -> Deferred[Any]:
         """End what is under way; fires when all sockets are closed."""

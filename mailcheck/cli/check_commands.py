@@ -213,7 +213,8 @@ async def _blacklist(
     query = parse_blocklist_query(
         options.name, name="NAME", allow_special_use=special, allow_private=private
     )
-    check = await checks.blocklists.check(query)
+    async with checks.with_tested_lists():
+        check = await checks.blocklists.check(query)
     render = render_no_answer if check.has_no_answer else render_blocklist_check
     return Result(
         as_json(render(check)),
@@ -230,7 +231,8 @@ async def _reputation(
         tuple(parse_selector(text, name="--selector") for text in options.selector),
         tuple(parse_host_address(text, name="--ip", allow_private=private) for text in options.ip),
     )
-    found = await checks.reputation.compute(query)
+    async with checks.with_tested_lists():
+        found = await checks.reputation.compute(query)
     render = render_reputation if found.score.is_gradable else render_ungradable
     return Result(
         as_json(render(found)),

@@ -238,7 +238,8 @@ async def _run(
     try:
         records = read_records(options.record)
         found = read_mail_of_file(options, time_of_day())
-        return found, await scoring.score(found.mail, records)
+        async with checks.with_tested_lists():
+            return found, await scoring.score(found.mail, records)
     finally:
         progress.end()
         await maybeDeferred(spamd.service.stopService)

@@ -28,6 +28,7 @@ from mailcheck.wire.deliverability.report import render_report
 from mailcheck.wire.inbox.checks import render_html_checks
 from mailcheck.wire.shapes import as_json
 from tests.cli.command_line import Outcome, Screen, plain, run_command, run_work
+from tests.fakes.living_lists import publish_living_lists
 from tests.fakes.mail_signer import RSA
 from tests.fakes.scripted_filter import ScriptedFilter
 from tests.operations.scored_mails import ADDRESS, HELO, MAIL, SENDER, received, score, zone_with
@@ -199,6 +200,9 @@ def test_mails_can_not_steer_the_terminal() -> None:
     assert "\x1b" not in text
 
 
+LISTS_EVERYTHING = "psbl.surriel.com"
+
+
 @pytest.mark.parametrize("arguments", [(), ("a", "b"), ("mail.eml", "--fail-under", "x")])
 def test_usage(arguments: tuple[str, ...]) -> None:
     """A missing file and options that can't be read are usage errors."""
@@ -207,8 +211,16 @@ def test_usage(arguments: tuple[str, ...]) -> None:
 
 @pytest.fixture(scope="module")
 def resolver() -> Iterator[str]:
-    """Run a name server that holds the perfect sender, and no blocklist."""
-    with running_name_server(zone_with()) as server:
+    """Run a name server that has the perfect sender, and blocklists that pass their self-test.
+
+    One of them, ``LISTS_EVERYTHING``, lists every address.
+    """
+    zone = zone_with()
+    publish_living_lists(zone)
+    # The test entry stands below 127, so that the first wildcard does not cover what is there.
+    for covered in (f"*.{LISTS_EVERYTHING}", f"*.127.{LISTS_EVERYTHING}"):
+        zone.publish(covered, "A", "127.0.0.2")
+    with running_name_server(zone) as server:
         yield f"{server.host}:{server.port}"
 
 
@@ -225,6 +237,20 @@ async def scored(resolver: str, folder: Path, *arguments: str, mail: bytes) -> O
     path = folder / "scored.eml"
     path.write_bytes(mail)
     return await run_work(environment(resolver), "score", str(path), *arguments)
+
+
+@pytest_twisted.ensureDeferred
+async def test_a_list_that_lists_every_address_is_unknown(resolver: str, tmp_path: Path) -> None:
+    """Without a daemon, too, a list that fails its self-test is unknown, to both commands."""
+    done = await scored(resolver, tmp_path, *ENVELOPE, "--json", mail=RSA.sign(MAIL))
+    blacklist = json.loads(done.output)["checks"]["blacklist"]
+    assert blacklist["listed"] == 0
+    assert blacklist["unknown"] == 1
+    options = environment(resolver)
+    checked = await run_work(options, "blacklist", ADDRESS, "--json")
+    rows = {row["zone"]: row["status"] for row in json.loads(checked.output)["results"]}
+    assert rows.pop(LISTS_EVERYTHING) == "unknown"
+    assert "listed" not in rows.values()
 
 
 ENVELOPE = ("--ip", ADDRESS, "--helo", HELO, "--mail-from", SENDER)

@@ -58,7 +58,7 @@ def test_links_of_the_sources_lead_somewhere(name: str) -> None:
 
 
 def test_nothing_is_installed_from_an_index() -> None:
-    """No document installs mailcheck by name: PyPI has another project of that name, not this one."""
+    """No document installs mailcheck by name: that project on PyPI is another one."""
     by_name = re.compile(r"\b(?:pip|pipx) (?:install|run) (?:-\S+ )*mailcheck")
     pages = [*ROOT.glob("*.md"), ROOT / "Dockerfile", *(ROOT / "docs").rglob("*.*")]
     texts = {page: page.read_text("utf-8") for page in pages if page.suffix != ".png"}

@@ -1,8 +1,10 @@
 """Self-tests of blocklists: what a sick list says is not believed until it recovers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.internet.task import Clock
 
@@ -52,6 +54,7 @@ class Bench:
         self.health = ZoneHealthCheck(
             [self.list],
             zone,
+            [],
             self.budgets,
             KeptValues(LocalMemory(self.clock), "health", HealthOfLists),
             LocalWakeUps(),
@@ -180,12 +183,13 @@ class Daemons:
         self.tested: LocalWakeUps[str] = LocalWakeUps()
         self.zone = living()
 
-    def daemon(self) -> ZoneHealthCheck:
-        """Start one."""
+    def daemon(self, *servers: str, blocklist: Blocklist | None = None) -> ZoneHealthCheck:
+        """Start one that asks these servers."""
         time_and_chance = time_and_chance_by(self.clock)
         return ZoneHealthCheck(
-            [psbl()],
+            [blocklist or psbl()],
             self.zone,
+            servers,
             ListBudgets({}, LocalRateCounters(), time_and_chance.now),
             KeptValues(self.memory, "health", HealthOfLists),
             self.tested,
@@ -225,6 +229,56 @@ def test_one_daemon_tests_and_all_know() -> None:
     assert len(daemons.zone.asked) == 2 * asked
 
 
+@pytest.mark.parametrize(
+    ("servers", "query_zones"),
+    [(("192.0.2.2 53",), {}), (("192.0.2.1 53",), {TargetKind.IPV4: f"key.{PSBL}"})],
+)
+def test_what_was_found_with_other_servers_or_keys_does_not_count(
+    servers: Sequence[str], query_zones: Mapping[TargetKind, str]
+) -> None:
+    """A daemon with other DNS servers, or another key of a list, tests at once."""
+    daemons = Daemons()
+    run(daemons.daemon("192.0.2.1 53").look())
+    asked = len(daemons.zone.asked)
+    again = daemons.daemon("192.0.2.1 53")
+    run(again.look())
+    assert len(daemons.zone.asked) == asked
+    changed = daemons.daemon(
+        *servers, blocklist=replace(psbl(), query_zones={**psbl().query_zones, **query_zones})
+    )
+    run(changed.look())
+    assert len(daemons.zone.asked) == 2 * asked
+
+
+def test_lists_that_all_fail_are_tested_again_soon() -> None:
+    """While no list passes, the next test comes after a minute: a repaired resolver counts."""
+    daemons = Daemons()
+    daemons.zone = MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}})
+    run(daemons.daemon().look())
+    daemons.zone = living()
+    daemon = daemons.daemon()
+    run(daemon.look())
+    assert daemon.sick_kinds(psbl())
+    daemons.clock.advance(60)
+    run(daemon.look())
+    assert not daemon.sick_kinds(psbl())
+
+
+def test_a_test_beside_a_check_ends_with_it() -> None:
+    """A command judges a list by a test beside its check, and leaves nothing behind."""
+    bench = Bench(MemoryZone({f"*.{PSBL}": {"A": ["127.0.0.2"]}}))
+
+    async def check() -> tuple[ListingStatus, UnknownReason | None]:
+        async with bench.health.tested_beside(3.0):
+            address = parse_ip_address("8.8.4.4")
+            assert address is not None
+            [row] = await bench.asker.ask([bench.list], [target_address(address)])
+            return row.status, row.unknown_reason
+
+    assert run(check()) == (ListingStatus.UNKNOWN, UnknownReason.SICK)
+    assert bench.clock.getDelayedCalls() == []
+
+
 def test_a_test_that_another_daemon_does() -> None:
     """Who finds it taken on waits for the result, and checks there wait for a moment."""
     daemons = Daemons()
@@ -251,6 +305,7 @@ class TestTheFirstTest:
         bench.health = ZoneHealthCheck(
             [bench.list],
             slow,
+            [],
             bench.budgets,
             KeptValues(LocalMemory(bench.clock), "health", HealthOfLists),
             LocalWakeUps(),

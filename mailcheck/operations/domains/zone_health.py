@@ -4,12 +4,15 @@ A list that lists everything, or nothing, isn't believed. Operators allow so man
 questions a day.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
+from hashlib import sha256
 
 from msgspec import Struct
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.defer import TimeoutError as DeferredTimeout
+from twisted.python.failure import Failure
 
 from mailcheck.checks.dns_answers import Answers
 from mailcheck.checks.dnsbl.catalogue import Blocklist, TargetKind
@@ -17,7 +20,7 @@ from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_hea
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instants import DAY, MINUTE, Instant
-from mailcheck.operations.ask import QuestionBudget, ask_until_known
+from mailcheck.operations.ask import DEADLINE, QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.ports import Hit, Now, RateCounters, TimeAndChance, WakeUps
@@ -64,11 +67,13 @@ class ListBudgets:
         return [count for (count,) in await self._counters.hit(*hits)]
 
 
-INTERVAL = 30 * MINUTE  # between self-tests, DECISIONS.md section 2
+INTERVAL = 30 * MINUTE
+"""Milliseconds between self-tests."""
+INTERVAL_WITHOUT_LISTS = MINUTE
+"""Milliseconds between self-tests while no list passes: the resolver is probably at fault."""
 LOOK_INTERVAL = 60.0  # seconds between looks whether one is due
 KEPT = DAY  # what was found out before a longer stop says nothing any more
 TESTING = 30_000  # milliseconds for which one daemon tests; a test ends after ten seconds
-ALL = "lists"  # the name of the work, and of what is found
 NONCE_OCTETS = 3
 FIRST_TEST_AFTER = 0.5
 """Seconds after a start until the first look: hundreds of questions would hold it up."""
@@ -88,7 +93,11 @@ class HealthOfLists(Struct, frozen=True):
 class ZoneHealthCheck:
     """Knows what the last self-test of each list found; one of all daemons tests.
 
+    What was found holds for the DNS servers and the zones, with their keys, that were asked. A
+    daemon with others tests the lists itself, at once.
+
     :param resolver: one that remembers nothing: an old answer says nothing about now.
+    :param servers: the addresses of the DNS servers that it asks.
     :param tested: tells all daemons that there is something new in ``kept``.
     """
 
@@ -96,6 +105,7 @@ class ZoneHealthCheck:
         self,
         blocklists: Sequence[Blocklist],
         resolver: Resolver,
+        servers: Sequence[str],
         budgets: ListBudgets,
         kept: KeptValues[HealthOfLists],
         tested: WakeUps[str],
@@ -113,6 +123,7 @@ class ZoneHealthCheck:
         self._is_known = False
         self._waiting: list[Deferred[None]] = []
         self._kept = kept
+        self._key = _key_of(servers, blocklists)
         self._tested = tested
         tested.listen(self._hear)
 
@@ -123,14 +134,14 @@ class ZoneHealthCheck:
         """
         self.expect()
         await self._take_over()
-        if not self._is_due() or not await self._kept.claim(ALL, TESTING):
+        if not self._is_due() or not await self._kept.claim(self._key, TESTING):
             return
         try:
             await self._take_over()  # it may have been done since
             if self._is_due():
                 await self.test_all()
         finally:
-            await self._kept.give_up(ALL)
+            await self._kept.give_up(self._key)
 
     async def test_all(self) -> None:
         """Test all lists that are switched on, within the budget of their day."""
@@ -140,8 +151,27 @@ class ZoneHealthCheck:
         finally:
             self._end_waiting()
         assert self.tested_at is not None
-        await self._kept.keep(ALL, HealthOfLists(self.tested_at, self._found), KEPT)
-        self._tested.publish(ALL)
+        await self._kept.keep(self._key, HealthOfLists(self.tested_at, self._found), KEPT)
+        self._tested.publish(self._key)
+
+    @asynccontextmanager
+    async def tested_beside(self, seconds: float) -> AsyncIterator[None]:
+        """Test all lists once, at most so long, beside checks that wait for the result.
+
+        For a process that makes a check or two and ends. A list that has not answered by then
+        counts as not tested.
+        """
+        self.expect(seconds)
+        testing = Deferred.fromCoroutine(self._test_all(seconds)).addBoth(self._end_test)
+        try:
+            yield
+        finally:
+            testing.cancel()
+
+    def _end_test(self, result: Failure | None) -> None:
+        self._end_waiting()
+        if isinstance(result, Failure):
+            result.trap(CancelledError)
 
     async def when_known(self) -> None:
         """Wait a moment if the first test is under way: a sick list would be believed.
@@ -169,7 +199,7 @@ class ZoneHealthCheck:
         taking.addErrback(lambda failure: failure.trap(StoreUnavailable))
 
     async def _take_over(self) -> None:
-        known = await self._kept.recall(ALL)
+        known = await self._kept.recall(self._key)
         if known is not None and (self.tested_at is None or known.tested_at > self.tested_at):
             self._found.update(known.found)
             self.tested_at = known.tested_at
@@ -177,7 +207,17 @@ class ZoneHealthCheck:
 
     def _is_due(self) -> bool:
         # A clock that was set back must not keep what was found for ever.
-        return self.tested_at is None or not 0 <= self._now() - self.tested_at < INTERVAL
+        if self.tested_at is None:
+            return True
+        interval = INTERVAL if self._is_any_well() else INTERVAL_WITHOUT_LISTS
+        return not 0 <= self._now() - self.tested_at < interval
+
+    def _is_any_well(self) -> bool:
+        return any(
+            health.status is HealthStatus.HEALTHY
+            for found in self._found.values()
+            for health in found
+        )
 
     def expect(self, seconds: float = FIRST_TEST_PATIENCE) -> None:
         """Have checks wait for the first test at most so long from now on."""
@@ -190,14 +230,14 @@ class ZoneHealthCheck:
         for waiter in waiting:
             waiter.callback(None)
 
-    async def _test_all(self) -> None:
+    async def _test_all(self, seconds: float = DEADLINE) -> None:
         enabled = [one for one in self._blocklists if one.is_enabled]
         taken = await self._budgets.take(
             [(one, QUESTIONS_PER_KIND * len(one.query_zones)) for one in enabled]
         )
         tested = [one for one, is_taken in zip(enabled, taken, strict=True) if is_taken]
         nonce = int.from_bytes(self._random_bytes(NONCE_OCTETS), "big")
-        budget = QuestionBudget.starting_now(self._clock)
+        budget = QuestionBudget.starting_now(self._clock, seconds)
         budget.questions_left = QUESTIONS_PER_KIND * len(TargetKind) * len(tested)
         found = await ask_until_known(
             self._resolver, partial(_judge_all, tested, nonce), clock=self._clock, budget=budget
@@ -215,6 +255,12 @@ class ZoneHealthCheck:
         return frozenset(
             health.kind for health in self.of(blocklist) if health.status is HealthStatus.SICK
         )
+
+
+def _key_of(servers: Sequence[str], blocklists: Sequence[Blocklist]) -> str:
+    """Return a key for these servers and the zones that are asked; it reveals no list's key."""
+    zones = [zone for one in blocklists if one.is_enabled for zone in one.query_zones.values()]
+    return sha256("\n".join((*sorted(servers), "", *sorted(zones))).encode()).hexdigest()[:32]
 
 
 def _judge_all(
