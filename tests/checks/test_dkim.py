@@ -217,7 +217,7 @@ def test_a_found_key_counts_though_others_gave_no_answer() -> None:
         ({"s1": "v=DKIM1; p=AAAA"}, [("dkim.broken-key", Severity.ERROR)]),
         ({"s1": f"{GOOD}; t=y"}, [("dkim.testing", Severity.WARNING)]),
         ({"s1": [GOOD, f"{GOOD};"]}, [("dkim.several", Severity.ERROR)] * 2),
-        ({"s1": ["some text", GOOD]}, []),
+        ({"s1": ["some text", GOOD]}, [("dkim.stray-record", Severity.WARNING)]),
         ({"s1": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
         ({"*": "v=spf1 -all"}, [("dkim.hidden", Severity.UNDETERMINED)]),
     ],

@@ -7,14 +7,14 @@ from importlib.resources import files
 
 from msgspec import Struct
 
+from mailcheck.checks.aliases import alias_target, is_dangling, publish_at_target
 from mailcheck.checks.dkim.key_record import (
     GOOD_RSA_BITS,
     RSA,
     VERSION,
     KeyRecord,
-    is_key_record,
-    parse_key_record,
 )
+from mailcheck.checks.dkim.key_repair import read_key_records
 from mailcheck.checks.dns_answers import (
     Answers,
     DnsAnswer,
@@ -183,28 +183,13 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
     if key.selector == ANY_SELECTOR:
         yield _wildcard(key)
     if key.is_one_of_several:
-        yield Finding(
-            "dkim.several",
-            grave,
-            f"More than one DKIM key stands at {name}; which one counts is undefined, so"
-            " signatures may fail.",
-            "Keep one of them and move the other to a selector of its own.",
-        )
+        yield _several(key, grave)
+    if record.strays:
+        yield _stray(key)
     if record.problem:
-        identifier = "dkim.short-key" if record.is_too_short else "dkim.broken-key"
-        meaning = f"The DKIM record {name} {record.problem}; mail signed with it fails."
-        yield Finding(identifier, grave, meaning, _NEW_KEY)
+        yield _broken(key, grave)
     elif record.is_revoked:
-        meaning = f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails."
-        if has_usable:
-            yield Finding(
-                "dkim.revoked",
-                Severity.NOTE,
-                meaning,
-                "Nothing to do if it is no longer used; otherwise publish the new key.",
-            )
-        else:
-            yield Finding("dkim.revoked", Severity.WARNING, meaning, _NEW_KEY)
+        yield _revoked(name, has_usable=has_usable)
     elif not record.is_strong and record.key_type == RSA:
         yield Finding(
             "dkim.weak-key",
@@ -215,6 +200,78 @@ def describe_key(key: DkimKey, *, has_usable: bool) -> Iterator[Finding]:
         )
     if record.is_testing and record.is_usable:
         yield _testing(key)
+
+
+def _several(key: DkimKey, severity: Severity) -> Finding:
+    finding = Finding(
+        "dkim.several",
+        severity,
+        f"More than one DKIM key stands at {key.record_name}; which one counts is undefined, so"
+        " signatures may fail.",
+        "Keep the record shown here and remove the others: the key in them is the same."
+        if key.record.repaired
+        else "Keep one of them and move the other to a selector of its own.",
+        _repaired(key),
+    )
+    return publish_at_target(finding, key.record_name, key.alias_of)
+
+
+def _revoked(name: str, *, has_usable: bool) -> Finding:
+    meaning = f"The DKIM key at {name} is revoked (empty p=): mail signed with it fails."
+    if has_usable:
+        return Finding(
+            "dkim.revoked",
+            Severity.NOTE,
+            meaning,
+            "Nothing to do if it is no longer used; otherwise publish the new key.",
+        )
+    return Finding("dkim.revoked", Severity.WARNING, meaning, _NEW_KEY)
+
+
+_REPLACE = (
+    "Replace it by the record shown here: the key in it is the same, so no new key is needed."
+)
+
+_PUBLISH_AGAIN = (
+    "Publish the whole record again, as your mail server or mail provider shows it, as one TXT"
+    " record whose strings have at most 255 characters each. A new key is needed only where that"
+    " record cannot be found any more."
+)
+
+
+def _broken(key: DkimKey, severity: Severity) -> Finding:
+    """Say why no signature can be verified with a key, and how that same key can be."""
+    record, name = key.record, key.record_name
+    identifier = "dkim.short-key" if record.is_too_short else "dkim.broken-key"
+    fix = _NEW_KEY if record.needs_new_key else _PUBLISH_AGAIN
+    finding = Finding(
+        identifier,
+        severity,
+        f"The DKIM record {name} {record.problem}; mail signed with it fails.",
+        _REPLACE if record.repaired else fix,
+        _repaired(key),
+    )
+    return publish_at_target(finding, name, key.alias_of)
+
+
+def _repaired(key: DkimKey) -> RecordToPublish | None:
+    """Return the repaired record; a wildcard's own name is not known."""
+    if not key.record.repaired or key.selector == ANY_SELECTOR:
+        return None
+    return RecordToPublish(key.record_name, "TXT", key.record.repaired)
+
+
+def _stray(key: DkimKey) -> Finding:
+    name, stray = key.record_name, key.record.strays[0]
+    finding = Finding(
+        "dkim.stray-record",
+        Severity.WARNING,
+        f'Beside the DKIM key at {name} stands another TXT record ("{stray[:40]}"); receivers that'
+        " read it first find no key there.",
+        "Remove that record and keep the key.",
+        None if key.selector == ANY_SELECTOR else RecordToPublish(name, "TXT", key.record.text),
+    )
+    return publish_at_target(finding, name, key.alias_of)
 
 
 def _wildcard(key: DkimKey) -> Finding:
@@ -271,7 +328,7 @@ def evaluate_dkim(domain: str, selectors: Sequence[str], answers: Answers) -> Dk
     silent = [a.question.name for a in (*found.values(), node) if not a.status.is_determined]
     presence = _judge_presence(keys, node, silent)
     dangling = tuple(
-        (name, answer.canonical_name) for name, answer in found.items() if _is_dangling(answer)
+        (name, answer.canonical_name) for name, answer in found.items() if is_dangling(answer)
     )
     return DkimVerdict(
         domain=domain,
@@ -299,26 +356,17 @@ def _judge_presence(keys: list[DkimKey], node: DnsAnswer, silent: list[str]) -> 
 
 
 def _read_keys(selector: str, answer: DnsAnswer) -> list[DkimKey]:
-    texts = [text for text in txt_values(answer) if is_key_record(text)]
-    asked = answer.question.name
+    records = read_key_records(txt_values(answer))
     return [
         DkimKey(
             selector=selector,
-            record_name=asked,
-            record=parse_key_record(text),
-            alias_of=answer.canonical_name if answer.canonical_name != asked else "",
-            is_one_of_several=len(texts) > 1,
+            record_name=answer.question.name,
+            record=record,
+            alias_of=alias_target(answer),
+            is_one_of_several=len(records) > 1,
         )
-        for text in texts
+        for record in records
     ]
-
-
-def _is_dangling(answer: DnsAnswer) -> bool:
-    """Tell whether a CNAME leads to a name where no TXT record is."""
-    return answer.status in (
-        DnsStatus.NXDOMAIN,
-        DnsStatus.NODATA,
-    ) and answer.canonical_name not in ("", answer.question.name)
 
 
 def _find(

@@ -24,7 +24,9 @@ MAX_KEY_OCTETS = 2112  # an RSA key of 16,384 bits; OpenSSL verifies with none t
 class KeyRecord(Struct, frozen=True):
     """A parsed key record. ``bits`` is nothing when the key can't be read, or is revoked.
 
-    ``problem`` says in a few words why no signature can be verified with it.
+    ``problem`` says in a few words why no signature can be verified with it. ``repaired`` is a
+    record with the same key and without the problem, and empty where there is none. ``strays``
+    are the other TXT records at the name.
     """
 
     text: str
@@ -35,6 +37,10 @@ class KeyRecord(Struct, frozen=True):
     is_strict: bool
     """``t=s``: the signing identity must be of this very domain."""
     problem: str
+    needs_new_key: bool = False
+    """No correction of the record makes this key usable."""
+    repaired: str = ""
+    strays: tuple[str, ...] = ()
 
     @property
     def key_data(self) -> str:
@@ -77,6 +83,9 @@ def parse_key_record(text: str) -> KeyRecord:
     bits = None
     if octets and not problem:
         bits, problem = _measure(key_type, octets)
+    is_private = _PRIVATE in text[:MAX_ARMORED].upper() or _is_private(octets)
+    if is_private:
+        bits, problem = None, "has a private key in it, with which anybody can sign now"
     return KeyRecord(
         text=text,
         key_type=key_type,
@@ -85,6 +94,10 @@ def parse_key_record(text: str) -> KeyRecord:
         is_testing="y" in flags,
         is_strict="s" in flags,
         problem=problem or _find_restriction(tags, bits, key_type),
+        needs_new_key=is_private
+        or len(octets) > MAX_KEY_OCTETS
+        or kind_of_key(octets) == _OTHER
+        or (key_type == RSA and bits is not None and bits < MIN_RSA_BITS),
     )
 
 
@@ -123,6 +136,37 @@ def _measure(key_type: str, octets: bytes) -> tuple[int | None, str]:
         return key.key_size, ""
     kind = "an Ed25519" if isinstance(key, Ed25519PublicKey) else "another"
     return None, f"says that its key is RSA, but it is {kind} key"
+
+
+_OTHER = "other"
+
+
+def kind_of_key(octets: bytes) -> str:
+    """Return `RSA` or `ED25519`, ``other`` for another kind of public key, or an empty string."""
+    if len(octets) == ED25519_OCTETS:
+        return ED25519
+    try:
+        key = load_der_public_key(octets)
+    except UnsupportedAlgorithm:
+        return _OTHER
+    except (ValueError, TypeError):
+        return ""
+    if isinstance(key, RSAPublicKey):
+        return RSA
+    return ED25519 if isinstance(key, Ed25519PublicKey) else _OTHER
+
+
+_PRIVATE = "PRIVATE KEY-"
+MAX_ARMORED = 8_192
+
+
+def _is_private(octets: bytes) -> bool:
+    """Return whether DER begins as a private key does: a sequence with a version (RFC 8017 A.1.2).
+
+    A public key begins with a sequence or with its modulus.
+    """
+    size = octets[1] & 0x7F if len(octets) > 1 and octets[1] & 0x80 else 0
+    return octets[:1] == b"\x30" and octets[2 + size : 5 + size] == b"\x02\x01\x00"
 
 
 def _find_restriction(tags: TagList, bits: int | None, key_type: str) -> str:

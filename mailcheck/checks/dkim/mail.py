@@ -11,9 +11,8 @@ from mailcheck.checks.dkim.evaluate import DkimKey, describe_key
 from mailcheck.checks.dkim.key_record import (
     GOOD_RSA_BITS,
     KeyRecord,
-    is_key_record,
-    parse_key_record,
 )
+from mailcheck.checks.dkim.key_repair import read_key_records
 from mailcheck.checks.dkim.signature_headers import SignatureHeader
 from mailcheck.checks.dns_answers import Answers, look_up, txt_values
 from mailcheck.checks.findings import Finding, Severity
@@ -62,9 +61,9 @@ def find_key(name: str, answers: Answers) -> KeyOfSignature:
     if not answer.status.is_determined:
         return KeyOfSignature(KeyState.UNDETERMINED, record_name=place)
     texts = txt_values(answer)
-    keys = [text for text in texts if is_key_record(text)]
+    keys = read_key_records(texts)
     if len(keys) == 1:
-        return KeyOfSignature(KeyState.FOUND, parse_key_record(keys[0]), place)
+        return KeyOfSignature(KeyState.FOUND, keys[0], place)
     if keys:
         return KeyOfSignature(KeyState.SEVERAL, record_name=place)
     return KeyOfSignature(KeyState.OTHER if texts else KeyState.ABSENT, record_name=place)
@@ -329,8 +328,23 @@ def _describe_fault(
     name = signature.header.key_name
     if signature.key is not None:
         name = signature.key_record_name or name
-    fix = _FIXES[fault].replace("{name}", name).replace("{signer}", _SIGNER)
+    fix = _FIXES[fault]
+    if fault is SignatureFault.KEY_BROKEN and signature.key is not None:
+        fix = _fix_broken(signature.key) or fix
+    fix = fix.replace("{name}", name).replace("{signer}", _SIGNER)
     return Finding(_IDS[fault], severity, signature.explanation, fix)
+
+
+def _fix_broken(key: KeyRecord) -> str:
+    """Say what to do about a broken key record that need not be copied anew, else nothing."""
+    if key.needs_new_key:
+        return _FIXES[SignatureFault.KEY_TOO_SHORT]
+    if key.repaired:
+        return (
+            "Correct the TXT record at {name}: the key in it is whole, so no new one is needed. The"
+            " check of the domain shows the corrected text."
+        )
+    return ""
 
 
 def _describe_passing(signature: SignatureOfMail) -> Iterator[Finding]:
