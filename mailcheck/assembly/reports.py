@@ -14,6 +14,7 @@ from mailcheck.daemon.services import LeasedWorkService
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import DeliveryStore, TimeAndChance
 from mailcheck.operations.reports.addresses import ReportAddresses
+from mailcheck.operations.reports.delete_reports import DeleteReports
 from mailcheck.operations.reports.look_at_senders import LookAtSenders
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.offered import ReportOperations
@@ -71,6 +72,7 @@ class ReportsAssembly:
             ShowReports(self.store, inboxes, senders, self.addresses, time_and_chance.now),
             PostReport(inboxes, self.store, meter, look, time_and_chance),
             OfferRecords(plain, time_and_chance.clock),
+            DeleteReports(self.store, time_and_chance.now),
         )
 
     def services(self) -> list[Service]:

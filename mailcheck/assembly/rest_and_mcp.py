@@ -125,7 +125,7 @@ class RestAndMcp:
             *WebhookRoutes(built.inbox.webhooks).routes(),
             *checks.routes(),
             *built.watches.routes(),
-            *ReportRoutes(built.reports.show, built.checks.turns).routes(),
+            *ReportRoutes(built.reports, built.checks.turns).routes(),
             *tests.routes(),
         ]
 

@@ -121,6 +121,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "read reports about TLS on the way to a domain",
         "report_commands:add_tls_report",
     ),
+    "reports": (
+        "reports that receivers sent here: list them, delete some",
+        "reports_commands:add_reports_commands",
+    ),
     "test": (
         "get a test address, wait for a mail to it, and print its report",
         "deliverability_commands:add_test",

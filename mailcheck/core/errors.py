@@ -197,6 +197,14 @@ class ReportRefused(ExpectedFailure):
     """What somebody sent as a report of a receiver is none that can be taken in."""
 
 
+class ReportNotFound(ExpectedFailure):
+    """The account has no such report of a receiver."""
+
+
+class ReportBusy(ExpectedFailure):
+    """A report is being read now."""
+
+
 class WatchNotFound(ExpectedFailure):
     """The account has no such watch: never made, or deleted."""
 

@@ -1,5 +1,6 @@
 """Reports that receivers send to an account: the addresses they go to, and how they are kept."""
 
+import hashlib
 import re
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -109,3 +110,25 @@ class ReceiverReport(Struct, frozen=True):
     messages: int = 0
     failing: int = 0
     problems: tuple[str, ...] = ()
+
+
+def day_of(begins_at: Instant) -> Instant:
+    """Return the day (UTC) that a report counts for: the one in which it begins."""
+    return Instant(begins_at - begins_at % DAY)
+
+
+class ReportSelection(Struct, frozen=True):
+    """Reports of an account that meet all conditions that are set.
+
+    ``day`` is when the day begins (UTC) that a report is about, or came on if it names none.
+    """
+
+    report_id: ReportId | None = None
+    reporter: str | None = None
+    day: Instant | None = None
+
+
+def row_digest(reporter: str, report_id: str, result: str) -> str:
+    """Return what tells a counted row of a report from the rows of all other reports."""
+    text = "\0".join((reporter, report_id, result))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

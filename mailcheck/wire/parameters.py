@@ -28,6 +28,8 @@ MAX_HEADERS = 10
 FIELD_NAME_PATTERN = r"[!-9;-~]+"
 """RFC 5322 2.2: printable ASCII but the colon."""
 
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
 _FIELD_NAME = re.compile(FIELD_NAME_PATTERN)
 
 
@@ -144,6 +146,23 @@ class Query:
                 name,
                 f"{name} is an ISO 8601 date and time like 2026-11-21T10:00:00.000Z; "
                 f"you sent {_shown(text)}",
+            ) from None
+
+    def day(self, name: str) -> Instant | None:
+        """Return when a day (UTC) begins.
+
+        :raises InvalidParameter: the text is not a date.
+        """
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            if _DATE.fullmatch(text) is None:
+                raise ValueError(text)
+            return parse_instant(f"{text}T00:00:00Z")
+        except ValueError:
+            raise InvalidParameter(
+                name, f"{name} must be a date like 2026-11-19; got {_shown(text)}"
             ) from None
 
     def cursor(self, name: str = "after") -> Position | None:

@@ -7,10 +7,13 @@ import pytest
 import pytest_twisted
 
 from mailcheck.wire.domains.receiver_reports import DmarcFiles, TlsFiles
-from tests.cli.command_line import run_command, run_work
+from tests.cli.command_line import Outcome, run_command, run_work
 from tests.corpus.report_files import FOLDER, document, gzipped, report_mail
 from tests.fakes.memory_zone import MemoryZone
+from tests.fakes.report_senders import reports_zone, signed_report
+from tests.servers.house_server import serving_house
 from tests.servers.name_server import running_name_server
+from tests.web.reporting import address, reporting_house, send
 
 NAMES = ("google.xml", "yahoo.xml", "gmx.xml")
 FILES = [str(FOLDER / name) for name in NAMES]
@@ -99,3 +102,33 @@ def test_tls_reports_are_read_without_a_daemon() -> None:
     shape = json.loads(run_command("tls-report", "--json", str(FOLDER / "google.json")).output)
     assert set(shape) == set(TlsFiles.__struct_encode_fields__)
     assert run_command("tls-report", str(FOLDER / "microsoft.json")).status == 0
+
+
+def test_reports_of_an_account_are_listed_and_deleted(tmp_path: Path) -> None:
+    """Each is a line with its id, by which it is deleted; the rest go by reporter or by day."""
+    house = reporting_house(reports_zone())
+    for name in ("google.xml", "yahoo.xml", "gmx.xml"):
+        send(house, signed_report(name, address(house)))
+    key = tmp_path / "key"
+    key.write_text(house.key)
+    with serving_house(house) as url:
+
+        def call(*arguments: str) -> Outcome:
+            return run_command("reports", *arguments, "--url", url, "--key-file", str(key))
+
+        listed = call("list")
+        assert [line.split()[1:5] for line in sorted(listed.lines, key=lambda x: x.split()[4])] == [
+            ["2026-11-19", "dmarc", "counted", name]
+            for name in ("dmarc.yahoo.com", "google.com", "sicher.gmx.net")
+        ]
+        assert json.loads(call("list", "--json", "--limit", "1").output)["total"] == 3
+        one = next(line for line in listed.lines if "google.com" in line).split()[0]
+        assert call("delete", one).status == 0
+        assert call("delete", one).status == 1
+        for wrong in ((), (one, "--day", "2026-11-19")):
+            assert call("delete", *wrong).status == 2
+        assert "must be a date" in call("delete", "--day", "today").errors
+        assert call("delete", "--reporter", "dmarc.yahoo.com").errors == "deleted: 1\n"
+        gone = call("delete", "--day", "2026-11-19", "--json")
+        assert json.loads(gone.output) == {"success": True, "deleted": 1}
+        assert call("list").lines == []

@@ -14,10 +14,13 @@ from mailcheck.core.receiver_reports import (
     ReceiverReport,
     ReportId,
     ReportKind,
+    ReportSelection,
     ReportState,
+    day_of,
+    row_digest,
 )
 from mailcheck.operations.ports import Lease
-from mailcheck.operations.reports.ports import CountedRow, WaitingReport
+from mailcheck.operations.reports.ports import CountedRow, Removed, WaitingReport
 from tests.contracts.conftest import Stores
 from tests.storage.deliveries import (
     NOON,
@@ -238,6 +241,83 @@ async def test_sums_of_what_is_stored_never_overflow(stores: Stores) -> None:
     since = Instant(NOON - 10 * DAY)
     (row,) = await stores.reports.sums(ANN, ReportKind.DMARC, "example.org", since, 10)
     assert row.amount == 3 * MAX_SUM
+
+
+async def stored(
+    stores: Stores, name: str, reporter: str, day: Instant, account_id: AccountId = ANN
+) -> None:
+    """Store a counted report with a row of its own, and one that two domains share."""
+    await stores.reports.post(posted(name, account_id), b"{}")
+    waiting = await claimed(stores)
+    facts = {"report_id": name, "reporter": reporter, "begins_at": Instant(day + 1)}
+    rows = [
+        replace(
+            counts(0, day, account_id=account_id, kind=ReportKind.TLS, reporter=reporter),
+            domain=domain,
+            digest=row_digest(reporter, name, result),
+            result=result,
+        )
+        for domain, result in (("a.example", "1"), ("a.example", name), ("b.example", "1"))
+    ]
+    await stores.reports.count(rows)
+    await stores.reports.finish(waiting.id, MINE.holder, [counted(waiting, f"{name}!", **facts)])
+
+
+async def left(stores: Stores, account_id: AccountId = ANN) -> tuple[set[str], int]:
+    """Return the reports of an account, and all that they count."""
+    page = await stores.reports.of_account(account_id, 100, 0)
+    sums = [
+        one.amount
+        for domain in ("a.example", "b.example")
+        for one in await stores.reports.sums(account_id, ReportKind.TLS, domain, Instant(0), 100)
+    ]
+    return {one.id.rstrip("!") for one in page.entries}, sum(sums)
+
+
+@pytest.mark.parametrize(
+    ("selection", "remaining"),
+    [
+        (ReportSelection(report_id=ReportId("g1!")), {"g2", "g3", "y1"}),
+        (ReportSelection(report_id=ReportId("none")), {"g1", "g2", "g3", "y1"}),
+        (ReportSelection(reporter="google.com"), {"y1"}),
+        (ReportSelection(reporter="google"), {"g1", "g2", "g3", "y1"}),
+        (ReportSelection(day=TODAY), {"g3"}),
+        (ReportSelection(reporter="google.com", day=TODAY), {"g3", "y1"}),
+    ],
+)
+async def test_reports_are_deleted_with_all_they_count(
+    stores: Stores, selection: ReportSelection, remaining: set[str]
+) -> None:
+    """One report, those of a reporter or of a day go, in pieces; no other, and no one else's."""
+    await prepared(stores)
+    await stored(stores, "bob", "google.com", TODAY, BOB)
+    for name in ("g1", "g2"):
+        await stored(stores, name, "google.com", TODAY)
+    await stored(stores, "g3", "google.com", Instant(TODAY - DAY))
+    await stored(stores, "y1", "yahoo.com", TODAY)
+    while True:
+        removed = await stores.reports.remove(ANN, selection, NOON, 2)
+        assert removed.reports + removed.rows <= 2
+        if removed.reports + removed.rows < 2:
+            break
+    assert await left(stores) == (remaining, 6 * len(remaining))
+    assert await left(stores, BOB) == ({"bob"}, 6)
+
+
+async def test_a_report_being_read_is_not_deleted(stores: Stores) -> None:
+    """It would leave its rows behind; once its lease ends it goes with its mail."""
+    await prepared(stores)
+    sent = delivery(report_recipient("ann"))
+    await stores.deliveries.deliver(sent)
+    waiting = await claimed(stores)
+    of_today = ReportSelection(day=day_of(waiting.received_at))
+    for selection in (of_today, ReportSelection(report_id=waiting.id)):
+        assert await stores.reports.remove(ANN, selection, NOON, 10) == Removed(0, 0)
+    assert await stores.reports.has_report(ANN, waiting.id)
+    assert not await stores.reports.has_report(BOB, waiting.id)
+    assert await stores.reports.remove(ANN, of_today, MINE.until, 10) == Removed(1, 0)
+    assert not await stores.reports.has_report(ANN, waiting.id)
+    assert await stores.contents.raw_message(sent.id) is None
 
 
 async def test_old_reports_are_forgotten(stores: Stores) -> None:

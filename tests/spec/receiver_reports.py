@@ -58,6 +58,10 @@ REPORTS = shape(
     )
 )
 
+REPORT_DELETED = shape(record({"success": {"const": True}, "id": WORD}))
+
+REPORTS_DELETED = shape(record({"success": {"const": True}, "deleted": COUNT}))
+
 REPORTS_DMARC = shape(
     record(
         {

@@ -43,7 +43,13 @@ from tests.spec.inbox_shapes import (
     WEBHOOK_TEST,
     WEBHOOKS,
 )
-from tests.spec.receiver_reports import REPORTS, REPORTS_DMARC, REPORTS_TLS
+from tests.spec.receiver_reports import (
+    REPORT_DELETED,
+    REPORTS,
+    REPORTS_DELETED,
+    REPORTS_DMARC,
+    REPORTS_TLS,
+)
 from tests.spec.resources import (
     BLACKLIST_CHECK,
     BLACKLISTS,
@@ -122,6 +128,8 @@ _API_ROUTES: Mapping[tuple[str, str], Mapping[int, Bodies]] = {
     ("GET", "/reports"): {200: REPORTS},
     ("GET", "/reports/dmarc"): {200: REPORTS_DMARC},
     ("GET", "/reports/tls"): {200: REPORTS_TLS},
+    ("DELETE", "/reports"): {200: REPORTS_DELETED},
+    ("DELETE", "/reports/{reportId}"): {200: REPORT_DELETED, 404: ERROR, 409: ERROR},
     ("POST", "/inbox/webhooks"): {200: WEBHOOK_MADE, 409: ERROR},
     ("GET", "/inbox/webhooks"): {200: WEBHOOKS},
     ("GET", _WEBHOOK_PATH): {200: WEBHOOK_SHOWN, 404: ERROR},

@@ -204,5 +204,6 @@ def test_two_processes_upgrade(path: Path) -> None:
 def test_each_number_is_given_once() -> None:
     """Of two steps with the same number one would never run; they count up without a gap."""
     names = [file.name for file in files("mailcheck.storage.schema").iterdir()]
-    numbers = sorted(name[:4] for name in names if re.fullmatch(r"\d{4}_\w+\.sql", name))
-    assert [int(number) for number in numbers] == list(range(1, len(numbers) + 1))
+    # A step may have a file for one engine alone.
+    steps = sorted({name.partition(".")[0] for name in names if re.match(r"\d{4}_", name)})
+    assert [int(step[:4]) for step in steps] == list(range(1, len(steps) + 1))

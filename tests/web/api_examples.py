@@ -14,7 +14,9 @@ from twisted.internet.defer import Deferred, succeed
 from mailcheck.checks.deliverability.content_filter import FilterRule, FilterVerdict
 from mailcheck.checks.dns_answers import DnsAnswer, DnsQuestion, DnsStatus
 from mailcheck.config.options import InboxOptions, WebOptions
+from mailcheck.core.instants import Instant
 from mailcheck.core.webhooks import MOST_WEBHOOKS, Attempt
+from mailcheck.operations.ports import Lease
 from mailcheck.wire.deliverability.preflight_bodies import EXAMPLE as PREFLIGHT_RECORDS
 from mailcheck.wire.domains.watches import CHANGE_EXAMPLE as WATCH_CHANGE
 from mailcheck.wire.domains.watches import MANY_EXAMPLE as NEW_WATCHES
@@ -252,6 +254,16 @@ def _reports() -> dict[str, Any]:
         "dmarc reports": house.get(f"/reports/dmarc?domain={DOMAIN}").json,
         "tls reports": house.get(f"/reports/tls?domain={DOMAIN}").json,
     }
+    one = f"/reports/{found['reports']['reports'][0]['id']}"
+    found["report deleted"] = house.ask("DELETE", one).answer().json
+    found["no report"] = house.ask("DELETE", one).answer().json
+    found["reports deleted"] = house.ask("DELETE", "/reports?day=2026-11-19").answer().json
+    run(house.assembly.reports.runner.stop())
+    house.receive(addresses["tls"], raw=raw, sender="")
+    now = house.assembly.now()
+    lease = Lease("other", Instant(now + 60_000))
+    waiting = result_of(house.assembly.reports.store.claim(lease, now))
+    found["report busy"] = house.ask("DELETE", f"/reports/{waiting.id}").answer().json
     house.close()
     return found
 

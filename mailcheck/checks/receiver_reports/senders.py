@@ -17,6 +17,7 @@ from msgspec import Struct
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.receiver_reports.aggregate import PASS, AggregateReport, Row, Signature
 from mailcheck.core.instants import BEGINNING, DAY, Instant
+from mailcheck.core.receiver_reports import day_of
 
 MAX_NAMED = 3
 """Selectors, or domains, that a sentence names."""
@@ -151,11 +152,6 @@ def seen_in(report: AggregateReport, reporter: str) -> Iterable[Seen]:
     """Give the rows of a report."""
     day = day_of(report.begins_at)
     return (Seen(row, count, reporter, day, day) for row, count in report.rows.items())
-
-
-def day_of(begins_at: Instant) -> Instant:
-    """Give the day that a report counts for: the one in which it begins (UTC)."""
-    return Instant(begins_at - begins_at % DAY)
 
 
 def find_cause(row: Row) -> Cause:

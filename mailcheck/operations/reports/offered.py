@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from mailcheck.operations.reports.delete_reports import DeleteReports
 from mailcheck.operations.reports.offer_records import OfferRecords
 from mailcheck.operations.reports.post_report import PostReport
 from mailcheck.operations.reports.show_reports import ShowReports
@@ -13,3 +14,4 @@ class ReportOperations(Struct, frozen=True):
     show: ShowReports
     post: PostReport
     offer: OfferRecords
+    delete: DeleteReports

@@ -10,7 +10,12 @@ from msgspec import Struct
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
-from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind
+from mailcheck.core.receiver_reports import (
+    ReceiverReport,
+    ReportId,
+    ReportKind,
+    ReportSelection,
+)
 from mailcheck.operations.ports import Lease
 
 if TYPE_CHECKING:
@@ -75,6 +80,13 @@ class ReportPage(Struct, frozen=True):
     total: int
 
 
+class Removed(Struct, frozen=True):
+    """What one transaction deleted: reports, and rows that reports count."""
+
+    reports: int
+    rows: int
+
+
 class ReportStore(Protocol):
     """Keeps reports, and what they say. Any method may fail with `StoreUnavailable`."""
 
@@ -124,6 +136,17 @@ class ReportStore(Protocol):
         self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
     ) -> Deferred[list[SumOfRows]]:
         """Sum up what was counted since a day, the largest first."""
+
+    def has_report(self, account_id: AccountId, report_id: ReportId) -> Deferred[bool]:
+        """Return whether an account has a report."""
+
+    def remove(
+        self, account_id: AccountId, selection: ReportSelection, now: Instant, limit: int
+    ) -> Deferred[Removed]:
+        """Delete at most ``limit`` rows and reports of a selection, rows first.
+
+        A report that is being read stays.
+        """
 
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
         """Delete what is older than it is kept; gives how many rows that were, of each kind."""

@@ -1,6 +1,5 @@
 """Taking reports in: read in a child process, believed or not, counted."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -22,7 +21,6 @@ from mailcheck.checks.receiver_reports.belief import (
     find_reporter,
 )
 from mailcheck.checks.receiver_reports.reading import Refused, Report
-from mailcheck.checks.receiver_reports.senders import day_of
 from mailcheck.checks.receiver_reports.tls import TlsReport, TlsSessions, sessions_of
 from mailcheck.core.errors import ReportRefused, WorkerDied, WorkTooSlow
 from mailcheck.core.identifiers import AccountId, new_time_ordered_id
@@ -32,6 +30,8 @@ from mailcheck.core.receiver_reports import (
     ReportId,
     ReportKind,
     ReportState,
+    day_of,
+    row_digest,
 )
 from mailcheck.operations.ask import Inquiry, QuestionBudget
 from mailcheck.operations.deliverability.authenticate_mail import MailInquiry
@@ -344,8 +344,7 @@ def _rows(
     kept: ReceiverReport, day: Instant, found: Iterator[tuple[str, int]]
 ) -> Iterator[CountedRow]:
     for result, count in found:
-        text = "\0".join((kept.reporter, kept.report_id, result))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+        digest = row_digest(kept.reporter, kept.report_id, result)
         yield CountedRow(
             kept.account_id, kept.kind, kept.domain, day, digest, kept.reporter, result, count
         )

@@ -10,7 +10,7 @@ from mailcheck.checks.receiver_reports.limits import MAX_SUM
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import (
     MAX_RAW,
     MAX_RAW_SIZE,
@@ -19,11 +19,15 @@ from mailcheck.core.receiver_reports import (
     ReceiverReport,
     ReportId,
     ReportKind,
+    ReportSelection,
     ReportState,
+    day_of,
+    row_digest,
 )
 from mailcheck.operations.ports import Lease
 from mailcheck.operations.reports.ports import (
     CountedRow,
+    Removed,
     ReportedDomain,
     ReportPage,
     SumOfRows,
@@ -31,6 +35,7 @@ from mailcheck.operations.reports.ports import (
 )
 from mailcheck.storage.deliverability_mails import FULL, INTO_REPORT, is_full
 from mailcheck.storage.engine import (
+    Condition,
     Engine,
     Row,
     Transaction,
@@ -214,6 +219,17 @@ class SqlReportStore:
             ]
         )
 
+    def has_report(self, account_id: AccountId, report_id: ReportId) -> Deferred[bool]:
+        """Return whether an account has a report."""
+        sql = "SELECT 1 FROM receiver_report WHERE account_id = ? AND id = ?"
+        return self._engine.read(lambda t: t.row(sql, (account_id, report_id)) is not None)
+
+    def remove(
+        self, account_id: AccountId, selection: ReportSelection, now: Instant, limit: int
+    ) -> Deferred[Removed]:
+        """Delete reports of a selection, and the rows that they count."""
+        return self._engine.write(_remove, (account_id, selection, now, limit))
+
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
         """Delete what is older than it is kept."""
         return self._engine.write(_forget, (now, limit))
@@ -385,6 +401,102 @@ def _release(transaction: Transaction, holder: str) -> None:
         "attempts = attempts - 1 WHERE state = 'waiting' AND lease_holder = ?",
         (holder,),
     )
+
+
+_REMOVE_REPORTS = """
+    DELETE FROM receiver_report WHERE id IN (
+        SELECT id FROM receiver_report WHERE account_id = ? AND {condition}
+        AND NOT (state = 'waiting' AND lease_holder IS NOT NULL AND lease_until > ?)
+        ORDER BY received_at, id LIMIT ?
+    ) RETURNING delivery_id
+"""
+
+_REMOVE_COUNTS = """
+    DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN (
+        SELECT account_id, kind, domain, day, digest FROM report_count
+        WHERE account_id = ? AND {condition} LIMIT ?
+    )
+"""
+
+_REMOVE_COUNT = "DELETE FROM report_count WHERE (account_id, kind, domain, day, digest) IN ({rows})"
+
+_COUNTS_OF_REPORTER = """
+    SELECT domain, digest, result FROM report_count
+    WHERE account_id = ? AND reporter = ? AND day = ? AND kind = ?
+"""
+
+
+@makes_room
+@for_each_in(lambda _, item: (item[0],))
+def _remove(
+    transaction: Transaction, item: tuple[AccountId, ReportSelection, Instant, int]
+) -> Removed:
+    account_id, selection, own_now, limit = item
+    lock_inboxes(transaction, (account_id,))
+    now = own_now + transaction.clock_offset()
+    if selection.report_id is None:
+        rows = _remove_counts(transaction, account_id, selection, limit)
+    else:
+        rows = _remove_counts_of_report(transaction, account_id, selection.report_id, limit)
+    condition, values = _reports_in(selection)
+    sql = _REMOVE_REPORTS.format(condition=condition)
+    gone = transaction.rows(sql, (account_id, *values, now, limit - rows))
+    drop_unshared(transaction, {row[0] for row in gone if row[0] is not None})
+    return Removed(len(gone), rows)
+
+
+def _reports_in(selection: ReportSelection) -> Condition:
+    """Write which reports are selected; a report that waits has no reporter yet."""
+    conditions: list[Condition] = [("TRUE", ())]
+    if selection.report_id is not None:
+        conditions.append(("id = ?", (selection.report_id,)))
+    if selection.reporter is not None:
+        conditions.append(("reporter = ? AND state <> 'waiting'", (selection.reporter,)))
+    if selection.day is not None:
+        span = (selection.day, selection.day + DAY)
+        began = "COALESCE(begins_at, received_at)"
+        conditions.append((f"{began} >= ? AND {began} < ?", span))
+    return _all_of(conditions)
+
+
+def _all_of(conditions: Sequence[Condition]) -> Condition:
+    text = " AND ".join(text for text, _ in conditions)
+    return text, tuple(value for _, values in conditions for value in values)
+
+
+def _remove_counts(
+    transaction: Transaction, account_id: AccountId, selection: ReportSelection, limit: int
+) -> int:
+    wanted: dict[str, Value] = {"reporter": selection.reporter, "day": selection.day}
+    conditions: list[Condition] = [
+        (f"{name} = ?", (value,)) for name, value in wanted.items() if value is not None
+    ]
+    condition, values = _all_of([("TRUE", ()), *conditions])
+    sql = _REMOVE_COUNTS.format(condition=condition)
+    return transaction.execute(sql, (account_id, *values, limit))
+
+
+def _remove_counts_of_report(
+    transaction: Transaction, account_id: AccountId, report_id: ReportId, limit: int
+) -> int:
+    """Delete the rows that a report counts; their digests tell them from those of others."""
+    row = transaction.row(
+        f"SELECT {_FACTS} FROM receiver_report "
+        "WHERE account_id = ? AND id = ? AND state = 'counted'",
+        (account_id, report_id),
+    )
+    report = None if row is None else _report_of(row)
+    if report is None or report.begins_at is None:
+        return 0
+    day, kind = day_of(report.begins_at), report.kind.value
+    found = transaction.rows(_COUNTS_OF_REPORTER, (account_id, report.reporter, day, kind))
+    own = [
+        (account_id, kind, domain, day, digest)
+        for domain, digest, result in found
+        if digest == row_digest(report.reporter, report.report_id, result)
+    ]
+    transaction.execute_over(_REMOVE_COUNT, own[:limit])
+    return len(own[:limit])
 
 
 SWEEPING = 0x6D61_6972

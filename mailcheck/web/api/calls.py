@@ -58,6 +58,7 @@ PATH_NAMES = {
     "webhook_id": "webhookId",
     "watch_id": "watchId",
     "alert_id": "alertId",
+    "report_id": "reportId",
 }
 """What the variables of paths are called where clients read of them (SPEC.md section 4)."""
 

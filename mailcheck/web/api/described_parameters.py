@@ -193,6 +193,22 @@ REPORT_DAYS = _query(
     whole_number(minimum=1, maximum=MOST_REPORT_DAYS, default=DEFAULT_REPORT_DAYS),
 )
 
+REPORTER = _query(
+    "reporter",
+    "All reports of this reporter, as `GET /reports` names it; empty: reports that no domain "
+    "vouches for.",
+    _TEXT,
+    "google.com",
+)
+
+REPORT_DAY = _query(
+    "day",
+    "All reports about this day (UTC): the one in which they begin. A report that names no time "
+    "belongs to the day on which it came.",
+    {"type": "string", "format": "date"},
+    "2026-11-19",
+)
+
 BLOCKLIST_QUERY = Parameter(
     "query",
     "query",

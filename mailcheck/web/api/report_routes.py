@@ -1,6 +1,7 @@
 """The routes of receivers' reports."""
 
 from mailcheck.core.domain_names import parse_domain
+from mailcheck.core.receiver_reports import ReportId
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
@@ -9,21 +10,29 @@ from mailcheck.operations.ranges import (
     LAST_PAGE,
     MOST_REPORT_DAYS,
 )
-from mailcheck.operations.reports.show_reports import ShowReports
+from mailcheck.operations.reports.offered import ReportOperations
 from mailcheck.web.api import described_parameters as parameters
 from mailcheck.web.api.calls import Call, Route
+from mailcheck.web.api.described_answers import missing
 from mailcheck.web.site.replies import Reply, json_reply
 from mailcheck.wire.domains.receiver_reports import (
+    DeletedReport,
+    DeletedReports,
     DmarcOverview,
     KeptReports,
     TlsOverview,
+    parse_selection,
     render_kept_reports,
     render_overview,
     render_tls_overview,
 )
-from mailcheck.wire.openapi.operations import Answer, Operation, json_body
+from mailcheck.wire.errors import Error
+from mailcheck.wire.openapi.operations import Answer, Operation, Parameter, json_body
+from mailcheck.wire.schemas import text
 
 _TAG = "Reports of receivers"
+
+EXAMPLE_REPORT = "01a1fc41-0219-76dd-ac7e-95beebac7c40"
 
 REPORTS_LIST = Operation(
     "listReports",
@@ -57,11 +66,47 @@ REPORTS_TLS = Operation(
 )
 
 
+_REPORT = Parameter(
+    "reportId",
+    "path",
+    "The report.",
+    {**text(), "minLength": 1, "maxLength": 100},
+    EXAMPLE_REPORT,
+    is_required=True,
+)
+
+REPORT_DELETE = Operation(
+    "deleteReport",
+    _TAG,
+    "Delete a report",
+    "With all that it counts, and the mail that brought it.",
+    {
+        200: Answer("It is deleted.", [json_body("report deleted", DeletedReport)]),
+        404: missing("report"),
+        409: Answer(
+            "The report is being read: delete it in a moment.", [json_body("report busy", Error)]
+        ),
+    },
+    (_REPORT,),
+)
+
+REPORTS_DELETE = Operation(
+    "deleteReports",
+    _TAG,
+    "Delete the reports of a reporter, or of a day",
+    "With all that they count. With both parameters: the reports of the reporter about the day. "
+    "One of the two is required. A report that is being read stays.",
+    {200: Answer("How many were deleted.", [json_body("reports deleted", DeletedReports)])},
+    (parameters.REPORTER, parameters.REPORT_DAY),
+)
+
+
 class ReportRoutes:
     """Parameters in, operation, shape out; no rule of its own."""
 
-    def __init__(self, reports: ShowReports, turns: CheckTurns) -> None:
-        self._reports = reports
+    def __init__(self, operations: ReportOperations, turns: CheckTurns) -> None:
+        self._reports = operations.show
+        self._delete = operations.delete
         self._turns = turns
 
     def routes(self) -> list[Route]:
@@ -70,6 +115,8 @@ class ReportRoutes:
             Route("GET", "/reports", self.all, REPORTS_LIST),
             Route("GET", "/reports/dmarc", self.dmarc, REPORTS_DMARC),
             Route("GET", "/reports/tls", self.tls, REPORTS_TLS),
+            Route("DELETE", "/reports", self.delete_all, REPORTS_DELETE),
+            Route("DELETE", "/reports/<report_id>", self.delete_one, REPORT_DELETE),
         ]
 
     async def all(self, call: Call) -> Reply:
@@ -94,6 +141,18 @@ class ReportRoutes:
         domain, days = self._asked(call)
         found = await self._reports.tls(call.caller.account_id, domain, days)
         return json_reply(render_tls_overview(found))
+
+    async def delete_one(self, call: Call) -> Reply:
+        """DELETE /reports/{reportId}."""
+        report_id = call.path["report_id"]
+        await self._delete.one(call.caller.account_id, ReportId(report_id))
+        return json_reply(DeletedReport(success=True, id=report_id))
+
+    async def delete_all(self, call: Call) -> Reply:
+        """DELETE /reports."""
+        selection = parse_selection(call.query)
+        deleted = await self._delete.matching(call.caller.account_id, selection)
+        return json_reply(DeletedReports(success=True, deleted=deleted))
 
     def _asked(self, call: Call) -> tuple[str, int]:
         # Nothing is asked of the domain itself: one that nobody could have has no reports.

@@ -16,6 +16,8 @@ NOTICES: Mapping[str, str] = {
     "recheck-started": "All checks run once more.",
     "report-share-renewed": "The old link to the report is dead. There is a new one.",
     "test-deleted": "The test has been deleted, with its report and its share link.",
+    "report-deleted": "The report has been deleted, with all that it counted.",
+    "reports-deleted": "The reports have been deleted, with all that they counted.",
     "share-renewed": "The old share link is dead. There is a new one.",
     "alert-acknowledged": "You know of it: only its end is told.",
     "watch-deleted": "It is watched no more.",

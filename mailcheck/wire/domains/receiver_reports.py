@@ -7,12 +7,20 @@ from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
 from mailcheck.checks.receiver_reports.senders import Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
+from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
-from mailcheck.core.receiver_reports import ReceiverReport, ReportKind, ReportPlaces, ReportState
+from mailcheck.core.receiver_reports import (
+    ReceiverReport,
+    ReportKind,
+    ReportPlaces,
+    ReportSelection,
+    ReportState,
+)
 from mailcheck.operations.reports import ports, show_reports
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
 from mailcheck.wire.domains.findings import DnsRecord, render_record
-from mailcheck.wire.shapes import ABSENT, Absent, Count, Shape, Texts, Timestamp, said
+from mailcheck.wire.parameters import Query
+from mailcheck.wire.shapes import ABSENT, Absent, Always, Count, Shape, Texts, Timestamp, said
 
 MOST_SOURCES = 20
 """Addresses of one sender that are shown, the most active first."""
@@ -309,6 +317,33 @@ class KeptReports(Shape):
     reports: tuple[KeptReport, ...]
     next_page: int | None
     total: Count
+
+
+class DeletedReport(Shape):
+    """a report that was deleted"""
+
+    success: Always
+    id: str
+
+
+class DeletedReports(Shape):
+    """reports that were deleted"""
+
+    success: Always
+    deleted: Count
+
+
+def parse_selection(query: Query) -> ReportSelection:
+    """Return which reports are to be deleted: of ``reporter``, about ``day``, or both.
+
+    :raises InvalidParameter: neither is given, or the day is not a date.
+    """
+    selection = ReportSelection(reporter=query.text("reporter"), day=query.day("day"))
+    if selection == ReportSelection():
+        raise InvalidParameter(
+            "reporter", "reporter and day are missing: send reporter=..., day=2026-11-19 or both"
+        )
+    return selection
 
 
 class TlsResult(Shape):

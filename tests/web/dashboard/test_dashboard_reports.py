@@ -1,5 +1,7 @@
 """The page of receivers' reports: who sends as a domain, and how to have reports sent here."""
 
+import re
+
 import pytest
 
 from tests.fakes.memory_zone import MemoryZone
@@ -94,3 +96,23 @@ def test_pages_of_a_domain_lead_to_each_other(owner: Browser) -> None:
 def test_a_name_that_is_none(owner: Browser) -> None:
     """What can't be a domain is said."""
     assert owner.open("/reports?domain=a@b").status == 400
+
+
+def test_reports_are_deleted_by_their_owner(owner: Browser, zone: MemoryZone) -> None:
+    """One by its button, the rest by reporter or day; nothing goes where neither is named."""
+    local = address(owner)
+    ask_for_reports(zone, local)
+    run(owner.house.assembly.reports.runner.start())
+    for name in ("google.xml", "yahoo.xml", "gmx.xml"):
+        owner.house.receive(local, raw=signed_report(name, local), sender="")
+        owner.house.pass_time(1)
+    owner.open("/reports")
+    newest = next(one for one in owner.page.addresses if re.fullmatch("/reports/.+/delete", one))
+    gone = owner.submit(newest)
+    assert (gone.status, gone.headers["location"]) == (303, "/reports?done=report-deleted")
+    assert "What has come (2)" in words(owner, "/reports?done=report-deleted")
+    assert owner.submit("/reports/delete", reporter=" ", day="").status == 400
+    assert owner.submit("/reports/delete", reporter="google.com", day="").status == 303
+    assert "What has come (1)" in words(owner, "/reports")
+    assert owner.submit("/reports/delete", reporter="", day="2026-11-19").status == 303
+    assert "What has come (0)" in words(owner, "/reports")

@@ -5,13 +5,13 @@ from typing import Any
 
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import ReportKind
+from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.places import CheckTurns
 from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
 from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations
-from mailcheck.web.dashboard.rendering import Renderer
+from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
 from mailcheck.web.site.replies import Reply
@@ -30,7 +30,7 @@ SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year"}
 
 
 class ReportsPages:
-    """One page."""
+    """What reports say, and how to delete them."""
 
     def __init__(
         self,
@@ -45,8 +45,12 @@ class ReportsPages:
         self._renderer = renderer
 
     def pages(self) -> list[Page]:
-        """List the page."""
-        return [Page("GET", "/reports", self.show)]
+        """List the pages."""
+        return [
+            Page("GET", "/reports", self.show),
+            Page("POST", "/reports/delete", self.delete_all),
+            Page("POST", "/reports/<report_id>/delete", self.delete_one),
+        ]
 
     async def show(self, visit: Visit) -> Reply:
         """GET /reports?domain=&days=: without a domain the one with most messages."""
@@ -85,6 +89,21 @@ class ReportsPages:
             "offered": {"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
         }
         return self._renderer.page(visit, "reports.html", **values)
+
+    async def delete_one(self, visit: Visit) -> Reply:
+        """POST /reports/<report_id>/delete."""
+        await self._reports.delete.one(visit.account.id, ReportId(visit.path["report_id"]))
+        return redirect(visit, "/reports", done="report-deleted")
+
+    async def delete_all(self, visit: Visit) -> Reply:
+        """POST /reports/delete: reporter, day. An empty field selects nothing."""
+        reporter = (visit.form.text("reporter") or "").strip() or None
+        day = visit.form.day("day") if visit.form.text("day") else None
+        if reporter is None and day is None:
+            raise InvalidParameter("reporter", "name a reporter, a day, or both")
+        selection = ReportSelection(reporter=reporter, day=day)
+        await self._reports.delete.matching(visit.account.id, selection)
+        return redirect(visit, "/reports", done="reports-deleted")
 
 
 def _shown(offered: Offered) -> Mapping[str, Any]:
