@@ -632,6 +632,7 @@ class Assembly:
             Path(config.storage.state_directory),
             config.inbox.domain,
             first_steps,
+            self.heartbeat.wait_for("first account"),
             self._reactor,
             output,
         )

@@ -135,9 +135,12 @@ class OpsAssembly:
             return self._config.accounts.bootstrap or bool(await accounts.accounts())
 
         yield StartReport(doors, installed_version(), has_account, reactor.callWhenRunning)
-        supervisor = Supervisor(self._surroundings.environment)
         yield SupervisedService(
-            supervisor, self._reload, lambda: f"mail on {', '.join(doors.mail())}", reactor
+            Supervisor(self._surroundings.environment),
+            self._reload,
+            lambda: f"mail on {', '.join(doors.mail())}",
+            heartbeat.when_ready,
+            reactor,
         )
 
     def _reload(self) -> None:

@@ -13,6 +13,7 @@ from mailcheck.daemon.processes import Processes
 from mailcheck.daemon.services import DaemonServices
 from mailcheck.ops.log import LogWriter
 from mailcheck.ops.supervision import (
+    READY_FD,
     SOCKET,
     WATCHDOG_MICROSECONDS,
     WATCHDOG_PID,
@@ -55,10 +56,21 @@ def parent_of_processes(
     inherited = {name: text for name, text in environment.items() if name not in WORDS}
     environments = [{**inherited, **_own_environment(config, number)} for number in range(count)]
     tree = DaemonServices(log)
-    processes = Processes(reactor, shared_addresses(config), options, environments)
+    processes = Processes(
+        reactor,
+        shared_addresses(config),
+        options,
+        environments,
+        READY_FD,
+        first_alone=config.accounts.bootstrap,
+    )
     processes.setServiceParent(tree)
     supervised = SupervisedService(
-        Supervisor(environment), processes.reload, lambda: f"{count} processes", reactor
+        Supervisor(environment),
+        processes.reload,
+        lambda: f"{count} processes",
+        processes.when_ready,
+        reactor,
     )
     supervised.setServiceParent(tree)
     return tree

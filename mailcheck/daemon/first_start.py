@@ -1,20 +1,25 @@
-"""The first start on a laptop: an account, a key, a password, and what to do next."""
+"""The first start on a laptop: an account, a key, a password, and what to do next.
+
+The daemon is not ready before there are all of them: a client that waits for `/readyz` uses the
+key at once.
+"""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from msgspec import Struct
 from msgspec.structs import replace
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from mailcheck.core.accounts import Account
 from mailcheck.core.addresses import join_subaddress
-from mailcheck.core.errors import AccountNameTaken
+from mailcheck.core.errors import AccountNameTaken, ExpectedFailure
 from mailcheck.core.identifiers import KEY_FILE, RandomBytes, new_password
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.operations.accounts.sign_in import SignIn
@@ -30,11 +35,12 @@ class Shown(Struct, frozen=True):
     secret: str | None
 
 
-class Starter(Protocol):
-    """The part of a reactor that says when it runs."""
+RETRY = 2.0
+"""Seconds until another try, where the store or the folder of the key does not take it."""
 
-    def callWhenRunning(self, call: Callable[[], object]) -> object:
-        """Call as soon as the reactor runs."""
+
+Note = Callable[[str], object]
+"""Told why the first account is not there; with an empty text that it is."""
 
 
 class FirstSteps(Protocol):
@@ -45,7 +51,12 @@ class FirstSteps(Protocol):
 
 
 class FirstStart(Service):
-    """Makes the first account where that is wanted, and greets whoever watches."""
+    """Makes the first account where that is wanted, and greets whoever watches.
+
+    What the store or the disk does not take is tried again until it is there.
+
+    :param note: is told why the account is not there yet, and when it is.
+    """
 
     _log = Logger()
 
@@ -58,7 +69,8 @@ class FirstStart(Service):
         state_directory: Path,
         domain: str,
         first_steps: FirstSteps,
-        starter: Starter,
+        note: Note,
+        reactor: Any,
         output: TextIO,
     ) -> None:
         self._accounts = accounts
@@ -69,21 +81,32 @@ class FirstStart(Service):
         self._password_path = state_directory / PASSWORD_FILE
         self._domain = domain
         self._first_steps = first_steps
-        self._starter = starter
+        self._note = note
+        self._reactor = reactor
         self._output = output
+        self._issued: str | None = None
+        self._retry: IDelayedCall | None = None
 
     def startService(self) -> None:
-        """Greet once the reactor runs."""
+        """Begin once the reactor runs."""
         super().startService()
-        self._starter.callWhenRunning(self._greet)
+        self._reactor.callWhenRunning(self._begin)
 
-    def _greet(self) -> Deferred[None]:
-        return Deferred.fromCoroutine(self._prepare()).addErrback(self._log_failure)
+    def stopService(self) -> None:
+        """Try no more."""
+        super().stopService()
+        if self._retry is not None and self._retry.active():
+            self._retry.cancel()
+
+    def _begin(self) -> Deferred[None]:
+        prepared = Deferred.fromCoroutine(self._prepare())
+        return prepared.addErrback(self._try_again).addErrback(self._log_failure)
 
     async def _prepare(self) -> None:
         account = await self._first_account()
         secret = await self._ensure_key(account)
         password = await self._ensure_password(account)
+        self._note("")
         address = join_subaddress(account.mailbox_name, "", self._domain)
         if not self._output.isatty():
             secret, password = None, replace(password, secret=None)
@@ -91,6 +114,12 @@ class FirstStart(Service):
             self._first_steps(address, Shown(self._key_path, secret), account.name, password)
         )
         self._output.flush()
+
+    def _try_again(self, failure: Failure) -> None:
+        failure.trap(ExpectedFailure, OSError)
+        self._note(f"it could not be made: {failure.getErrorMessage()}")
+        if self.running:
+            self._retry = self._reactor.callLater(RETRY, self._begin)
 
     async def _first_account(self) -> Account:
         accounts = await self._accounts.accounts()
@@ -112,9 +141,10 @@ class FirstStart(Service):
             return None
         if key_path.exists() and await self._accounts.knows_key(key_path.read_text().strip()):
             return None
-        issued = await self._accounts.issue_key(account, "first start")
-        write_secret(key_path, issued.secret)
-        return issued.secret
+        if self._issued is None:
+            self._issued = (await self._accounts.issue_key(account, "first start")).secret
+        write_secret(key_path, self._issued)
+        return self._issued
 
     async def _ensure_password(self, account: Account) -> Shown:
         """Give the first account a password where it has none; it lies in a file of mode 0600."""
@@ -133,6 +163,7 @@ class FirstStart(Service):
         return Shown(path if is_kept else None, None)
 
     def _log_failure(self, failure: Failure) -> None:
+        self._note(f"it could not be made: {failure.getErrorMessage()}")
         self._log.failure("the first account could not be made", failure)
 
 

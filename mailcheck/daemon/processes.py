@@ -6,7 +6,8 @@ whoever is free, and none is lost in a queue of a process that has died.
 
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from twisted.application.service import Service
@@ -41,6 +42,8 @@ class Processes(Service):
     :param addresses: the ports that all of them share.
     :param options: what ``twistd mailcheck`` is given.
     :param environments: what each process finds in its environment.
+    :param variable: names there the descriptor to which a process writes when it is ready.
+    :param first_alone: the others start when the first is ready: it makes what all of them need.
     """
 
     _log = Logger()
@@ -51,11 +54,18 @@ class Processes(Service):
         addresses: Sequence[ListenAddress],
         options: Sequence[str],
         environments: Sequence[Mapping[str, str]],
+        variable: str,
+        *,
+        first_alone: bool,
     ) -> None:
         self._reactor = reactor
         self._addresses = addresses
         self._options = options
         self._environments = environments
+        self._variable = variable
+        self._first_alone = first_alone
+        self._unready = set(range(len(environments)))
+        self._ready: Deferred[None] = Deferred()
         self._ports: list[Any] = []
         self._running: dict[int, _Child] = {}
         self._pauses: dict[int, Any] = {}
@@ -91,6 +101,10 @@ class Processes(Service):
         too_late = self._reactor.callLater(PATIENCE, self._signal, "KILL")
         return ended.addCallback(self._close, too_late)
 
+    def when_ready(self) -> Deferred[None]:
+        """Fire when each process has been ready once."""
+        return self._ready
+
     def reload(self) -> None:
         """Have each process read again what may change."""
         self._signal("HUP")
@@ -100,8 +114,19 @@ class Processes(Service):
             child.transport.signalProcess(name)
 
     def _start_all(self) -> None:
-        for number in range(len(self._environments)):
+        count = len(self._environments)
+        for number in range(1 if self._first_alone else count):
             self._start(number, SHORTEST_PAUSE)
+
+    def _note_ready(self, number: int) -> None:
+        if number not in self._unready:
+            return
+        self._unready.discard(number)
+        if not number and self._first_alone and self.running:
+            for other in range(1, len(self._environments)):
+                self._start(other, SHORTEST_PAUSE)
+        if not self._unready:
+            self._ready.callback(None)
 
     def _start(self, number: int, pause: float) -> None:
         self._pauses.pop(number, None)
@@ -109,13 +134,22 @@ class Processes(Service):
         inherited = range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + len(descriptors))
         command = [sys.executable, "-c", _TWISTD, "--nodaemon", "--pidfile=", "mailcheck"]
         command += [*self._options, "--inherited", ",".join(map(str, inherited))]
-        child = self._running[number] = _Child(self._reactor.seconds())
+        pipe = inherited.stop
+        child = self._running[number] = _Child(
+            self._reactor.seconds(), partial(self._note_ready, number)
+        )
         self._reactor.spawnProcess(
             child,
             sys.executable,
             command,
-            env=dict(self._environments[number]),
-            childFDs={0: 0, 1: 1, 2: 2, **dict(zip(inherited, descriptors, strict=True))},
+            env={**self._environments[number], self._variable: str(pipe)},
+            childFDs={
+                0: 0,
+                1: 1,
+                2: 2,
+                pipe: "r",
+                **dict(zip(inherited, descriptors, strict=True)),
+            },
         )
         self._log.info("Process {number} is {pid}", number=number + 1, pid=child.transport.pid)
         child.when_ended.addCallback(self._start_again, number, child, pause)
@@ -146,9 +180,14 @@ class _Child(ProcessProtocol):
 
     transport: Any
 
-    def __init__(self, began: float) -> None:
+    def __init__(self, began: float, note_ready: Callable[[], None]) -> None:
         self.began = began
+        self._note_ready = note_ready
         self.when_ended: Deferred[str] = Deferred()
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
+        """Note that the process is ready: it writes nothing else to its pipe."""
+        self._note_ready()
 
     def processEnded(self, reason: Failure) -> None:
         """Say how it ended."""

@@ -1,9 +1,9 @@
 """Whether the daemon can work: a write of its own to the store, and an answer of each worker."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IReactorTime
 from twisted.python.failure import Failure
 
@@ -86,15 +86,42 @@ class Heartbeat:
         self._patient = patient
         self._clock = clock
         self._unable: set[str] = set()
+        self._awaited: set[str] = set()
+        self._when_ready: list[Deferred[None]] = []
         self._began: float | None = None
         self._frees: Mapping[str, int] = {}
 
+    def wait_for(self, subject: str) -> Callable[[str], None]:
+        """Be not ready until something is there that the daemon makes at its start.
+
+        Return what is told why it is not there yet; with an empty text, that it is.
+        """
+        self._awaited.add(subject)
+
+        def note(problem: str) -> None:
+            self._conditions.set(subject, problem)
+            if not problem:
+                self._awaited.discard(subject)
+            while self._when_ready and not self._awaited:
+                self._when_ready.pop().callback(None)
+
+        return note
+
+    def when_ready(self) -> Deferred[None]:
+        """Fire when all is there that the daemon makes at its start."""
+        if not self._awaited:
+            return succeed(None)
+        self._when_ready.append(Deferred())
+        return self._when_ready[-1]
+
     @property
     def state(self) -> State:
-        """Tell how it is; a daemon that has only just started can work."""
-        problems = {what: why for what, why in self._conditions.problems.items() if why}
+        """Tell how it is; a daemon that has made what it needs can work."""
+        awaited = dict.fromkeys(self._awaited, "it is not there yet")
+        found = {what: why for what, why in self._conditions.problems.items() if why}
+        problems = awaited | found
         frees = self._frees if DISK in problems else {}
-        return State(not (self._unable or STORE in problems), problems, frees)
+        return State(not (self._awaited or self._unable or STORE in problems), problems, frees)
 
     async def look(self) -> None:
         """Begin a write where none is under way, and ask the workers; waits for neither."""

@@ -1,7 +1,8 @@
 """What a supervisor and the daemon say to each other: systemd's notifications, and SIGHUP.
 
 The protocol is that of sd_notify(3): datagrams to the socket that the environment names.
-Without one nobody listens, and nothing is said.
+Without one nobody listens, and nothing is said. A parent of several processes hears through a pipe
+that each of them is ready.
 """
 
 import os
@@ -9,15 +10,19 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from twisted.application.service import Service
+from twisted.internet.defer import Deferred
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 
 SOCKET = "NOTIFY_SOCKET"
 WATCHDOG_MICROSECONDS = "WATCHDOG_USEC"
 WATCHDOG_PID = "WATCHDOG_PID"
+READY_FD = "READY_FD"
+"""The descriptor of a parent's pipe."""
 
 READY = "READY=1"
 STOPPING = "STOPPING=1"
@@ -34,9 +39,14 @@ class Supervisor:
         address = environment.get(SOCKET, "")
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self.watchdog_seconds = _watchdog_seconds(environment)
+        descriptor = environment.get(READY_FD, "")
+        self._pipe = int(descriptor) if descriptor.isdigit() else None
 
     def tell(self, *words: str) -> None:
         """Say something; one who has gone away does not hear it."""
+        if READY in words and self._pipe is not None:
+            with suppress(OSError):
+                os.write(self._pipe, READY.encode())
         if not self._address:
             return
         try:
@@ -69,12 +79,19 @@ class SupervisedService(Service):
         supervisor: Supervisor,
         reload: Callable[[], None],
         status: Callable[[], str],
+        when_ready: Callable[[], Deferred[None]],
         reactor: Any,
     ) -> None:
-        """Prepare; ``reload`` reads again what may change; ``status`` is a line for people."""
+        """Prepare.
+
+        :param reload: reads again what may change.
+        :param status: gives a line for people.
+        :param when_ready: fires when all is there that the daemon makes at its start.
+        """
         self._supervisor = supervisor
         self._reload = reload
         self._status = status
+        self._when_ready = when_ready
         self._reactor = reactor
         self._watchdog = LoopingCall(supervisor.tell, ALIVE)
         self._watchdog.clock = reactor
@@ -86,7 +103,10 @@ class SupervisedService(Service):
         super().privilegedStartService()
 
     def startService(self) -> None:
-        """Say that we are ready once the reactor runs: the store is open, and the ports are."""
+        """Say that we are ready once the reactor runs, and all is there that is made at the start.
+
+        The store is open then, and the ports are.
+        """
         super().startService()
         self._reactor.callWhenRunning(self._begin)
 
@@ -101,10 +121,14 @@ class SupervisedService(Service):
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def _begin(self) -> None:
-        self._supervisor.tell(READY, f"STATUS={self._status()}")
+        self._when_ready().addCallback(lambda _: self._tell_ready())
         seconds = self._supervisor.watchdog_seconds
         if seconds is not None:
             self._watchdog.start(seconds / 2)
+
+    def _tell_ready(self) -> None:
+        if self.running:
+            self._supervisor.tell(READY, f"STATUS={self._status()}")
 
     def _hang_up(self, *_: object) -> None:
         self._reactor.callFromThread(self._read_again)

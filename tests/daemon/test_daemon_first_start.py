@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from twisted.internet.testing import MemoryReactorClock
-from twisted.logger import LogEvent
 
 from mailcheck.assembly.daemon import Workers
 from mailcheck.config.options import AccountsOptions
@@ -15,6 +14,7 @@ from mailcheck.core.identifiers import KEY_FILE
 from mailcheck.daemon.first_start import (
     ACCOUNT_NAME,
     PASSWORD_FILE,
+    RETRY,
     FirstStart,
     Shown,
 )
@@ -56,13 +56,16 @@ class Laptop:
     def __init__(self, folder: Path, house: House) -> None:
         self.folder = folder
         self.house = house
+        self.notes: list[str] = []
+        self.reactor = MemoryReactorClock()
         self.keys = folder / KEY_FILE
         self.passwords = folder / PASSWORD_FILE
 
     def start(self, *, preset: str = "", is_terminal: bool = False) -> str:
         """Start the daemon and give what it prints."""
-        output, reactor = Output(is_terminal), MemoryReactorClock()
-        service = FirstStart(
+        self.output, self.reactor = Output(is_terminal), MemoryReactorClock()
+        self.notes = []
+        self.service = FirstStart(
             self.house.assembly.accounts,
             self.house.assembly.dashboard.sign_in,
             counted_bytes(),
@@ -70,13 +73,14 @@ class Laptop:
             self.folder,
             "mailcheck.example",
             STEPS,
-            reactor,
-            output,
+            self.notes.append,
+            self.reactor,
+            self.output,
         )
-        service.startService()
-        assert output.getvalue() == ""
-        reactor.run()
-        return output.getvalue()
+        self.service.startService()
+        assert (self.notes, self.output.getvalue()) == ([], "")
+        self.reactor.run()
+        return self.output.getvalue()
 
     def key(self) -> str:
         """Give the key that lies in the folder."""
@@ -244,19 +248,46 @@ def test_another_preset_key(laptop: Laptop) -> None:
     assert laptop.is_valid("the second preset key")
 
 
-def test_a_folder_that_can_not_be_written(laptop: Laptop, logged_failures: list[LogEvent]) -> None:
-    """A folder that can't be written is logged; the daemon goes on."""
+@pytest.mark.parametrize("preset", ["", "a key of our own choice"])
+def test_a_folder_that_can_not_be_written(laptop: Laptop, preset: str) -> None:
+    """While the key can't be kept its problem is told; it is the first one once it can be."""
     laptop.folder.write_text("no folder")
-    assert laptop.start() == ""
-    (event,) = logged_failures
-    assert "first account" in event["log_format"]
+    assert laptop.start(preset=preset) == ""
+    (problem,) = laptop.notes
+    assert problem.startswith("it could not be made: [Errno ")
+    laptop.folder.unlink()
+    laptop.reactor.advance(RETRY)
+    assert laptop.notes == [problem, ""]
+    assert laptop.is_valid(laptop.key())
+    assert laptop.count_keys() == 1
+    assert "mailcheck is ready" in laptop.output.getvalue()
 
 
-def test_a_store_that_is_away(laptop: Laptop, logged_failures: list[LogEvent]) -> None:
-    """A store that can't answer is logged; the daemon goes on."""
+def test_a_store_that_is_away(laptop: Laptop) -> None:
+    """While the store does not answer its problem is told, until the daemon stops."""
     result_of(laptop.house.assembly.engine.close())
     assert laptop.start() == ""
-    assert len(logged_failures) == 1
+    laptop.reactor.advance(RETRY)
+    assert len(laptop.notes) == 2
+    assert all(note.startswith("it could not be made: ") for note in laptop.notes)
+    laptop.service.stopService()
+    assert not laptop.reactor.getDelayedCalls()
+
+
+def test_nothing_is_told_too_early(laptop: Laptop) -> None:
+    """The account is told to be there when its key opens it, and before the greeting."""
+    writer = HeldWorker()
+    house = EmptyHouse(
+        config_in_memory(accounts=CHEAP), Workers(writer, DirectWorker(), DirectWorker())
+    )
+    held = Laptop(laptop.folder, house)
+    writer.hold_calls()
+    assert held.start(preset="a key of our own choice") == ""
+    assert held.notes == []
+    writer.let_go()
+    assert held.notes == [""]
+    assert held.is_valid("a key of our own choice")
+    house.close()
 
 
 def test_what_is_not_offered() -> None:

@@ -69,7 +69,7 @@ class Child:
         self.protocol = protocol
         self.arguments = list(arguments)
         self.environment = env
-        self.descriptors: dict[int, int] = {}
+        self.descriptors: dict[int, int | str] = {}
         self.heard: list[str] = []
         self.pid = 4711
         protocol.transport = self
@@ -111,17 +111,19 @@ class Machine(Clock):
         _: str,
         arguments: Sequence[str],
         env: Mapping[str, str],
-        childFDs: dict[int, int],  # noqa: N803
+        childFDs: dict[int, int | str],  # noqa: N803
     ) -> None:
         """Start a process."""
         self.children.append(Child(protocol, arguments, env))
         self.children[-1].descriptors = childFDs
 
 
-def started(machine: Machine, count: int = 2) -> Processes:
+def started(machine: Machine, count: int = 2, *, first_alone: bool = False) -> Processes:
     """Start so many processes."""
     environments = [{"NUMBER": str(number)} for number in range(count)]
-    processes = Processes(machine, ADDRESSES, ["--config=a.toml"], environments)
+    processes = Processes(
+        machine, ADDRESSES, ["--config=a.toml"], environments, "PIPE", first_alone=first_alone
+    )
     processes.privilegedStartService()
     processes.startService()
     return processes
@@ -142,14 +144,35 @@ def test_each_process_gets_the_open_ports() -> None:
     assert [port.number for port in machine.ports] == [25, 80]
     assert not any(port.is_read for port in machine.ports)
     for number, child in enumerate(machine.children):
-        assert child.descriptors == {0: 0, 1: 1, 2: 2, 3: 71, 4: 72}
+        assert child.descriptors == {0: 0, 1: 1, 2: 2, 3: 71, 4: 72, 5: "r"}
         assert child.arguments[-3:] == ["--config=a.toml", "--inherited", "3,4"]
-        assert child.environment == {"NUMBER": str(number)}
+        assert child.environment == {"NUMBER": str(number), "PIPE": "5"}
     ended = stopped(processes)
     for child in machine.children:
         child.end()
     assert ended
     assert not any(port.is_open for port in machine.ports)
+
+
+@pytest.mark.parametrize("first_alone", [True, False])
+def test_ready_when_all_are(first_alone: bool) -> None:
+    """The parent is ready when each process was, and the first may have to be that alone."""
+    machine = Machine()
+    processes = started(machine, 3, first_alone=first_alone)
+    ready = processes.when_ready()
+    assert len(machine.children) == (1 if first_alone else 3)
+    for _ in range(2):  # a process says so again after a reload
+        machine.children[0].protocol.childDataReceived(5, b"READY=1")
+        assert len(machine.children) == 3
+    machine.children[1].protocol.childDataReceived(5, b"READY=1")
+    assert not ready.called
+    machine.children[2].end(status=1)
+    machine.advance(SHORTEST_PAUSE)
+    machine.children[3].protocol.childDataReceived(5, b"READY=1")
+    assert ready.called
+    stopped(processes)
+    for child in machine.children[:2] + machine.children[3:]:
+        child.end()
 
 
 def test_a_port_that_is_taken() -> None:

@@ -104,6 +104,23 @@ def test_a_worker_that_has_died() -> None:
         assert heartbeat.state == (True, {}, {})
 
 
+def test_what_is_made_at_the_start() -> None:
+    """The daemon is not ready before all is there, and tells why it is not."""
+    conditions = Conditions()
+    heartbeat = Heartbeat(conditions, Store(), [], Clock())
+    assert heartbeat.when_ready().called
+    note = heartbeat.wait_for("first account")
+    ready = heartbeat.when_ready()
+    assert heartbeat.state == (False, {"first account": "it is not there yet"}, {})
+    assert not conditions.problems
+    note("disk full")
+    assert heartbeat.state == (False, {"first account": "disk full"}, {})
+    assert not ready.called
+    note("")
+    assert ready.called
+    assert heartbeat.state == (True, {}, {})
+
+
 def test_what_frees_a_disk() -> None:
     """With too little room on the disk it is told what would make how much of it."""
     conditions, store = Conditions(), Store()

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import Clock
 from twisted.logger import LogEvent, capturedLogs
 
 from mailcheck.ops.supervision import (
     ALIVE,
     READY,
+    READY_FD,
     RELOADING,
     SOCKET,
     STOPPING,
@@ -95,9 +97,16 @@ def environment_of(address: str, **more: str) -> dict[str, str]:
     return {SOCKET: address.replace("\0", "@"), **more}
 
 
-def supervised(supervisor: Supervisor, reload: Callable[[], None], reactor: Reactor) -> Any:
+def supervised(
+    supervisor: Supervisor,
+    reload: Callable[[], None],
+    reactor: Reactor,
+    when_ready: Callable[[], Deferred[None]] | None = None,
+) -> Any:
     """Start the service."""
-    service = SupervisedService(supervisor, reload, lambda: "all is well", reactor)
+    service = SupervisedService(
+        supervisor, reload, lambda: "all is well", when_ready or (lambda: succeed(None)), reactor
+    )
     service.privilegedStartService()
     service.startService()
     return service
@@ -115,6 +124,24 @@ def test_ready_alive_and_stopping(address: str, listener: Listener) -> None:
     service.stopService()
     assert listener.heard() == [[STOPPING]]
     assert not reactor.getDelayedCalls()
+
+
+@pytest.mark.usefixtures("before")
+def test_ready_when_all_is_made(address: str, listener: Listener) -> None:
+    """It says that it is ready when all is there that it makes; the watchdog is fed before."""
+    made: Deferred[None] = Deferred()
+    reading, writing = os.pipe()
+    environment = environment_of(
+        address, **{WATCHDOG_MICROSECONDS: "20000000", READY_FD: str(writing)}
+    )
+    service = supervised(Supervisor(environment), lambda: None, Reactor(), lambda: made)
+    assert listener.heard() == [[ALIVE]]
+    made.callback(None)
+    assert listener.heard() == [[READY, "STATUS=all is well"]]
+    service.stopService()
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        assert pipe.read() == READY
 
 
 @pytest.mark.usefixtures("before")
