@@ -133,6 +133,17 @@ def modules_are_named(source: Source) -> Iterator[str]:
             yield f"is named {part}"
 
 
+def keys_are_built_in_one_place(source: Source) -> Iterator[str]:
+    """A key is what `key_of` returns. Types reject all else, so nothing else may be called one."""
+    for node in source.nodes:
+        if not isinstance(node, ast.Call) or source.path.name == "keys.py":
+            continue
+        called = ast.unparse(node.func)
+        is_cast = called == "cast" and ast.unparse(node.args[0]).strip("'\"") == "Key"
+        if is_cast or called in ("Key", "keys.Key"):
+            yield f"line {node.lineno}: makes a key by itself"
+
+
 def nothing_looks_like_a_test(source: Source) -> Iterator[str]:
     """Test runners collect modules, functions and classes by name: none of ours has such a one."""
     if source.path.name.startswith("test_"):
@@ -228,6 +239,7 @@ RULES_OF_THE_HOUSE: list[Rule] = [
     functions_fit_on_a_screen,
     modules_are_named,
     nothing_looks_like_a_test,
+    keys_are_built_in_one_place,
     sql_stands_in_storage,
     importing_does_nothing,
     only_proven_records_are_shown,
@@ -423,6 +435,8 @@ BREAKAGES = [
     (nothing_looks_like_a_test, "mailcheck/web/test_a.py", ""),
     (nothing_looks_like_a_test, "mailcheck/web/a.py", "class TestRun: pass"),
     (nothing_looks_like_a_test, "mailcheck/web/a.py", "def test_run(): pass"),
+    (keys_are_built_in_one_place, "mailcheck/web/a.py", "Hit(Key(f'sign-in {name}'), ())"),
+    (keys_are_built_in_one_place, "mailcheck/web/a.py", "cast('Key', name)"),
     (sql_stands_in_storage, "mailcheck/web/a.py", "x = 'SELECT a FROM b'"),
     (sql_stands_in_storage, "mailcheck/web/a.py", "x = f'DELETE FROM {b}'"),
     (sql_stands_in_storage, "mailcheck/web/a.py", "import sqlite3"),

@@ -9,6 +9,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import instant_of
+from mailcheck.core.keys import Key
 from mailcheck.operations.places import Places
 from mailcheck.operations.ports import (
     KNOWN_DOMAINS,
@@ -30,7 +31,7 @@ class LocalRateCounters:
     """Fills the port `RateCounters` in memory; a restart forgets."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, Window], tuple[int, int]] = {}
+        self._counts: dict[tuple[Key, Window], tuple[int, int]] = {}
         self._newest: dict[Window, int] = {}
         self._sweep_at = SWEEP_AT
 
@@ -51,7 +52,7 @@ class LocalRateCounters:
                 self._sweep()
         return counts
 
-    def _count(self, subject: str, window: Window, index: int) -> int:
+    def _count(self, subject: Key, window: Window, index: int) -> int:
         counted_index, count = self._counts.get((subject, window), (index, 0))
         return count if counted_index == index else 0
 
@@ -89,11 +90,11 @@ class LocalMemory:
 
     def __init__(self, clock: IReactorTime) -> None:
         self._clock = clock
-        self._kept: RecentlyUsed[str, tuple[str, int, int]] = RecentlyUsed(
+        self._kept: RecentlyUsed[Key, tuple[str, int, int]] = RecentlyUsed(
             KEPT_CHARACTERS, lambda kept: len(kept[0])
         )
 
-    def recall(self, name: str) -> Deferred[str | None]:
+    def recall(self, name: Key) -> Deferred[str | None]:
         """Give what is kept under a name."""
         kept = self._kept.get(name)
         if kept is None:
@@ -103,17 +104,17 @@ class LocalMemory:
         is_kept = 0 < ends_at - instant_of(self._clock.seconds()) <= milliseconds
         return succeed(text if is_kept else None)
 
-    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
         """Keep a text so long, in place of the one that was there."""
         ends_at = instant_of(self._clock.seconds()) + milliseconds
         self._kept.put(name, (text, ends_at, milliseconds))
         return succeed(None)
 
-    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on: there is nobody else."""
         return succeed(True)
 
-    def give_up(self, work: str) -> Deferred[None]:
+    def give_up(self, work: Key) -> Deferred[None]:
         """End a claim early."""
         return succeed(None)
 

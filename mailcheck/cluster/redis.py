@@ -24,6 +24,10 @@ from txredisapi import ConnectionError as ConnectionLost
 
 from mailcheck.cluster.figures import RedisFigures
 from mailcheck.cluster.redis_address import RedisAddress
+from mailcheck.core.keys import Key, key_of, keys_below
+
+PROJECT = "mailcheck"
+"""Begins all keys: other programs may use the same Redis."""
 
 ANSWER_SECONDS = 1.0
 """A command takes less than a millisecond; a server that needs longer than this hangs."""
@@ -75,7 +79,7 @@ class Redis(Service):
         self._note = note
         self._figures = figures
         self._clock = clock
-        self.prefix = f"mailcheck:{address.database}:"
+        self._database = str(address.database)
         self._commands, self._ears = (
             _Link(kind, self, address, endpoint, clock) for kind in (_Commands, _Ears)
         )
@@ -89,6 +93,15 @@ class Redis(Service):
         self._complained_at = -COMPLAINTS
         self._heard: dict[str, Callable[[str], None]] = {}
         self._lost: list[Callable[[], None]] = []
+
+    def key(self, kind: str, *parts: str) -> Key:
+        """Return a key of this mailcheck, for what daemons share or a channel of theirs."""
+        return key_of(PROJECT, self._database, kind, *parts)
+
+    @property
+    def all_keys(self) -> str:
+        """Return the pattern of all keys and channels of this mailcheck."""
+        return keys_below(PROJECT, self._database)
 
     @property
     def is_there(self) -> bool:
@@ -110,14 +123,14 @@ class Redis(Service):
             self._beats.stop()
         return DeferredList([self._commands.stop(), self._ears.stop()])
 
-    def run(self, *command: str | int | bytes) -> Deferred[Any]:
-        """Run a command; fires with its answer as text, numbers and lists of them.
+    def run(self, command: str, key: Key, *arguments: str | int) -> Deferred[Any]:
+        """Run a command about a key; fires with its answer as text, numbers and lists of them.
 
         :raises RedisAway: there is no answer in time, or it is a refusal.
         """
-        return self._ask(lambda connection: connection.execute_command(*command))
+        return self._ask(lambda connection: connection.execute_command(command, key, *arguments))
 
-    def run_script(self, script: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+    def run_script(self, script: str, keys: Sequence[Key], args: Sequence[str | int]) -> Any:
         """Run a Lua script; as `run`."""
         return self._ask(lambda connection: connection.eval(script, list(keys), list(args)))
 
@@ -129,12 +142,12 @@ class Redis(Service):
         if not self.is_there:
             return succeed(None)
         self._figures.messages.add("told")
-        published = self.run("PUBLISH", self.prefix + channel, text)
+        published = self.run("PUBLISH", self.key(channel), text)
         return published.addErrback(lambda failure: failure.trap(RedisAway))
 
     def listen(self, channel: str, heard: Callable[[str], None]) -> None:
         """Call ``heard`` with all that is published on a channel from now on."""
-        self._heard[self.prefix + channel] = heard
+        self._heard[self.key(channel)] = heard
 
     def when_hints_are_lost(self, look: Callable[[], None]) -> None:
         """Call ``look`` each second while hints may be lost, and once when that is over."""
@@ -360,7 +373,7 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
 
     def begin(self) -> None:
         """Ask for everything of ours: in one pattern, so that there is one answer to it."""
-        self.execute_command("PSUBSCRIBE", self.factory.redis.prefix + "*").addErrback(_forget)
+        self.execute_command("PSUBSCRIBE", self.factory.redis.all_keys).addErrback(_forget)
 
     def replyReceived(self, reply: Any) -> None:
         """Take an answer or a message: each is a sign of life."""

@@ -22,6 +22,7 @@ from mailcheck.cluster.local import (
 from mailcheck.cluster.others import OWN_NAME_BYTES, OtherDaemons
 from mailcheck.cluster.redis import Redis, RedisAway
 from mailcheck.core.instants import SECOND
+from mailcheck.core.keys import Key
 from mailcheck.core.version import installed_version
 from mailcheck.operations.places import NoPlace, Places
 from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Result, Subject
@@ -93,22 +94,22 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1
 """
 
-# Scores count up, so that those of one moment have an order too. The domains are listed, by
-# when they were noted last, under the name that is theirs without a domain.
+# Scores count up, so that those of one moment have an order too. The first key lists the keys of
+# the domains, by when they were noted last; the second has the last score.
 NOTE_SELECTORS = """
-local prefix, domains, selectors = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2])
-for i = 3, #ARGV, 2 do
-    local number, key = redis.call('INCR', prefix .. ':number'), prefix .. ARGV[i]
-    redis.call('ZADD', key, number, ARGV[i + 1])
+local list, last, domains, selectors = KEYS[1], KEYS[2], tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = 3, #KEYS do
+    local number, key = redis.call('INCR', last), KEYS[i]
+    redis.call('ZADD', key, number, ARGV[i])
     redis.call('ZREMRANGEBYRANK', key, 0, -selectors - 1)
-    redis.call('ZADD', prefix, number, ARGV[i])
+    redis.call('ZADD', list, number, key)
 end
-local excess = redis.call('ZCARD', prefix) - domains
+local excess = redis.call('ZCARD', list) - domains
 if excess > 0 then
-    for _, domain in ipairs(redis.call('ZRANGE', prefix, 0, excess - 1)) do
-        redis.call('DEL', prefix .. domain)
+    for _, key in ipairs(redis.call('ZRANGE', list, 0, excess - 1)) do
+        redis.call('DEL', key)
     end
-    redis.call('ZREMRANGEBYRANK', prefix, 0, excess - 1)
+    redis.call('ZREMRANGEBYRANK', list, 0, excess - 1)
 end
 return 1
 """
@@ -125,12 +126,12 @@ class SharedRateCounters:
 
         :raises RedisAway: nothing can be counted together now.
         """
-        keys: list[str] = []
+        keys: list[Key] = []
         arguments: list[int] = []
         for hit in hits:
             arguments += len(hit.windows), hit.amount
             for window, index, limit in hit.windows:
-                keys.append(f"{self._redis.prefix}count:{window.name}:{index}:{hit.subject}")
+                keys.append(self._redis.key("count", window.name, str(index), hit.subject))
                 arguments += limit, window.length + COUNTERS_KEPT
         counted = self._redis.run_script(COUNT, keys, arguments)
         dealt: Deferred[list[list[int]]] = counted.addCallback(_deal_out, hits)
@@ -154,33 +155,33 @@ class SharedMemory:
     def __init__(self, redis: Redis, clock: IReactorTime, version: str) -> None:
         self._redis = redis
         self._alone = LocalMemory(clock)
-        self._prefix = f"{redis.prefix}kept:{version}:"
+        self._version = version
         self._own_name = os.urandom(OWN_NAME_BYTES).hex()
 
-    def recall(self, name: str) -> Deferred[str | None]:
+    def recall(self, name: Key) -> Deferred[str | None]:
         """Give what is kept under a name."""
-        found = self._redis.run("GET", self._prefix + name)
+        found = self._redis.run("GET", self._key("kept", name))
         return _unless_away(found, lambda: self._alone.recall(name))
 
-    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
         """Keep a text so long, in place of the one that was there."""
         self._alone.keep(name, text, milliseconds)
-        kept = self._redis.run("SET", self._prefix + name, text, "PX", milliseconds)
+        kept = self._redis.run("SET", self._key("kept", name), text, "PX", milliseconds)
         return _unless_away(kept.addCallback(lambda _: None), lambda: succeed(None))
 
-    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on, for so long; false while another daemon has it."""
         arguments: list[str | int] = [self._own_name, milliseconds]
-        claimed = self._redis.run_script(CLAIM, [self._claim(work)], arguments)
+        claimed = self._redis.run_script(CLAIM, [self._key("claim", work)], arguments)
         return _unless_away(claimed.addCallback(bool), lambda: succeed(True))
 
-    def give_up(self, work: str) -> Deferred[None]:
+    def give_up(self, work: Key) -> Deferred[None]:
         """End a claim early."""
-        ended = self._redis.run_script(GIVE_UP, [self._claim(work)], [self._own_name])
+        ended = self._redis.run_script(GIVE_UP, [self._key("claim", work)], [self._own_name])
         return _unless_away(ended.addCallback(lambda _: None), lambda: succeed(None))
 
-    def _claim(self, work: str) -> str:
-        return f"{self._prefix}claim:{work}"
+    def _key(self, kind: str, name: Key) -> Key:
+        return self._redis.key(kind, self._version, name)
 
 
 class SharedSelectors:
@@ -188,19 +189,20 @@ class SharedSelectors:
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
-        self._prefix = f"{redis.prefix}selectors:"
 
     def note_selectors(self, pairs: Sequence[tuple[str, str]]) -> Deferred[bool]:
         """Note domains and selectors, oldest first; false while Redis is away."""
+        keys = [self._redis.key("domains"), self._redis.key("domains", "last")]
         arguments: list[str | int] = [KNOWN_DOMAINS, KNOWN_SELECTORS]
-        for pair in pairs:
-            arguments += pair
-        noted = self._redis.run_script(NOTE_SELECTORS, [self._prefix], arguments)
+        for domain, selector in pairs:
+            keys.append(self._redis.key("selectors", domain))
+            arguments.append(selector)
+        noted = self._redis.run_script(NOTE_SELECTORS, keys, arguments)
         return _unless_away(noted.addCallback(bool), lambda: succeed(False))
 
     def selectors_of(self, domain: str) -> Deferred[tuple[str, ...]]:
         """Give the selectors of a domain, the newest first."""
-        found = self._redis.run("ZREVRANGE", f"{self._prefix}{domain}", 0, -1)
+        found = self._redis.run("ZREVRANGE", self._redis.key("selectors", domain), 0, -1)
         return _unless_away(found.addCallback(tuple), lambda: succeed(()))
 
 
@@ -310,8 +312,8 @@ class SharedPlaces:
         freed = self._redis.run("ZREM", self._key(owner), place)
         freed.addErrback(lambda failure: failure.trap(RedisAway))  # it is free when its time ends
 
-    def _key(self, owner: str) -> str:
-        return f"{self._redis.prefix}{self._name}:{owner}"
+    def _key(self, owner: str) -> Key:
+        return self._redis.key("places", self._name, owner)
 
 
 class RedisCluster:

@@ -23,6 +23,7 @@ from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin, get
 
 import msgspec
 
+from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.ports import Memory
 from mailcheck.operations.recent import RecentlyUsed
 
@@ -40,17 +41,27 @@ _IN_TEXT: dict[frozenset[Any], Reader] = {
 
 
 class KeptValues(Generic[Value]):
-    """Values of one kind in a memory, by key."""
+    """Values of one kind in a memory, by key.
 
-    def __init__(self, memory: Memory, kind: str, value_type: Any) -> None:
+    :param aspect: tells apart values of one kind that have the same keys.
+    """
+
+    def __init__(self, memory: Memory, kind: str, value_type: Any, aspect: str = "") -> None:
         self._memory = memory
-        self._prefix = f"{kind} "
+        self._kind, self._type, self._aspect = kind, value_type, aspect
         self._read = reader_of(value_type)
         self._read_before: RecentlyUsed[str, tuple[str, Value]] = RecentlyUsed(READ_BEFORE)
 
+    def beside(self, aspect: str) -> "KeptValues[Value]":
+        """Return other values of this kind, with the same keys."""
+        return KeptValues(self._memory, self._kind, self._type, aspect)
+
+    def _name(self, key: str) -> Key:
+        return key_of(self._kind, self._aspect, key)
+
     async def recall(self, key: str) -> Value | None:
         """Give what is kept; nothing where it can't be read."""
-        text = await self._memory.recall(self._prefix + key)
+        text = await self._memory.recall(self._name(key))
         if text is None:
             return None
         before = self._read_before.get(key)
@@ -66,15 +77,15 @@ class KeptValues(Generic[Value]):
     async def keep(self, key: str, value: Value, milliseconds: int) -> None:
         """Keep a value so long."""
         text = b64encode(msgspec.msgpack.encode(value, enc_hook=_plain)).decode()
-        await self._memory.keep(self._prefix + key, text, milliseconds)
+        await self._memory.keep(self._name(key), text, milliseconds)
 
     async def claim(self, key: str, milliseconds: int) -> bool:
         """Take on finding a value out; false while another daemon does."""
-        return await self._memory.claim(self._prefix + key, milliseconds)
+        return await self._memory.claim(self._name(key), milliseconds)
 
     async def give_up(self, key: str) -> None:
         """Find it out no more."""
-        await self._memory.give_up(self._prefix + key)
+        await self._memory.give_up(self._name(key))
 
 
 @cache

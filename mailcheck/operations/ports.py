@@ -19,6 +19,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliveryId, KeyId, MessageId, RandomBytes
 from mailcheck.core.instants import BEGINNING, END, Instant
+from mailcheck.core.keys import Key
 from mailcheck.core.messages import (
     Delivery,
     MessageSummary,
@@ -346,7 +347,7 @@ class Hit(Struct, frozen=True):
     With an ``amount`` of 0 it is a look: nothing is counted.
     """
 
-    subject: str
+    subject: Key
     windows: tuple[tuple[Window, int, int], ...]
     amount: int = 1
 
@@ -391,16 +392,16 @@ class Memory(Protocol):
     Any of them may be forgotten early: who needs it finds it out again.
     """
 
-    def recall(self, name: str) -> Deferred[str | None]:
+    def recall(self, name: Key) -> Deferred[str | None]:
         """Give what is kept under a name."""
 
-    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
         """Keep a text so long, in place of the one that was there."""
 
-    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on, for so long; false while another daemon has it."""
 
-    def give_up(self, work: str) -> Deferred[None]:
+    def give_up(self, work: Key) -> Deferred[None]:
         """End a claim early."""
 
 

@@ -24,6 +24,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import InvalidParameter
+from mailcheck.core.keys import key_of
 from mailcheck.core.webhooks import ALERT_TO, MAILTO, Attempt, address_of
 from mailcheck.operations.inbox.webhook_ports import Post, WebhookLine
 from mailcheck.operations.ports import Hit, Now, RateCounters
@@ -104,7 +105,7 @@ class AlertMail:
             return Attempt(problem="there are no authorities to check the relay's certificate")
         now = self._now()
         windows = ((DAY_WINDOW, DAY_WINDOW.index(now), MOST_A_DAY),)
-        hit = Hit(f"alert mail to {address.lower()}", windows)
+        hit = Hit(key_of("alert mail to", address.lower()), windows)
         ((count,),) = await self._counters.hit(hit)
         if count > MOST_A_DAY:
             wait = max(1, DAY_WINDOW.reset_at(now) - now)

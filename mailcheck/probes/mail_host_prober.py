@@ -37,6 +37,7 @@ from zope.interface import implementer
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.core.client_limits import Window
 from mailcheck.core.instants import MINUTE, Instant, instant_of
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress, parse_ip_address
 from mailcheck.operations.domains.probe_hosts import OutboundPort
 from mailcheck.operations.kept_values import KeptValues
@@ -404,5 +405,6 @@ class _AddressBudget:
         ]
 
 
-def _subject(address: IpAddress) -> str:
-    return f"probed {ip_network((address, 32 if address.version == 4 else 64), strict=False)}"
+def _subject(address: IpAddress) -> Key:
+    network = ip_network((address, 32 if address.version == 4 else 64), strict=False)
+    return key_of("probed", str(network))

@@ -24,8 +24,6 @@ PATIENCE = 9.0
 LOOK = 0.1
 """Seconds between looks whether it has."""
 
-_TOLD = " (told)"  # behind a key: a result for those who wait
-
 TOLD = 2 * SECOND
 """Milliseconds for which a result that is not worth keeping is there for those who wait for it."""
 
@@ -68,6 +66,7 @@ class SharedProbes(Generic[Value]):
         self._clock = clock
         self._bounds = bounds
         self._kept = kept
+        self._for_waiting = kept.beside("told")
         self._run = run
         self._worth = worth
         self._when_busy = when_busy
@@ -127,11 +126,11 @@ class SharedProbes(Generic[Value]):
         if is_kept and is_for_all:
             await self._kept.keep(key, result, self._bounds.freshness)
         elif is_for_all:
-            await self._kept.keep(key + _TOLD, result, TOLD)
+            await self._for_waiting.keep(key, result, TOLD)
         elif is_kept:
             self._own.put(key, result, instant_of(self._clock.seconds()))
 
     async def _told(self, key: str) -> Value | None:
         """Give what another daemon has just found out."""
         found = await self._kept.recall(key)
-        return await self._kept.recall(key + _TOLD) if found is None else found
+        return await self._for_waiting.recall(key) if found is None else found

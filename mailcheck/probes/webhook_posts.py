@@ -23,6 +23,7 @@ from zope.interface import implementer
 from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import SECOND
+from mailcheck.core.keys import key_of
 from mailcheck.core.network_addresses import IpAddress, IpNetwork, counting_key, parse_ip_address
 from mailcheck.core.webhooks import Attempt
 from mailcheck.operations.inbox.webhook_ports import Post
@@ -133,7 +134,7 @@ class _Pace:
                 found.append(address)
                 continue
             windows = ((MINUTE_WINDOW, MINUTE_WINDOW.index(now), MOST_A_MINUTE),)
-            subject = f"webhooks to {counting_key(str(address))}"
+            subject = key_of("webhooks to", counting_key(str(address)))
             ((count,),) = await self._counters.hit(Hit(subject, windows))
             if count <= MOST_A_MINUTE:
                 found.append(address)

@@ -4,6 +4,7 @@ import sys
 
 from mailcheck.cluster.local import SWEEP_AT, LocalRateCounters
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.core.keys import key_of
 from mailcheck.operations.ports import Hit
 from tests.house import result_of
 
@@ -24,7 +25,9 @@ def test_counters_of_past_windows_are_forgotten() -> None:
     for minute in range(100):
         for client in range(SWEEP_AT // 10):
             result_of(
-                counters.hit(Hit(f"client {client} of {minute}", ((MINUTE_WINDOW, minute, 60),)))
+                counters.hit(
+                    Hit(key_of(f"client {client} of {minute}"), ((MINUTE_WINDOW, minute, 60),))
+                )
             )
     assert len(counters._counts) <= 2 * SWEEP_AT
     assert sys.getsizeof(counters._counts) < 200 * SWEEP_AT
@@ -34,6 +37,6 @@ def test_many_clients_cost_no_more_each() -> None:
     """However many clients the day brings, a request looks at its own counters only."""
     counters = SweepsCounted()
     for client in range(8 * SWEEP_AT):
-        result_of(counters.hit(Hit(f"client {client}", ((DAY_WINDOW, 0, 1000),))))
+        result_of(counters.hit(Hit(key_of(f"client {client}"), ((DAY_WINDOW, 0, 1000),))))
     assert counters.sweeps <= 4
-    assert result_of(counters.hit(Hit("client 0", ((DAY_WINDOW, 0, 1000),)))) == [[2]]
+    assert result_of(counters.hit(Hit(key_of("client 0"), ((DAY_WINDOW, 0, 1000),)))) == [[2]]

@@ -20,6 +20,7 @@ from mailcheck.cluster.redis import BEAT, Redis, RedisAway
 from mailcheck.cluster.redis_address import RedisAddress, parse_redis_address
 from mailcheck.cluster.shared import RedisCluster
 from mailcheck.core.client_limits import MINUTE_WINDOW
+from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.ports import Hit
 from tests.servers.certificates import Authority
 from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
@@ -116,8 +117,8 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
     options += ["--tls-ca-cert-file", ca_file, "--tls-auth-clients", "no"]
     with running_redis(*options) as server:
         async with connected(server) as plain:
-            await plain.run("CONFIG", "SET", "port", 0)
-            await plain.run("CONFIG", "SET", "tls-port", server.port)
+            await plain.run("CONFIG", Key("SET"), "port", 0)
+            await plain.run("CONFIG", Key("SET"), "tls-port", server.port)
         user = "mc:p%2Fw@"
         addresses = {
             f"rediss://localhost:{server.port}": True,
@@ -138,7 +139,7 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
         await until(lambda: all(link.is_there for link in comes_in))
         assert {text: link.is_there for text, link in links.items()} == addresses
         for link in comes_in:
-            assert await link.run("SET", "mailcheck:0:key", "1") == "OK"
+            assert await link.run("SET", key_of("mailcheck", "0", "key"), "1") == "OK"
         for link in links.values():
             await link.stopService()
 
@@ -147,7 +148,7 @@ async def test_ways_in(tmp_path_factory: pytest.TempPathFactory) -> None:
 async def test_redis_fails_and_comes_back() -> None:
     """Killed or hung: within a second and a half each goes on alone; each change is told once."""
     told: list[str] = []
-    hit = Hit("key", ((MINUTE_WINDOW, 0, 9),))
+    hit = Hit(key_of("key"), ((MINUTE_WINDOW, 0, 9),))
     with running_redis() as server:
         async with connected(server, note=told.append) as redis:
             from twisted.internet import reactor
@@ -157,17 +158,17 @@ async def test_redis_fails_and_comes_back() -> None:
             cluster.when_hints_are_lost(lambda: looks.append(1))
             places = cluster.places("waits", 1)
             assert await cluster.counters.hit(hit) == [[1]]
-            await cluster.memory.keep("found here", "1", 60_000)
+            await cluster.memory.keep(key_of("found here"), "1", 60_000)
             for fail, mend in ((server.kill, server.start), (server.hang, server.go_on)):
                 told.clear()
                 fail()
                 await until(lambda: not redis.is_there, 2.0)
                 assert (await cluster.counters.hit(hit))[0][0] >= 1
                 with pytest.raises(RedisAway):
-                    await redis.run("PING")
-                assert await cluster.memory.recall("found here") == "1"
-                assert await cluster.memory.claim("work", 1_000)
-                await cluster.memory.give_up("work")
+                    await redis.run("TYPE", key_of("x"))
+                assert await cluster.memory.recall(key_of("found here")) == "1"
+                assert await cluster.memory.claim(key_of("work"), 1_000)
+                await cluster.memory.give_up(key_of("work"))
                 assert not await cluster.selectors.note_selectors([("a.example", "s")])
                 assert await cluster.selectors.selectors_of("a.example") == ()
                 async with places.held("ann"):
@@ -185,8 +186,8 @@ async def test_a_refusal_of_redis(redis_server: RedisServer) -> None:
     """A command that Redis refuses is a failure of its own, and the connection goes on."""
     async with connected(redis_server) as redis:
         with pytest.raises(RedisAway, match="unknown command"):
-            await redis.run("NOSUCHTHING")
-        assert await redis.run("GET", "nothing") is None
+            await redis.run("NOSUCHTHING", key_of("x"))
+        assert await redis.run("GET", key_of("nothing")) is None
         assert redis.is_there
 
 

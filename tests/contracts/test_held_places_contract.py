@@ -58,10 +58,10 @@ async def test_places_of_a_dead_daemon(redis_server: RedisServer) -> None:
             with pytest.raises(NoPlace):
                 async with others.held("ann"):
                     raise AssertionError("the place is held elsewhere")
-            key = f"{here.prefix}waits:ann"
+            key = here.key("places", "waits", "ann")
             assert await here.run("TTL", key) > HELD - 5
             ((held, free_at),) = [await here.run("ZRANGE", key, 0, -1, "WITHSCORES")]
-            now = int((await here.run("TIME"))[0])
+            now = int((await here.run_script("return redis.call('TIME')", [], []))[0])
             assert HELD - 5 <= float(free_at) - now <= HELD
             await here.run("ZADD", key, now - 1, held)  # as if nobody had renewed it
             await one.renew()

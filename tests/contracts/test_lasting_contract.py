@@ -5,10 +5,12 @@ from typing import Any
 from pytest_twisted import ensureDeferred
 
 from mailcheck.cluster.shared import SharedMemory
+from mailcheck.core.keys import key_of
 from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS
 from tests.contracts.conftest import Lasting
 from tests.servers.redis import RedisServer, connected_twice, until
 
+WORK = key_of("work")
 LONG = 60_000  # milliseconds
 
 
@@ -16,15 +18,15 @@ LONG = 60_000  # milliseconds
 async def test_texts_are_kept(lasting: Lasting) -> None:
     """A text is there, as it was, under its name alone, until another takes its place."""
     memory = lasting.memory
-    assert await memory.recall("a") is None
+    assert await memory.recall(key_of("a")) is None
     text = 'Grüße,\n\t"\\" \x7f  {}' * 9_000
-    await memory.keep("a", text, LONG)
-    await memory.keep("b b:b*", "", LONG)
-    assert await memory.recall("a") == text
-    assert await memory.recall("b b:b*") == ""
-    assert await memory.recall("A") is None
-    await memory.keep("a", "2", LONG)
-    assert await memory.recall("a") == "2"
+    await memory.keep(key_of("a"), text, LONG)
+    await memory.keep(key_of("b b:b*"), "", LONG)
+    assert await memory.recall(key_of("a")) == text
+    assert await memory.recall(key_of("b b:b*")) == ""
+    assert await memory.recall(key_of("A")) is None
+    await memory.keep(key_of("a"), "2", LONG)
+    assert await memory.recall(key_of("a")) == "2"
 
 
 @ensureDeferred
@@ -34,26 +36,26 @@ async def test_texts_are_kept_for_a_while(lasting: Lasting) -> None:
     found: list[Any] = ["unknown"]
 
     async def has_gone() -> bool:
-        found[0] = await memory.recall("a")
+        found[0] = await memory.recall(key_of("a"))
         return found[0] is None
 
-    await memory.keep("a", "1", LONG)
-    await memory.keep("a", "2", 30)
-    await memory.keep("b", "3", LONG)
+    await memory.keep(key_of("a"), "1", LONG)
+    await memory.keep(key_of("a"), "2", 30)
+    await memory.keep(key_of("b"), "3", LONG)
     while not await has_gone():
         assert found == ["2"]
         await until(lambda: True)
-    assert await memory.recall("b") == "3"
+    assert await memory.recall(key_of("b")) == "3"
 
 
 @ensureDeferred
 async def test_claims_of_one_daemon(lasting: Lasting) -> None:
     """Work that nobody else does can be taken on, and again, and given up more than once."""
     memory = lasting.memory
-    assert [await memory.claim("work", LONG) for _ in range(2)] == [True, True]
+    assert [await memory.claim(WORK, LONG) for _ in range(2)] == [True, True]
     for _ in range(2):
-        await memory.give_up("work")
-    assert await memory.claim("work", LONG)
+        await memory.give_up(WORK)
+    assert await memory.claim(WORK, LONG)
 
 
 @ensureDeferred
@@ -64,18 +66,24 @@ async def test_claims_of_several_daemons(redis_server: RedisServer) -> None:
     clock: Any = reactor
     async with connected_twice(redis_server) as (here, there):
         one, other = (SharedMemory(redis, clock, "1") for redis in (here, there))
-        assert [await one.claim("work", LONG), await other.claim("work", LONG)] == [True, False]
-        assert await other.claim("other work", LONG)
-        await other.give_up("work")
-        assert not await other.claim("work", LONG)
-        await one.give_up("work")
-        assert [await other.claim("work", 20), await one.claim("work", LONG)] == [True, False]
-        while not await one.claim("work", LONG):
+        assert [await one.claim(WORK, LONG), await other.claim(WORK, LONG)] == [
+            True,
+            False,
+        ]
+        assert await other.claim(key_of("other work"), LONG)
+        await other.give_up(WORK)
+        assert not await other.claim(WORK, LONG)
+        await one.give_up(WORK)
+        assert [await other.claim(WORK, 20), await one.claim(WORK, LONG)] == [
+            True,
+            False,
+        ]
+        while not await one.claim(WORK, LONG):
             await until(lambda: True)
-        await one.keep("a", "1", LONG)
-        assert await other.recall("a") == "1"
+        await one.keep(key_of("a"), "1", LONG)
+        assert await other.recall(key_of("a")) == "1"
         # One of another version means something else by it.
-        assert await SharedMemory(there, clock, "2").recall("a") is None
+        assert await SharedMemory(there, clock, "2").recall(key_of("a")) is None
 
 
 @ensureDeferred

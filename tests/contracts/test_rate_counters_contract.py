@@ -6,6 +6,7 @@ import pytest
 from pytest_twisted import ensureDeferred
 
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW
+from mailcheck.core.keys import key_of
 from mailcheck.operations.ports import Hit, RateCounters
 from tests.contracts.conftest import Lasting
 
@@ -25,7 +26,7 @@ def one(
 ) -> Hit:
     """Make a request."""
     windows = ((MINUTE_WINDOW, minute, limits[0]), (DAY_WINDOW, day, limits[1]))
-    return Hit(subject, windows, amount)
+    return Hit(key_of(subject), windows, amount)
 
 
 async def hit(counters: RateCounters, *hits: Hit) -> list[list[int]]:

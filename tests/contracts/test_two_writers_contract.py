@@ -37,6 +37,7 @@ from mailcheck.core.errors import (
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, DeliverabilityTestId, KeyId
 from mailcheck.core.instants import DAY, Instant
+from mailcheck.core.keys import key_of
 from mailcheck.core.messages import Delivery
 from mailcheck.core.receiver_reports import ReceiverReport, ReportId, ReportKind, ReportState
 from mailcheck.core.watches import WatchSettings
@@ -691,10 +692,10 @@ async def test_reports(processes: Processes) -> None:
 async def test_counts_and_selectors(processes: Processes) -> None:
     """What two count at once is counted twice, up to the limit; what both learn is all known."""
     (day,) = ((DAY_WINDOW, 0, 3),)
-    count: Call = lambda s: s.counters.hit(Hit("list", (day,)))  # noqa: E731
+    count: Call = lambda s: s.counters.hit(Hit(key_of("list"), (day,)))  # noqa: E731
     assert await processes.race(count) == [[[1]], [[2]]]
     assert await processes.race(count) == [[[3]], [[4]]]
-    assert await processes.one.counters.hit(Hit("list", (day,), 0)) == [[3]]
+    assert await processes.one.counters.hit(Hit(key_of("list"), (day,), 0)) == [[3]]
     learned = await processes.race(
         lambda s: s.selectors.note_selectors([("a.example", "x"), ("b.example", "x")]),
         lambda s: s.selectors.note_selectors([("b.example", "y"), ("a.example", "x")]),
@@ -703,10 +704,10 @@ async def test_counts_and_selectors(processes: Processes) -> None:
     assert await processes.one.selectors.selectors_of("a.example") == ("x",)
     assert await processes.one.selectors.selectors_of("b.example") == ("y", "x")
     await processes.race(
-        lambda s: s.memory.keep("name", "old", 60_000),
-        lambda s: s.memory.keep("name", "new", 60_000),
+        lambda s: s.memory.keep(key_of("name"), "old", 60_000),
+        lambda s: s.memory.keep(key_of("name"), "new", 60_000),
     )
-    assert await processes.one.memory.recall("name") == "new"
+    assert await processes.one.memory.recall(key_of("name")) == "new"
 
 
 async def test_the_last_pending_test(processes: Processes) -> None:

@@ -13,6 +13,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe
 from mailcheck.cluster.local import LocalMemory
+from mailcheck.core.keys import key_of
 from mailcheck.operations.domains.compute_reputation import Reputation, ReputationQuery
 from mailcheck.operations.kept_values import KeptValues, reader_of
 from tests.fakes.memory_zone import MemoryZone
@@ -66,7 +67,7 @@ def test_reputations() -> None:
 def test_what_cannot_be_read_is_not_known(text: str) -> None:
     """What another version has written, or nobody of ours, counts as not kept."""
     memory = LocalMemory(Clock())
-    memory.keep("kind a", text, LONG)
+    memory.keep(key_of("kind", "", "a"), text, LONG)
     assert run(kept(memory).recall("a")) is None
 
 
@@ -77,11 +78,11 @@ def test_values_of_another_shape() -> None:
     run(kept(memory).keep("a", probe, LONG))
     assert run(kept(memory).recall("a")) == probe
     plain = {**asdict(probe), "outcome": probe.outcome.value}
-    memory.keep("kind a", written(plain), LONG)
+    memory.keep(key_of("kind", "", "a"), written(plain), LONG)
     assert run(kept(memory).recall("a")) == probe
     odd = ({"more": 1}, {"tls_version": 13}, {"outcome": "new word"}, {"is_name_matching": None})
     for change in odd:
-        memory.keep("kind a", written({**plain, **change}), LONG)
+        memory.keep(key_of("kind", "", "a"), written({**plain, **change}), LONG)
         assert run(kept(memory).recall("a")) is None
     run(kept(memory).keep("a", replace(probe, exchange="other"), LONG))
     assert run(kept(memory).recall("a")).exchange == "other"

@@ -6,6 +6,7 @@ from twisted.internet.task import Clock
 from mailcheck.cluster.local import LocalRateCounters
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage
+from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from tests.fakes.time_and_chance import START_OF_TIME, time_and_chance_by
 from tests.house import run
@@ -24,7 +25,7 @@ class Metered:
     def count(self, times: int = 1, limits: RequestLimits = LIMITS, subject: str = "key") -> Usage:
         """Count some requests, and give what the last one left."""
         for _ in range(times):
-            usage: Usage = run(self.meter.count(subject, limits))
+            usage: Usage = run(self.meter.count(key_of(subject), limits))
         return usage
 
 
@@ -64,11 +65,11 @@ def test_the_day_is_used_up(metered: Metered) -> None:
 def test_looking_costs_nothing(metered: Metered) -> None:
     """What is left can be looked at without a request being counted, used up or not."""
     for _ in range(3):
-        assert run(metered.meter.look("key", LIMITS)) == Usage(3, 5, None)
+        assert run(metered.meter.look(key_of("key"), LIMITS)) == Usage(3, 5, None)
     metered.count(2)
-    assert run(metered.meter.look("key", LIMITS)) == Usage(1, 3, None)
+    assert run(metered.meter.look(key_of("key"), LIMITS)) == Usage(1, 3, None)
     metered.count(2)
-    assert run(metered.meter.look("key", LIMITS)) == Usage(0, 2, None)
+    assert run(metered.meter.look(key_of("key"), LIMITS)) == Usage(0, 2, None)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from twisted.logger import LogEvent
 from mailcheck.cluster.local import LocalMemory
 from mailcheck.cluster.redis import Redis
 from mailcheck.cluster.shared import SharedMemory
+from mailcheck.core.keys import Key
 from mailcheck.operations.kept_values import KeptValues
 from mailcheck.operations.ports import Memory
 from mailcheck.probes.shared_probes import PATIENCE, Bounds, SharedProbes, Worth
@@ -94,12 +95,12 @@ class Refused(SharedMemory):
         super().__init__(redis, clock, version)
         self.refused: set[str] = set()
 
-    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Note what is refused, by its key."""
 
         def note(is_claimed: bool) -> bool:
             if not is_claimed:
-                self.refused.add(work.removeprefix("work "))
+                self.refused.add(work.removeprefix("work::"))
             return is_claimed
 
         return super().claim(work, milliseconds).addCallback(note)
@@ -146,7 +147,7 @@ async def test_one_probe_over_all_daemons(redis_server: RedisServer) -> None:
 class Taken(LocalMemory):
     """Another daemon has taken everything on, and is never done."""
 
-    def claim(self, work: str, milliseconds: int) -> Any:
+    def claim(self, work: Key, milliseconds: int) -> Any:
         """Have it taken."""
         return super().claim(work, milliseconds).addCallback(lambda _: False)
 

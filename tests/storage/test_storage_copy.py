@@ -11,6 +11,7 @@ from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 from mailcheck.core.filters import MessageFilter
 from mailcheck.core.identifiers import AccountId, KeyId
+from mailcheck.core.keys import key_of
 from mailcheck.core.receiver_reports import ReportKind
 from mailcheck.core.watches import AlertId, Raised, WatchChange, WatchScore
 from mailcheck.core.webhooks import Attempt, WebhookDelivery
@@ -91,8 +92,8 @@ def fill(path: str) -> None:
     result_of(SqlContentStore(engine).save_content(odd.id, content("Grüße \x00", ["482913"])))
     result_of(mails.mark_read(ANN, odd.message_ids[0]))
     result_of(mails.note_refusal(refusal("bob", 1)))
-    result_of(SqlRateCounters(engine).hit(Hit("list a", ((DAY_WINDOW, 1, 9),))))
-    result_of(SqlMemory(engine, lambda: NOON).keep("health", "{}", 60_000))
+    result_of(SqlRateCounters(engine).hit(Hit(key_of("list", "a"), ((DAY_WINDOW, 1, 9),))))
+    result_of(SqlMemory(engine, lambda: NOON).keep(key_of("health"), "{}", 60_000))
     result_of(SqlSelectors(engine).note_selectors([("a.example", "s")]))
     webhooks = SqlWebhookStore(engine)
     made = result_of(webhooks.add(webhook("ci"), is_from_now=True))

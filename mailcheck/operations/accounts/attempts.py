@@ -3,6 +3,7 @@
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.errors import LimitExceeded
+from mailcheck.core.keys import Key
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.ports import Now
 
@@ -14,7 +15,7 @@ class Attempts:
         self._meter = meter
         self._now = now
 
-    async def count(self, subject: str, limits: RequestLimits, what: str) -> None:
+    async def count(self, subject: Key, limits: RequestLimits, what: str) -> None:
         """Count an attempt of a subject; ``what`` there are too many of, for people.
 
         :raises LimitExceeded: says when it may be tried again.

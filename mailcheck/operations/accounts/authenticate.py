@@ -7,6 +7,7 @@ from mailcheck.core.client_limits import DAY_WINDOW, MINUTE_WINDOW, Usage, judge
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
 from mailcheck.core.identifiers import KeyId, digest_secret
 from mailcheck.core.instants import Instant, format_instant
+from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.ports import AccountStore, Hit, Now, RateCounters
 
 
@@ -61,9 +62,9 @@ class Authenticator:
             raise
 
 
-def key_subject(key_id: KeyId) -> str:
-    """Name a key as the one whose requests are counted."""
-    return f"key {key_id}"
+def key_subject(key_id: KeyId) -> Key:
+    """Return the counter of the requests of an API key."""
+    return key_of("requests of key", key_id)
 
 
 class LimitUse(Struct, frozen=True):
@@ -97,12 +98,12 @@ class RequestMeter:
         self._counters = counters
         self._now = now
 
-    async def count(self, subject: str, limits: RequestLimits) -> Usage:
+    async def count(self, subject: Key, limits: RequestLimits) -> Usage:
         """Count a request; a refused one is not counted."""
         minute, day = await self._hit(subject, limits, 1)
         return judge_usage(minute, day, limits)
 
-    async def look(self, subject: str, limits: RequestLimits) -> Usage:
+    async def look(self, subject: Key, limits: RequestLimits) -> Usage:
         """Say what is left without counting anything."""
         minute, day = await self._hit(subject, limits, 0)
         return judge_usage(minute, day, limits)
@@ -133,7 +134,7 @@ class RequestMeter:
             said += f"; `{issue}` issues a key with more"
         return LimitExceeded(said, window.seconds_left(now))
 
-    async def _hit(self, subject: str, limits: RequestLimits, amount: int) -> list[int]:
+    async def _hit(self, subject: Key, limits: RequestLimits, amount: int) -> list[int]:
         now = self._now()
         windows = (
             (MINUTE_WINDOW, MINUTE_WINDOW.index(now), limits.per_minute),

@@ -2,6 +2,7 @@
 
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.accounts.authenticate import LimitUse, RequestMeter
 
 
@@ -30,5 +31,5 @@ class CheckBudget:
         return LimitUse(self._limits, usage)
 
 
-def _subject(account_id: AccountId) -> str:
-    return f"account {account_id}"
+def _subject(account_id: AccountId) -> Key:
+    return key_of("checks of account", account_id)

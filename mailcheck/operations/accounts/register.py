@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import InvalidParameter, RegistrationClosed
 from mailcheck.core.identifiers import digest_secret
+from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.invitations import Invitations
@@ -81,7 +82,7 @@ class Register:
         :raises LimitExceeded: this address has made enough of them.
         :raises Overloaded: too many people are signing in.
         """
-        await self._attempts.count(f"sign-up from {client}", ATTEMPTS, "too many attempts")
+        await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
         await self.require_open(invitation)
         name = _require_name(name)
         require_fit(password, name)
@@ -89,7 +90,7 @@ class Register:
         account = replace(await self._accounts.draft(name), is_operator=False)
         number = self.rules.per_address
         await self._attempts.count(
-            f"accounts of {client}",
+            key_of("accounts from", client),
             RequestLimits(per_minute=number, per_day=number),
             "too many accounts have been made from your address",
         )

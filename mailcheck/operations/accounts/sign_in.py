@@ -5,6 +5,7 @@ from msgspec import Struct
 from mailcheck.core.accounts import Account, RequestLimits
 from mailcheck.core.errors import LimitExceeded, SignInFailed
 from mailcheck.core.identifiers import digest_secret, is_device_secret, new_device_secret
+from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.dashboard_sessions import DashboardSessions
@@ -95,7 +96,7 @@ class SignIn:
         :raises InvalidParameter: the new one is too easily guessed.
         :raises LimitExceeded: too many attempts.
         """
-        await self._attempts.count(f"password of {account.id}", PER_DEVICE, TOO_MANY)
+        await self._attempts.count(key_of("password of", account.id), PER_DEVICE, TOO_MANY)
         require_fit(new, account.name)
         kept = await self._store.find_password(account.name)
         if not await self._hasher.matches(old, kept.password_hash if kept else None):
@@ -130,13 +131,13 @@ class SignIn:
     async def _count(self, name: str, client: str, device: str) -> None:
         if device and await self._is_known(name, device):
             digest = digest_secret(device).hex()
-            await self._attempts.count(f"sign-in of {digest}", PER_DEVICE, TOO_MANY)
+            await self._attempts.count(key_of("sign-in by device", digest), PER_DEVICE, TOO_MANY)
             return
-        subject = f"sign-in as {name.casefold()[:MAX_NAME]}"
+        folded = name.casefold()
         for counted, limits in (
-            (f"sign-in from {client}", PER_ADDRESS),
-            (f"{subject} from {client}", PER_NAME_AND_ADDRESS),
-            (subject, PER_NAME),
+            (key_of("sign-in from", client), PER_ADDRESS),
+            (key_of("sign-in as and from", folded, client), PER_NAME_AND_ADDRESS),
+            (key_of("sign-in as", folded), PER_NAME),
         ):
             await self._attempts.count(counted, limits, TOO_MANY)
 

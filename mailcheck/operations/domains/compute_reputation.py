@@ -23,6 +23,7 @@ from mailcheck.checks.spf.evaluate import evaluate_spf
 from mailcheck.checks.spf.tree import SpfVerdict
 from mailcheck.core.instants import HOUR, MINUTE, Instant
 from mailcheck.core.instruments import Tally, outcome_of
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import IpAddress
 from mailcheck.core.receiver_reports import NOWHERE, ReportPlaces
 from mailcheck.operations.ask import DEADLINE, Inquiry, QuestionBudget
@@ -47,9 +48,11 @@ class ReputationQuery(Struct, frozen=True):
     selectors: tuple[str, ...] = ()
     addresses: tuple[IpAddress, ...] = ()
 
-    def __str__(self) -> str:
-        """Give a text that no other query has."""
-        return " ".join([self.domain, *self.selectors, "|", *map(str, self.addresses)])
+    @property
+    def key(self) -> Key:
+        """Return the key that no other query has."""
+        addresses = key_of("addresses", *map(str, self.addresses))
+        return key_of(self.domain, addresses, *self.selectors)
 
 
 class Reputation(Struct, frozen=True):
@@ -134,7 +137,7 @@ class ComputeReputation:
         return replace(found, proofs=await self._prove(evaluate, query, found, inquiry))
 
     async def _find(self, query: ReputationQuery, *, is_refresh: bool) -> Reputation:
-        remembered = None if is_refresh else await self._kept.recall(str(query))
+        remembered = None if is_refresh else await self._kept.recall(query.key)
         if remembered is not None:
             return replace(remembered, is_cached=True)
         return await self._running.call(query)
@@ -168,7 +171,7 @@ class ComputeReputation:
             found = replace(found, proofs=await self._prove(authenticate, query, found, inquiry))
         if score.is_gradable:
             lifetime = REMEMBERED_UNDETERMINED if score.undetermined else REMEMBERED
-            await self._kept.keep(str(query), found, lifetime)
+            await self._kept.keep(query.key, found, lifetime)
         return found
 
     async def _prove(

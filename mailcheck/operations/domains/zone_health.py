@@ -20,6 +20,7 @@ from mailcheck.checks.dnsbl.health import HealthStatus, ZoneHealth, evaluate_hea
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import StoreUnavailable
 from mailcheck.core.instants import DAY, MINUTE, Instant
+from mailcheck.core.keys import key_of
 from mailcheck.operations.ask import DEADLINE, QuestionBudget, ask_until_known
 from mailcheck.operations.dns_ports import Resolver
 from mailcheck.operations.kept_values import KeptValues
@@ -61,7 +62,7 @@ class ListBudgets:
     async def _hit(self, wanted: Sequence[tuple[Blocklist, int]]) -> list[int]:
         today = DAY_WINDOW.index(self._now())
         hits = [
-            Hit(f"list {one.zone}", ((DAY_WINDOW, today, self._limit(one)),), questions)
+            Hit(key_of("list", one.zone), ((DAY_WINDOW, today, self._limit(one)),), questions)
             for one, questions in wanted
         ]
         return [count for (count,) in await self._counters.hit(*hits)]

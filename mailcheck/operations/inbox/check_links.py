@@ -16,6 +16,7 @@ from mailcheck.checks.mail_checks import MailChecks
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.authenticate import RequestMeter
 from mailcheck.operations.concurrency import run_all
 from mailcheck.operations.places import NoPlace, Places
@@ -84,7 +85,7 @@ class CheckLinks:
                 self._accounts.held(account_id, self._left(ends_at)),
                 self._hosts.held(_host_of(url), self._left(ends_at)),
             ):
-                usage = await self._meter.count(f"links of account {account_id}", BUDGET)
+                usage = await self._meter.count(key_of("links of account", account_id), BUDGET)
                 if usage.exhausted is not None:
                     return judge_link(LinkAnswer(url, method, problem=LinkProblem.BUDGET))
                 looking = self._prober.look_at_link(url, method)

@@ -9,6 +9,7 @@ from functools import partial
 from mailcheck.checks.mail_checks import MailChecks, list_unsubscribe
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.identifiers import AccountId
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import StoredMessage
 from mailcheck.operations.concurrency import SharedCalls
 from mailcheck.operations.in_children import check_html, check_raw_mail
@@ -26,9 +27,9 @@ class CheckMail:
 
     def __init__(self, mail_bytes: MailBytes) -> None:
         self._mail_bytes = mail_bytes
-        self._recent: RecentlyUsed[str, MailChecks] = RecentlyUsed(RECENT_CHECKS)
-        self._wanted: dict[str, _Work] = {}
-        self._checking: SharedCalls[str, MailChecks] = SharedCalls(self._check)
+        self._recent: RecentlyUsed[Key, MailChecks] = RecentlyUsed(RECENT_CHECKS)
+        self._wanted: dict[Key, _Work] = {}
+        self._checking: SharedCalls[Key, MailChecks] = SharedCalls(self._check)
 
     async def of_message(self, message: StoredMessage) -> MailChecks:
         """Check a message of an inbox."""
@@ -38,15 +39,15 @@ class CheckMail:
         call = partial(check_html, *texts, content.best_link, leaving, content.media_types)
         size = len(content.html) + len(content.text)
         work = call, size, message.summary.account_id
-        return await self._of(f"message {message.summary.delivery_id}", work)
+        return await self._of(key_of("message", message.summary.delivery_id), work)
 
     async def of_test(self, test_id: str, mail: ReceivedMail) -> MailChecks:
         """Check the mail of a deliverability test."""
         raw = mail.raw_message
         work = partial(check_raw_mail, raw), len(raw), mail.account_id
-        return await self._of(f"test {test_id}", work)
+        return await self._of(key_of("test", test_id), work)
 
-    async def _of(self, key: str, work: _Work) -> MailChecks:
+    async def _of(self, key: Key, work: _Work) -> MailChecks:
         found = self._recent.get(key)
         if found is None:
             self._wanted[key] = work
@@ -55,7 +56,7 @@ class CheckMail:
             found = await checking
         return found
 
-    async def _check(self, key: str) -> MailChecks:
+    async def _check(self, key: Key) -> MailChecks:
         found = await self._mail_bytes.work(*self._wanted.pop(key))
         self._recent.put(key, found)
         return found

@@ -37,6 +37,7 @@ from mailcheck.core.identifiers import (
     new_time_ordered_id,
 )
 from mailcheck.core.instants import SECOND, Instant
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.messages import Delivery, Envelope, Recipient, Refusal, Session
 from mailcheck.core.watches import ALERT_TAG
 from mailcheck.operations.accounts.authenticate import Authenticator
@@ -107,7 +108,7 @@ class ReceiveMail:
         self._settings = settings
         self._now = time_and_chance.now
         self._random_bytes = time_and_chance.random_bytes
-        self._inboxes: Recent[str, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
+        self._inboxes: Recent[Key, InboxState] = Recent(KNOWN_INBOXES, INBOX_FRESHNESS)
         self._free_bytes: int | None = None
         self._looked_at_disk = -SPACE_FRESHNESS
 
@@ -199,26 +200,28 @@ class ReceiveMail:
         if session.account_id is not None:
             account_id = session.account_id
             return self._look_up(
-                f"account {account_id}", lambda: self._store.find_account_inbox(account_id)
+                key_of("account", account_id), lambda: self._store.find_account_inbox(account_id)
             )
         is_ours = mailbox.domain.lower().rstrip(".") in self._settings.domains
         problem = explain_bad_local_part(mailbox.local_part) if is_ours else None
         if problem is not None:
             raise RecipientUnknown(f"no inbox has the address {mailbox}: {problem}")
         if mailbox_name in OPERATOR_MAILBOXES and (is_ours or not mailbox.domain):
-            found = self._look_up("operator", self._store.find_operator_inbox)
+            found = self._look_up(key_of("operator"), self._store.find_operator_inbox)
             return found if isinstance(found, InboxState) else found.addCallback(_require_operator)
         if not is_ours and mailbox.domain:
             raise RecipientUnknown(f"{mailbox.domain} is not a domain of this server")
         if not is_ours or not mailbox_name.startswith(INBOX_PREFIX):
             raise RecipientUnknown(f"no inbox has the address {mailbox}")
-        return self._look_up(mailbox_name, lambda: self._store.find_inbox(mailbox_name))
+        return self._look_up(
+            key_of("mailbox", mailbox_name), lambda: self._store.find_inbox(mailbox_name)
+        )
 
-    def _look_up(self, key: str, find: Callable[[], Deferred[InboxState | None]]) -> _Found:
+    def _look_up(self, key: Key, find: Callable[[], Deferred[InboxState | None]]) -> _Found:
         known = self._inboxes.get(key, self._now())
         return known if known is not None else find().addCallback(self._remember, key)
 
-    def _remember(self, inbox: InboxState | None, key: str) -> InboxState | None:
+    def _remember(self, inbox: InboxState | None, key: Key) -> InboxState | None:
         if inbox is not None and inbox.has_room:  # a full one may have room the next moment
             self._inboxes.put(key, inbox, self._now())
         return inbox

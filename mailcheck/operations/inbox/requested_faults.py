@@ -1,6 +1,5 @@
 """Which fault a mail meets: by the tags of its recipients, or by the key that hands it in."""
 
-import hashlib
 from collections.abc import Sequence
 
 from twisted.internet.defer import Deferred, fail, succeed
@@ -10,6 +9,7 @@ from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import FaultMet
 from mailcheck.core.faults import MAIL_REFUSED, Fault, Meeting, find_fault
 from mailcheck.core.instants import DAY, SECOND, Instant
+from mailcheck.core.keys import key_of
 from mailcheck.core.messages import Recipient
 from mailcheck.operations.ports import Hit, Memory, Now, RateCounters
 
@@ -71,9 +71,8 @@ class RequestedFaults:
         self, recipient: Recipient, fault: Fault, envelope_sender: str
     ) -> Recipient:
         now = self._now()
-        pair = f"{recipient.account_id} {recipient.address.casefold()} {envelope_sender.casefold()}"
-        # Its digest: a sender chooses how long both are.
-        name = f"greylisted {hashlib.sha256(pair.encode()).hexdigest()}"
+        pair = recipient.address.casefold(), envelope_sender.casefold()
+        name = key_of("greylisted", recipient.account_id, *pair)
         first_tried = await self._memory.recall(name)
         if first_tried is None:
             await self._require_room(recipient, fault)
@@ -89,7 +88,7 @@ class RequestedFaults:
         """Count a new pair; what is remembered for an inbox is bounded."""
         window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), GREYLISTED_PAIRS)
         ((count,),) = await self._counters.hit(
-            Hit(f"greylisted of {recipient.account_id}", (window,))
+            Hit(key_of("greylisted of", recipient.account_id), (window,))
         )
         if count > GREYLISTED_PAIRS:
             problem = f"more than {GREYLISTED_PAIRS} senders and recipients greylisted today"
@@ -97,7 +96,9 @@ class RequestedFaults:
 
     async def _count(self, sender: Caller, every: int) -> Fault | None:
         window = (DAY_WINDOW, DAY_WINDOW.index(self._now()), UNCOUNTED)
-        ((count,),) = await self._counters.hit(Hit(f"mails of key {sender.key_id}", (window,)))
+        ((count,),) = await self._counters.hit(
+            Hit(key_of("mails of key", sender.key_id), (window,))
+        )
         if count % every:
             return None
         which = "each mail" if every == 1 else f"mail {every} of {every}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.core.errors import MessageNotFound, ReportRefused
 from mailcheck.core.identifiers import new_time_ordered_id
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.core.receiver_reports import (
     ReceiverReport,
@@ -50,14 +51,14 @@ class PostReport:
         :raises ReportRefused: there is nothing in the body.
         :raises InboxFull: the account holds as many as it may.
         """
-        await self._count(f"report posts of {counting_key(client_ip)}", PER_CLIENT)
+        await self._count(key_of("report posts from", counting_key(client_ip)), PER_CLIENT)
         found = parse_report_address(f"{ReportKind.TLS.value}-{token}")
         inbox = None if found is None else await self._inboxes.find_inbox(found[1])
         if inbox is None:
             raise MessageNotFound("nobody takes reports at this address")
         if not body:
             raise ReportRefused("the body is empty: post the report, as JSON or packed with gzip")
-        await self._count(f"report posts to {inbox.account_id}", PER_ACCOUNT)
+        await self._count(key_of("report posts to", inbox.account_id), PER_ACCOUNT)
         now = self._now()
         report = ReceiverReport(
             ReportId(new_time_ordered_id(now, self._random_bytes)),
@@ -69,7 +70,7 @@ class PostReport:
         await self._store.post(report, body)
         self._when_waiting()
 
-    async def _count(self, subject: str, limits: RequestLimits) -> None:
+    async def _count(self, subject: Key, limits: RequestLimits) -> None:
         usage = await self._meter.count(subject, limits)
         if usage.exhausted is not None:
             raise self._meter.refusal(usage, limits)

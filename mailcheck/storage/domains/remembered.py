@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from mailcheck.core.keys import Key
 from mailcheck.operations.ports import KNOWN_DOMAINS, KNOWN_SELECTORS, Hit, Now
 from mailcheck.storage.engine import Engine, Transaction, for_each
 
@@ -42,7 +43,7 @@ class SqlMemory:
         self._engine = engine
         self._now = now
 
-    def recall(self, name: str) -> Deferred[str | None]:
+    def recall(self, name: Key) -> Deferred[str | None]:
         """Give what is kept under a name."""
         now = self._now()
 
@@ -54,16 +55,16 @@ class SqlMemory:
 
         return self._engine.read(query)
 
-    def keep(self, name: str, text: str, milliseconds: int) -> Deferred[None]:
+    def keep(self, name: Key, text: str, milliseconds: int) -> Deferred[None]:
         """Keep a text so long, in place of the one that was there."""
         now = self._now()
         return self._engine.write(_keep, (name, text, now + milliseconds, now))
 
-    def claim(self, work: str, milliseconds: int) -> Deferred[bool]:
+    def claim(self, work: Key, milliseconds: int) -> Deferred[bool]:
         """Take work on: there is nobody else."""
         return _at_once(True)
 
-    def give_up(self, work: str) -> Deferred[None]:
+    def give_up(self, work: Key) -> Deferred[None]:
         """End a claim early."""
         return _at_once(None)
 

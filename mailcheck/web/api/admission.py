@@ -6,6 +6,7 @@ from twisted.web.server import Request
 from mailcheck.core.accounts import Caller, RequestLimits
 from mailcheck.core.client_limits import Usage
 from mailcheck.core.errors import InvalidCredentials, LimitExceeded, StoreUnavailable
+from mailcheck.core.keys import Key, key_of
 from mailcheck.core.network_addresses import counting_key
 from mailcheck.operations.accounts.authenticate import Authenticator, RequestMeter, key_subject
 from mailcheck.operations.ports import AccessJournal
@@ -81,8 +82,9 @@ class Gate:
         """Say what the client's address has left, for a request that needs no key."""
         return await self._meter.look(self._address_subject(request), self._anonymous)
 
-    def _address_subject(self, request: Request) -> str:
-        return f"address {counting_key(self._addresses.client_ip(request))}"
+    def _address_subject(self, request: Request) -> Key:
+        client = counting_key(self._addresses.client_ip(request))
+        return key_of("requests from address", client)
 
     async def _refuse_unknown(
         self, request: Request, failure: InvalidCredentials | StoreUnavailable

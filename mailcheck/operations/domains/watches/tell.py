@@ -14,6 +14,7 @@ from mailcheck.core.errors import ExpectedFailure
 from mailcheck.core.identifiers import new_short_id
 from mailcheck.core.instants import SECOND, Instant, describe_duration, format_instant
 from mailcheck.core.instruments import Tally
+from mailcheck.core.keys import key_of
 from mailcheck.core.watches import ALERT_FIELD, ALERT_TAG, Alert, receiver_key
 from mailcheck.operations.domains.watches.ports import UntoldAlert, WatchStore
 from mailcheck.operations.ports import Memory, TimeAndChance
@@ -33,7 +34,7 @@ MOST_IN_MAIL = 100
 CLAIM = 30_000
 """Milliseconds for which one of all daemons tells."""
 
-WORK = "watch alerts"
+WORK = key_of("watch alerts")
 
 SENDER = "alerts"
 """Local part that the mails come from."""
