@@ -6,6 +6,11 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from mailcheck.checks.content.charsets import (
+    find_codec,
+    find_declared_in_html,
+    is_ascii_label,
+)
 from mailcheck.checks.content.decoding import (
     decode_text,
     decode_transfer,
@@ -114,7 +119,10 @@ def read_bodies(
 
 def _read_body(raw_message: bytes, entity: Entity) -> tuple[BodyPart, list[str]]:
     data, transfer_problem = decode_transfer(raw_message[slice(*entity.body)], entity.encoding)
-    text, charset_problem = decode_text(data, entity.parameters.get("charset", ""))
+    label, declared = entity.parameters.get("charset", ""), ""
+    if entity.content_type == "text/html" and (is_ascii_label(label) or not find_codec(label)):
+        declared = find_declared_in_html(data)
+    text, charset_problem = decode_text(data, label, declared)
     part = BodyPart(
         text=text.replace("\r\n", "\n").replace("\r", "\n"),
         is_flowed=entity.parameters.get("format", "").lower() == "flowed",

@@ -1,50 +1,19 @@
 """Bytes to text: line ends, transfer encodings and charsets."""
 
 import binascii
-import codecs
 import re
-from functools import lru_cache
 
+from mailcheck.checks.content.charsets import (
+    ISO_2022,
+    MAX_LABEL,
+    decode_as,
+    find_byte_order_mark,
+    find_codec,
+    is_ascii_label,
+    is_iso_2022,
+)
 from mailcheck.checks.content.limits import MAX_BASE64_PIECES
 
-_SUPERSETS = {
-    # What the label says and what senders mean by it (WHATWG Encoding, section 4.2).
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "euc_kr": "cp949",
-    "shift_jis": "cp932",
-    "iso2022_jp": "iso2022_jp_ext",
-}
-
-_ALIASES = {
-    # Labels met in mail that Python does not know.
-    "ansi": "cp1252",
-    "cp-850": "cp850",
-    "iso-8859-6-i": "iso8859-6",
-    "iso-8859-8-e": "iso8859-8",
-    "iso-8859-8-i": "iso8859-8",
-    "ks_c_5601-1987": "cp949",
-    "unicode-1-1-utf-7": "utf-7",
-    "utf8mb4": "utf-8",
-    "windows-31j": "cp932",
-    "windows-874": "cp874",
-    "x-gbk": "gb18030",
-    "x-mac-roman": "mac-roman",
-    "x-sjis": "cp932",
-    "x-unknown": "utf-8",
-    "unknown-8bit": "utf-8",
-}
-
-_NO_CHARSETS = frozenset(
-    # Python codecs that are no charset of mail; punycode and idna decode in quadratic time.
-    ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
-)
-_MAX_LABEL = 64
 _CONTROLS = dict.fromkeys((*range(0x20), 0x7F), " ") | {0: "\ufffd"}
 
 
@@ -55,49 +24,68 @@ def end_lines(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
 
 
-@lru_cache(maxsize=256)
-def find_codec(label: str) -> str | None:
-    """Name the Python codec for a charset label, or nothing when there is none."""
-    label = label.strip().strip("\"'").lower()
-    if not label or len(label) > _MAX_LABEL or not label.isascii() or not label.isprintable():
-        return None
-    try:
-        name = codecs.lookup(_ALIASES.get(label, label)).name
-        b"\0\0\0\0".decode(name, "replace")
-    except (LookupError, ValueError):
-        return None
-    if name.replace("-", "_") in _NO_CHARSETS:
-        return None
-    return _SUPERSETS.get(name, name)
-
-
-def decode_text(data: bytes, label: str) -> tuple[str, str | None]:
+def decode_text(data: bytes, label: str, declared: str = "") -> tuple[str, str | None]:
     """Decode bytes that are said to be in a charset.
 
-    Returns the text and a sentence about what was wrong, or nothing. UTF-8 wins
-    over a missing, unknown or ASCII label, since that is what such bytes are.
+    Return the text and a sentence about what was wrong, or `None`. UTF-8 wins over a missing,
+    unknown or ASCII label if the bytes are valid UTF-8; then ``declared`` counts, the label of
+    the same text in another place. A byte order mark and the escape sequences of ISO-2022-JP
+    win over every label.
     """
     codec = find_codec(label) if label else None
-    problem = f"charset {label[:_MAX_LABEL]!r} is unknown" if label and codec is None else None
-    if codec is None or label.lower() in ("us-ascii", "ascii"):
+    problem = f"charset {label[:MAX_LABEL]!r} is unknown" if label and codec is None else None
+    marked = find_byte_order_mark(data) or (ISO_2022 if is_iso_2022(data) else None)
+    if marked is not None and not (codec or "").startswith(ISO_2022):
+        return _decode_known(data, marked, marked, None)
+    if codec is None or is_ascii_label(label):
         try:
             return _clean(data.decode("utf-8")), problem
         except UnicodeDecodeError:
-            codec = codec or "cp1252"
-            problem = problem or "text has bytes over 127 without a charset that explains them"
-    try:
-        return _clean(data.decode(codec)), problem
-    except (UnicodeError, ValueError):
-        return _decode_broken(data, codec), problem or f"text is not valid {label or codec}"
+            codec = find_codec(declared) or codec or "cp1252"
+            explained = problem or find_codec(declared) is not None
+            problem = problem if explained else _UNEXPLAINED
+    return _decode_known(data, _see_through(data, codec), label or codec, problem)
 
 
-def _decode_broken(data: bytes, codec: str) -> str:
-    if codec != "utf-8":
-        try:
-            return _clean(data.decode("utf-8"))
-        except UnicodeDecodeError:
-            pass
-    return _clean(data.decode(codec, "replace"))
+_UNEXPLAINED = "text has bytes over 127 without a charset that explains them"
+
+_OTHERS = {
+    # Charsets that programs mistake for each other, tried where a text is not valid.
+    ISO_2022: ("utf-8", "cp932", "euc_jp"),
+    "cp932": ("utf-8", "euc_jp"),
+    "euc_jp": ("utf-8", "cp932"),
+    "utf-8": (),
+}
+
+
+def _decode_known(
+    data: bytes, codec: str, label: str, problem: str | None
+) -> tuple[str, str | None]:
+    text, is_valid = decode_as(data, codec)
+    if is_valid:
+        return _clean(text), problem
+    if not data.isascii():
+        for other in _OTHERS.get(codec, ("utf-8",)):
+            try:
+                text = data.decode(other)
+                break
+            except UnicodeDecodeError:
+                continue
+    return _clean(text), problem or f"text is not valid {label[:MAX_LABEL]}"
+
+
+_MIN_ASCII = 8
+"""Octets of ASCII that no text in UTF-16 has by chance."""
+
+
+def _see_through(data: bytes, codec: str) -> str:
+    """Return the codec of a text that is said to be in UTF-16: the label is often wrong."""
+    if not codec.startswith("utf-16"):
+        return codec
+    if len(data) >= _MIN_ASCII and data.isascii() and b"\0" not in data:
+        return "utf-8"
+    is_big = data[:1] == b"\0" and data[1:2] != b"\0"
+    return "utf-16-be" if is_big else codec
 
 
 # RFC 2047 2, with octets over 127 in the text: each class excludes what follows it.
@@ -105,20 +93,17 @@ _RAW_WORD = re.compile(rb"=\?([!->@-~]{1,64})\?([qQ])\?([^?]*[\x80-\xff][^?]*)\?
 _RAW_OCTET = re.compile(rb"[\x80-\xff]")
 
 
-def decode_header_bytes(data: bytes) -> str:
-    """Decode a header field's raw bytes: UTF-8 (RFC 6532), else Windows-1252.
+def decode_header_bytes(data: bytes, declared: str = "") -> str:
+    """Decode a header field's raw bytes: UTF-8 (RFC 6532), the declared charset or Windows-1252.
 
-    Octets that a sender forgot to encode inside an encoded word belong to its
-    charset, unless the whole word is UTF-8.
+    ``declared`` is the charset label that the mail has in a Content-Type. Octets that a sender
+    forgot to encode inside an encoded word belong to its charset, unless the whole word is UTF-8.
     """
     if data.isascii():
-        return data.decode("ascii")
+        return decode_text(data, "")[0] if b"\x1b$" in data else data.decode("ascii")
     if b"=?" in data:
         data = _RAW_WORD.sub(_encode_octets, data)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", "replace")
+    return decode_text(data, "", declared)[0]
 
 
 def _encode_octets(word: re.Match[bytes]) -> bytes:
@@ -138,7 +123,11 @@ def flatten_controls(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Replace what no store or JSON can hold: NUL and lone surrogates (UTF-7 makes them)."""
+    """Replace what no store or JSON can hold: NUL and lone surrogates (UTF-7 makes them).
+
+    A byte order mark is not text and is left out.
+    """
+    text = text.removeprefix("\ufeff")
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     try:
