@@ -99,6 +99,7 @@ from mailcheck.operations.inbox.requested_faults import RequestedFaults
 from mailcheck.operations.inbox.share_message import ShareMessage
 from mailcheck.operations.inbox.show_message import ShowMessage
 from mailcheck.operations.inbox.wait_for_message import WaitForMessage
+from mailcheck.operations.incidents import Incidents
 from mailcheck.operations.places import WaitSlots
 from mailcheck.operations.ports import TimeAndChance
 from mailcheck.ops.heartbeat import Heartbeat
@@ -216,6 +217,7 @@ class Assembly:
     def _build_storage(self) -> None:
         inbox = self.config.inbox
         self.engine = database_engine(self.config, self._workers, self._traffic.gather)
+        self.engine.incidents = Incidents(self._reactor.seconds, self.time_and_chance.random_bytes)
         self._mail_store = SqlMailStore(self.engine, Quota(inbox.max_messages, inbox.max_bytes))
         self._content_store = SqlContentStore(self.engine)
         self._mail_bytes = MailBytes(

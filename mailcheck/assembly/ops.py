@@ -88,7 +88,8 @@ class Certificates:
             if self.watched.renew():
                 self._log.info("a new certificate is in use")
         except (OSError, ValueError) as error:
-            return [(CERTIFICATE, f"the new one can't be used, the old one stays: {error}")]
+            self._conditions.explain(CERTIFICATE, str(error))
+            return [(CERTIFICATE, "the new one can't be used, the old one stays")]
         return [(CERTIFICATE, "")]
 
     def expiry(self) -> float | None:
@@ -146,9 +147,11 @@ class OpsAssembly:
     def _reload(self) -> None:
         """Read again what may change while the daemon runs; what is wrong is logged each time."""
         for subject, problem in self._certificates.look():
-            if problem and self._conditions.problems.get(subject):
-                self._log.warn("{subject}: {problem}", subject=subject, problem=problem)
+            was_told = bool(problem and self._conditions.problems.get(subject))
             self._conditions.set(subject, problem)
+            if was_told:
+                told = self._conditions.for_operator(subject)
+                self._log.warn("{subject}: {problem}", subject=subject, problem=told)
         try:
             level = self._surroundings.read_config().ops.log_level
         except ConfigError as error:

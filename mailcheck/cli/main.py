@@ -43,7 +43,7 @@ def run(arguments: Sequence[str], output: TextIO, errors: TextIO) -> int:
 def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
     from mailcheck.cli.commands import Command, Console
     from mailcheck.config.reading import ConfigError, load_config
-    from mailcheck.core.errors import ExpectedFailure
+    from mailcheck.core.errors import ExpectedFailure, StoreUnavailable
 
     command: Command = options.command
     try:
@@ -54,6 +54,9 @@ def _run(options: argparse.Namespace, output: TextIO, errors: TextIO) -> int:
         return EXIT_USAGE
     except BrokenPipeError:
         raise
+    except StoreUnavailable as failure:
+        print(f"mailcheck: {failure.cause}", file=errors)
+        return EXIT_PROBLEM
     except (ExpectedFailure, OSError) as failure:
         print(f"mailcheck: {failure}", file=errors)
         return EXIT_PROBLEM

@@ -14,6 +14,7 @@ class Conditions:
 
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}
+        self._causes: dict[str, str] = {}
         self._listeners: list[Tell] = []
 
     def listen(self, tell: Tell) -> None:
@@ -23,6 +24,8 @@ class Conditions:
     def set(self, subject: str, problem: str) -> None:
         """Say how something is; an empty ``problem`` says that it is well.
 
+        Anybody may read the problem: what names hosts and files is told by `explain` before it.
+
         Cheap where nothing changes. That one is wrong in another way now is no change: it
         can be asked, and nobody is told.
         """
@@ -30,7 +33,16 @@ class Conditions:
         self._problems[subject] = problem
         if was_well != (not problem):
             for tell in self._listeners:
-                tell(subject, problem)
+                tell(subject, self.for_operator(subject))
+
+    def explain(self, subject: str, cause: str) -> None:
+        """Say why something is not well: the listeners are told, and nobody else."""
+        self._causes[subject] = cause
+
+    def for_operator(self, subject: str) -> str:
+        """Return what is wrong with a subject, and why; empty where it is well."""
+        problem, cause = self._problems.get(subject, ""), self._causes.get(subject, "")
+        return f"{problem}: {cause}" if problem and cause else problem
 
     @property
     def problems(self) -> Mapping[str, str]:

@@ -9,7 +9,12 @@ from typing import Any
 
 
 class ExpectedFailure(Exception):
-    """Base of all: the message is fit to be shown to the one who asked."""
+    """Base of all: the message is fit to be shown to the one who asked.
+
+    ``reference`` is where the log has more of it than the message says; empty where it has no more.
+    """
+
+    reference = ""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # An exception is made again from its arguments; not all of ours take them as they are.
@@ -106,11 +111,24 @@ class OutOfSpace(ExpectedFailure):
 
 
 class StoreUnavailable(ExpectedFailure):
-    """The store can't answer now (disk full, locked, gone): nothing was changed."""
+    """The store can't answer now (disk full, locked, gone): nothing was changed.
+
+    Below the engine the message is for the operator: it may name hosts, roles and files.
+    What the engine of a daemon fails with says `PUBLIC` and a reference instead.
+    """
+
+    PUBLIC = "the database can't answer now; try again in a moment"
+
+    @property
+    def cause(self) -> str:
+        """What the operator is told."""
+        return str(self if self.__cause__ is None or not self.reference else self.__cause__)
 
 
 class StoreFull(OutOfSpace, StoreUnavailable):
     """The disk of the database is full: nothing was changed."""
+
+    PUBLIC = "the server's disk is full; try again later"
 
 
 class WorkerDied(StoreUnavailable):
@@ -231,6 +249,7 @@ class WaitInterrupted(ExpectedFailure):
     ``cursor`` goes on from here; ``None`` when the inbox could not be read at all.
     """
 
-    def __init__(self, problem: str, cursor: str | None) -> None:
+    def __init__(self, problem: str, cursor: str | None, reference: str = "") -> None:
         super().__init__(problem)
         self.cursor = cursor
+        self.reference = reference

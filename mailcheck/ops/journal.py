@@ -149,7 +149,7 @@ class ClientJournal:
                 "path={path} why={why}",
                 status=fault.status,
                 client=fault.client_ip,
-                reference=fault.reference or None,
+                reference=fault.reference or "-",
                 method=fault.method,
                 path=fault.path,
                 why=fault.problem,

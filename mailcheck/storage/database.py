@@ -10,6 +10,7 @@ from twisted.python.failure import Failure
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.instruments import Distribution
+from mailcheck.operations.incidents import Incidents
 from mailcheck.operations.ports import Soon, Worker
 from mailcheck.storage.committing import (
     GroupConnection,
@@ -32,9 +33,13 @@ class WriterConnection(GroupConnection, Protocol):
 
 
 class DatabaseEngine:
-    """An engine on one database; a subclass says how that is opened and read."""
+    """An engine on one database; a subclass says how that is opened and read.
+
+    With ``incidents`` it fails with what may be shown to anybody, and the log has the cause.
+    """
 
     _log = Logger()
+    incidents: Incidents | None = None
 
     def __init__(self, writer_worker: Worker, reader_worker: Worker, soon: Soon) -> None:
         """Prepare; nothing is opened yet. ``soon`` gathers writes, see `GroupCommit`."""
@@ -67,13 +72,14 @@ class DatabaseEngine:
 
     def write(self, work: Work[Item, Result], item: Item) -> Deferred[Result]:
         """Run ``work`` for the item in the next group commit."""
-        return self._group_commit.submit(work, item)
+        return self._group_commit.submit(work, item).addErrback(self._hide_cause)
 
     def read(self, query: Callable[[Transaction], Result]) -> Deferred[Result]:
         """Run a query on one consistent snapshot."""
         if not self._is_open:
-            return fail(StoreUnavailable("the database is not open"))
-        return self._reader_worker.run(lambda: self._query(query))
+            closed: Deferred[Result] = fail(StoreUnavailable("the database is not open"))
+            return closed.addErrback(self._hide_cause)
+        return self._reader_worker.run(lambda: self._query(query)).addErrback(self._hide_cause)
 
     def elsewhere(self, query: Callable[[Transaction], Result]) -> Callable[[], Result] | None:
         """Give nothing: each process would need a connection of its own."""
@@ -84,8 +90,16 @@ class DatabaseEngine:
         return self.write(touch, None).addCallback(lambda _: self.read(_look))
 
     def free_bytes(self) -> int | None:
-        """Say how much more the disk holds; nothing where that is not ours to know."""
-        raise NotImplementedError
+        """Say how much more the disk holds; nothing where that is not ours to know.
+
+        :raises StoreUnavailable: the disk can't be asked.
+        """
+        try:
+            return self._free_bytes()
+        except StoreUnavailable as failure:
+            if self.incidents is None:
+                raise
+            raise self.incidents.public(failure) from failure
 
     def freeable(self) -> Deferred[dict[str, int]]:
         """Say what would make how many bytes of room on the disk."""
@@ -93,6 +107,9 @@ class DatabaseEngine:
 
     def give_back_space(self) -> Deferred[None]:
         """Give some of the space that expired mail left back to the disk."""
+        raise NotImplementedError
+
+    def _free_bytes(self) -> int | None:
         raise NotImplementedError
 
     def _open_writer(self) -> WriterConnection:
@@ -109,6 +126,11 @@ class DatabaseEngine:
 
     def _close_readers(self) -> None:
         raise NotImplementedError
+
+    def _hide_cause(self, failure: Failure) -> Failure:
+        if self.incidents is not None and isinstance(failure.value, StoreUnavailable):
+            return Failure(self.incidents.public(failure.value))
+        return failure
 
     async def _close(self) -> None:
         await self._group_commit.close()

@@ -55,7 +55,7 @@ class PostgresqlEngine(DatabaseEngine):
         self._readers = threading.local()
         self._open_readers: list[Connection] = []
 
-    def free_bytes(self) -> int | None:
+    def _free_bytes(self) -> int | None:
         """Say nothing: a server's disk is not ours to look at, it says itself when it is full."""
         return None
 

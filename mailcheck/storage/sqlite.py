@@ -121,7 +121,7 @@ class SqliteEngine(DatabaseEngine):
         """Give what opens the file and runs a query."""
         return None if self._path == IN_MEMORY else partial(query_file, self._path, query)
 
-    def free_bytes(self) -> int | None:
+    def _free_bytes(self) -> int | None:
         """Say how much more the disk holds; nothing for a database in memory."""
         if self._path == IN_MEMORY:
             return None

@@ -125,7 +125,8 @@ class WaitForTest:
                 finally:
                     self._feeds.leave(watcher)
             except (ShuttingDown, StoreUnavailable) as failure:
-                raise WaitInterrupted(f"the wait was cut short: {failure}", None) from failure
+                problem = f"the wait was cut short: {failure}"
+                raise WaitInterrupted(problem, None, failure.reference) from failure
 
     async def _look_and_wait(
         self, caller: Caller, watcher: Watcher, deadline: float, seen: State | None

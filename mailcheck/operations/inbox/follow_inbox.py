@@ -124,9 +124,9 @@ class FollowInbox:
                             yield event
                 finally:
                     self._feeds.leave(waiter)
-            except (ShuttingDown, StoreUnavailable) as failure:
-                problem = f"the stream was cut short: {failure}"
-                raise WaitInterrupted(problem, format_cursor(position)) from failure
+            except (ShuttingDown, StoreUnavailable) as why:
+                problem = f"the stream was cut short: {why}"
+                raise WaitInterrupted(problem, format_cursor(position), why.reference) from why
 
     async def _tell(self, following: "_Following") -> AsyncGenerator[Event, None]:
         waiter = following.waiter

@@ -355,4 +355,5 @@ def _interrupted(
     failure: ShuttingDown | StoreUnavailable | _NotJudged, position: Position | None
 ) -> WaitInterrupted:
     cursor = None if position is None else format_cursor(position)
-    return WaitInterrupted(f"the wait was cut short: {failure}", cursor)
+    reference = "" if isinstance(failure, _NotJudged) else failure.reference
+    return WaitInterrupted(f"the wait was cut short: {failure}", cursor, reference)

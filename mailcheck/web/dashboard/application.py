@@ -26,6 +26,7 @@ from mailcheck.web.site.replies import (
     COMMON_HEADERS,
     Reply,
     error_reply,
+    note_fault,
     reply_to_crash,
     reply_to_failure,
     write_reply,
@@ -92,6 +93,7 @@ class Dashboard:
             return await send_stream(
                 request, reply, COMMON_HEADERS, partial(reply_to_crash, request)
             )
+        note_fault(request, reply)
         if reply.status in ERRORS and prefers_html(request):
             reply = self._as_page(visit, reply)
         if not reply.cookies:

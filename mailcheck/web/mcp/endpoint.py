@@ -230,7 +230,7 @@ class McpEndpoint(Resource):
         reference = uuid.uuid4().hex[:12]
         self._log.failure("MCP request failed, reference {reference}", reference=reference)
         error = "the service failed; the cause is in its log under the reference"
-        return RpcError(INTERNAL_ERROR, error, {"reference": reference})
+        return RpcError(INTERNAL_ERROR, error, {"reference": reference}, reference=reference)
 
 
 def _allowed_origins(public_url: str) -> frozenset[str]:

@@ -65,4 +65,4 @@ def refuse(failure: ExpectedFailure) -> RpcError:
     retry_after = failure.retry_after if isinstance(failure, LimitExceeded) else None
     if status == NOT_NOW:
         retry_after = TRY_AGAIN
-    return RpcError(status, str(failure), retry_after=retry_after)
+    return RpcError(status, str(failure), retry_after=retry_after, reference=failure.reference)

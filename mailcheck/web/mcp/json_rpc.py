@@ -31,17 +31,23 @@ RequestId = str | int
 class RpcError(Exception):
     """The protocol's own error; ``code`` is JSON-RPC's, or the HTTP status that says it all.
 
-    ``retry_after`` is in whole seconds.
+    ``retry_after`` is in whole seconds; ``reference`` is where the log has the cause.
     """
 
     def __init__(
-        self, code: int, message: str, data: JsonValue = None, retry_after: int | None = None
+        self,
+        code: int,
+        message: str,
+        data: JsonValue = None,
+        retry_after: int | None = None,
+        reference: str = "",
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.data = data
         self.retry_after = retry_after
+        self.reference = reference
 
 
 class UnreadableMessage(RpcError):

@@ -19,6 +19,7 @@ from mailcheck.web.mcp.json_rpc import (
 )
 from mailcheck.web.mcp.streams import Channel, EventStream, Silence
 from mailcheck.web.site.errors import (
+    FAULTS,
     NOT_ACCEPTED,
     TOO_LARGE,
     UNAUTHORIZED,
@@ -26,7 +27,7 @@ from mailcheck.web.site.errors import (
     WRONG_METHOD,
 )
 from mailcheck.web.site.replies import Reply, write_reply
-from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, header_values
+from mailcheck.web.site.requests import MAX_BODY, BoundedRequest, PacedRequest, header_values
 
 JSON = "application/json"
 EVENTS = "text/event-stream"
@@ -104,6 +105,8 @@ class Post:
             self.headers["WWW-Authenticate"] = "Bearer"
         if error.retry_after is not None:
             self.headers["Retry-After"] = str(error.retry_after)
+        if status in FAULTS and isinstance(self.http, PacedRequest):
+            self.http.problem, self.http.reference = error.message, error.reference
         self._finish(status, render_error(self._request_id, error))
 
     def accept(self) -> None:

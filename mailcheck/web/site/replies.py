@@ -11,6 +11,7 @@ from functools import partial
 from http import HTTPStatus
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from twisted.internet.defer import CancelledError
 from twisted.logger import Logger
 from twisted.web.server import Request
@@ -47,13 +48,17 @@ UNREAD_RETRY = 5
 
 
 class Reply(Struct, frozen=True):
-    """One HTTP response; it always has a content type. ``cookies`` are Set-Cookie fields."""
+    """One HTTP response; it always has a content type.
+
+    ``cookies`` are Set-Cookie fields, ``reference`` is where the log has the cause of a failure.
+    """
 
     status: int
     body: bytes
     content_type: str
     headers: Mapping[str, str] = field(default_factory=dict)
     cookies: Sequence[str] = ()
+    reference: str = ""
 
     @property
     def problem(self) -> str:
@@ -95,7 +100,7 @@ def reply_to_failure(failure: ExpectedFailure) -> Reply:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(failure, WaitInterrupted) and failure.cursor is not None:
         body["cursor"] = failure.cursor
-    return json_reply(body, status, headers)
+    return replace(json_reply(body, status, headers), reference=failure.reference)
 
 
 def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str]) -> bytes:
@@ -105,8 +110,7 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     """
     if isinstance(request, PacedRequest) and not request.make_room_for(reply.body):
         reply = _unread_reply()
-    if isinstance(request, PacedRequest) and reply.status in FAULTS:
-        request.problem = reply.problem
+    note_fault(request, reply)
     request.setResponseCode(reply.status)
     set_header = request.responseHeaders.setRawHeaders
     for name, value in all_headers(reply, more_headers).items():
@@ -114,6 +118,13 @@ def write_reply(request: Request, reply: Reply, more_headers: Mapping[str, str])
     if reply.cookies:
         set_header("Set-Cookie", reply.cookies)
     return reply.body
+
+
+def note_fault(request: Request, reply: Reply) -> None:
+    """Note what the log is to say of a request that fails by a fault of ours."""
+    if isinstance(request, PacedRequest) and reply.status in FAULTS:
+        request.problem = reply.problem or request.problem
+        request.reference = reply.reference or request.reference
 
 
 def all_headers(reply: Reply, more_headers: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,54 @@
+"""Failures of our own as clients are told of them: a fixed sentence, and a reference to the log."""
+
+from collections.abc import Callable
+
+from twisted.logger import Logger
+
+from mailcheck.core.errors import StoreUnavailable
+from mailcheck.core.identifiers import RandomBytes
+from mailcheck.operations.recent import RecentlyUsed
+
+SAME_INCIDENT = 60.0
+"""Seconds for which the same cause keeps its reference: an outage writes one line a minute,
+however many requests it fails."""
+
+MOST_INCIDENTS = 100
+"""Maximum number of causes that keep a reference at a time."""
+
+REFERENCE_BYTES = 6
+
+
+class Incidents:
+    """Writes the cause of each failure into the log, under a reference that clients may see.
+
+    :param seconds: gives the time of a clock that never goes back.
+    """
+
+    _log = Logger()
+
+    def __init__(self, seconds: Callable[[], float], random_bytes: RandomBytes) -> None:
+        self._seconds = seconds
+        self._random_bytes = random_bytes
+        self._known: RecentlyUsed[str, tuple[float, str]] = RecentlyUsed(MOST_INCIDENTS)
+
+    def public(self, failure: StoreUnavailable) -> StoreUnavailable:
+        """Return a failure of the same kind that may be shown to anybody."""
+        if failure.reference:
+            return failure
+        reference = self._reference_of(str(failure))
+        shown = type(failure)(
+            f"{failure.PUBLIC}; the log has the cause under reference {reference}"
+        )
+        shown.reference = reference
+        shown.__cause__ = failure
+        return shown
+
+    def _reference_of(self, cause: str) -> str:
+        now = self._seconds()
+        known = self._known.get(cause)
+        if known is not None and now - known[0] < SAME_INCIDENT:
+            return known[1]
+        reference = self._random_bytes(REFERENCE_BYTES).hex()
+        self._known.put(cause, (now, reference))
+        self._log.warn("{cause}, reference {reference}", cause=cause, reference=reference)
+        return reference

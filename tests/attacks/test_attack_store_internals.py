@@ -1,0 +1,312 @@
+"""What a database says when it fails: the log has it, and no client ever."""
+
+import base64
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from twisted.logger import LogEvent, capturedLogs
+
+from mailcheck.assembly.daemon import Workers
+from mailcheck.config.options import SmtpOptions
+from mailcheck.core.errors import StoreFull, StoreUnavailable, WorkerDied
+from mailcheck.smtp.settings import offer_no_tls
+from mailcheck.storage.engine import Repeatable
+from mailcheck.workers.direct import DirectWorker
+from tests.house import House, config_in_memory, run
+from tests.smtp.talk import Talk
+from tests.web.dashboard.browser import Browser
+from tests.web.dashboard.conftest import CHEAP
+from tests.web.dashboard.inbox_visit import sign_up
+from tests.web.mcp.agent import Agent
+from tests.web.raw_http import RawHttp, request
+from tests.web.workers import FaultyWorker
+
+pytestmark = pytest.mark.attack
+
+CAUSES = {
+    "away": StoreUnavailable(
+        'the database can\'t be reached: connection to server at "10.9.8.7", port 6543 failed: '
+        'FATAL: password authentication failed for user "mailrole"'
+    ),
+    "lost": Repeatable("the connection to the database was lost: 10.9.8.7:6543 mailrole FATAL"),
+    "full": StoreFull('could not extend file "/srv/secret/16384": 10.9.8.7 6543 mailrole FATAL'),
+    "dead": WorkerDied("the writer process 6543 has died: 10.9.8.7 mailrole FATAL"),
+}
+INTERNAL = re.compile(r"10\.9\.8\.7|6543|mailrole|FATAL|secret|16384")
+OTHER = "staple battery"
+TEST = "01970000-0000-7000-8000-000000000000"
+REFERENCE = re.compile(r"reference ([0-9a-f]{12})")
+
+
+class BrokenHouse:
+    """A house with an account, a key and a browser, whose store can be broken."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = FaultyWorker(), FaultyWorker()
+        workers = Workers(self.writer, self.reader, DirectWorker(), DirectWorker())
+        smtp = SmtpOptions(auth_without_tls="always")
+        self.house = House(config_in_memory(accounts=CHEAP, smtp=smtp), workers)
+        self.browser = Browser(self.house)
+        self.account = sign_up(self.browser)
+        self.browser.open("/keys")
+        self.agent = Agent(self.house)
+
+    def break_store(self, cause: StoreUnavailable, good_reads: int = 0) -> None:
+        """Let reads, after some good ones, and writes fail."""
+        self.reader.fault = self.writer.fault = cause
+        self.reader.good_calls = good_reads
+
+    def mend(self) -> None:
+        """Let all go well again."""
+        self.reader.fault = self.writer.fault = None
+        self.reader.good_calls = 0
+
+    def talk(self, *commands: bytes, is_submission: bool = False) -> bytes:
+        """Say commands on a new connection; gives all that was replied."""
+        factory = self.house.assembly.mail_factory(offer_no_tls, is_submission=is_submission)
+        talk = Talk(factory, "192.0.2.7")
+        said = talk.say(b"EHLO client.example\r\n", *commands)
+        talk.leave()
+        return said
+
+
+@pytest.fixture
+def broken() -> Iterator[BrokenHouse]:
+    """A house whose store can be broken."""
+    broken = BrokenHouse()
+    yield broken
+    broken.mend()
+    broken.house.close()
+
+
+@pytest.fixture
+def log() -> Iterator[Sequence[LogEvent]]:
+    """What is logged meanwhile."""
+    with capturedLogs() as events:
+        yield events
+
+
+def require_hidden(said: bytes | str, log: Sequence[LogEvent]) -> None:
+    """See that an answer names nothing inside, and that the log has each cause it refers to."""
+    text = said.decode() if isinstance(said, bytes) else said
+    assert INTERNAL.search(text) is None, text
+    references = REFERENCE.findall(text)
+    assert references, text
+    told = {str(event["reference"]): str(event["cause"]) for event in log if "cause" in event}
+    for reference in references:
+        assert INTERNAL.search(told[reference]) or "has died" in told[reference]
+
+
+def at_recipient(broken: BrokenHouse) -> bytes:
+    """Name a recipient on the mail port."""
+    address = broken.house.address().encode()
+    return broken.talk(b"MAIL FROM:<a@example.com>\r\n", b"RCPT TO:<%b>\r\n" % address)
+
+
+def at_data(broken: BrokenHouse) -> bytes:
+    """Hand a whole mail in."""
+    broken.reader.good_calls = 9
+    address = broken.house.address().encode()
+    commands = (b"MAIL FROM:<a@example.com>\r\n", b"RCPT TO:<%b>\r\n" % address, b"DATA\r\n")
+    return broken.talk(*commands, b"Subject: x\r\n\r\nx\r\n.\r\n")
+
+
+def at_submission(broken: BrokenHouse) -> bytes:
+    """Sign in on the submission port."""
+    plain = base64.b64encode(b"\0key\0" + broken.house.key.encode())
+    return broken.talk(b"AUTH PLAIN %b\r\n" % plain, is_submission=True)
+
+
+def in_stream(broken: BrokenHouse) -> bytes:
+    """Follow an inbox while its store goes away."""
+    broken.reader.good_calls = 99
+    connection = RawHttp(broken.house)
+    connection.send(request("/api/v1/inbox/events", f"X-API-Key: {broken.house.key}"))
+    broken.reader.good_calls = 0
+    broken.house.assembly.wake_ups.publish(broken.house.account.id)
+    said = connection.received()
+    connection.hang_up()
+    return said
+
+
+def in_page_stream(broken: BrokenHouse) -> bytes:
+    """Look at the open page of an inbox while its store goes away."""
+    broken.reader.good_calls = 99
+    cookies = "; ".join(f"{name}={value}" for name, value in broken.browser.cookies.items())
+    connection = RawHttp(broken.house, broken.browser.peer)
+    connection.send(request("/inbox/live", f"Cookie: {cookies}"))
+    broken.reader.good_calls = 0
+    broken.house.assembly.wake_ups.publish(broken.account.id)
+    said = connection.received()
+    connection.hang_up()
+    return said
+
+
+def in_wait(broken: BrokenHouse) -> bytes:
+    """Wait for mail while the store goes away."""
+    broken.reader.good_calls = 99
+    pending = broken.house.ask("GET", "/inbox/wait?timeout=5")
+    broken.reader.good_calls = 0
+    broken.house.pass_time(5)
+    return bytes(pending.answer().body)
+
+
+def at_readiness(broken: BrokenHouse) -> bytes:
+    """Ask whether the daemon can work."""
+    run(broken.house.assembly.heartbeat.look())
+    return bytes(broken.house.open("/readyz").answer().body)
+
+
+def of_tool(broken: BrokenHouse) -> str:
+    """Call a tool whose store goes away behind the gate."""
+    broken.reader.good_calls = 1
+    return str(broken.agent.call("list_messages", {}).body)
+
+
+def of_endpoint(broken: BrokenHouse) -> str:
+    """Talk to the endpoint for agents."""
+    return str(broken.agent.request("tools/list").body)
+
+
+def of_api(method: str, path: str) -> Callable[[BrokenHouse], bytes]:
+    """Ask the API."""
+    return lambda broken: bytes(broken.house.ask(method, path).answer().body)
+
+
+def of_api_later(method: str, path: str) -> Callable[[BrokenHouse], bytes]:
+    """Ask the API, with a store that goes away behind the gate."""
+
+    def ask(broken: BrokenHouse) -> bytes:
+        broken.reader.good_calls = 1
+        return bytes(broken.house.ask(method, path).answer().body)
+
+    return ask
+
+
+def of_page(path: str) -> Callable[[BrokenHouse], bytes]:
+    """Open a page."""
+    return lambda broken: bytes(broken.browser.open(path).body)
+
+
+def of_form(path: str, **form: str) -> Callable[[BrokenHouse], bytes]:
+    """Submit a form; its owner is known, and what it does fails."""
+
+    def submit(broken: BrokenHouse) -> bytes:
+        broken.reader.good_calls = 1
+        return bytes(broken.browser.submit(path, **form).body)
+
+    return submit
+
+
+SURFACES: dict[str, Callable[[BrokenHouse], bytes | str]] = {
+    "RCPT": at_recipient,
+    "DATA": at_data,
+    "AUTH": at_submission,
+    "readyz": at_readiness,
+    "events": in_stream,
+    "live page": in_page_stream,
+    "wait": in_wait,
+    "tool": of_tool,
+    "MCP": of_endpoint,
+    "share": lambda broken: bytes(broken.house.open("/share/" + "a" * 52).answer().body),
+    "sign in": of_form("/sign-in", name="ann", password="correct horse"),
+    "new key": of_form("/keys", name="laptop"),
+    "new webhook": of_form("/webhooks", url="https://example.com/hook"),
+    "new watch": of_form("/watches", target="example.com"),
+    "password": of_form("/account/password", old="correct horse", new=OTHER, again=OTHER),
+    **{path: of_page(path) for path in ("/", "/keys", "/account", "/inbox", "/watches")},
+    **{
+        f"{method} {path}": of_api(method, path)
+        for method, path in (
+            ("GET", "/inbox"),
+            ("GET", "/inbox/messages?after=c1"),
+            ("GET", f"/test/{TEST}"),
+            ("GET", "/tools/reputation?domain=example.com"),
+        )
+    },
+    **{
+        f"{method} {path}, later": of_api_later(method, path)
+        for method, path in (
+            ("GET", "/inbox"),
+            ("GET", "/inbox/messages/x"),
+            ("GET", "/inbox/messages/x/raw"),
+            ("DELETE", "/inbox/messages"),
+            ("GET", "/inbox/wait"),
+            ("GET", "/inbox/events"),
+            ("GET", "/inbox/webhooks"),
+            ("POST", "/test/generate"),
+            ("GET", "/watches"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_no_client_is_told_what_the_database_said(
+    surface: str, broken: BrokenHouse, log: Sequence[LogEvent]
+) -> None:
+    """Every way in answers with a fixed sentence and a reference, under which the log has why."""
+    broken.break_store(CAUSES["away"])
+    require_hidden(SURFACES[surface](broken), log)
+
+
+@pytest.mark.parametrize("surface", ["RCPT", "DATA", "readyz", "GET /inbox", "tool", "/keys"])
+@pytest.mark.parametrize("cause", CAUSES)
+def test_no_kind_of_failure_is_told(
+    surface: str, cause: str, broken: BrokenHouse, log: Sequence[LogEvent]
+) -> None:
+    """A server that is away, a connection that is lost, a full disk, a dead writer: all alike."""
+    broken.break_store(CAUSES[cause])
+    require_hidden(SURFACES[surface](broken), log)
+
+
+def test_the_line_of_a_503_has_its_reference(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:
+    """The log's lines of answers with 503 have the reference that the answer has."""
+    broken.break_store(CAUSES["away"])
+    connection = RawHttp(broken.house)
+    for path in ("/api/v1/inbox", "/share/" + "a" * 52):
+        connection.send(request(path, f"X-API-Key: {broken.house.key}"))
+    broken.browser.open("/keys")
+    assert broken.agent.request("tools/list").status == 503
+    (reference,) = set(REFERENCE.findall(connection.received().decode()))
+    lines: list[Any] = [event for event in log if event.get("status") == 503]
+    assert {str(line["path"]) for line in lines} >= {"/api/v1/inbox", "/keys", "/mcp"}
+    assert {line["reference"] for line in lines} == {reference}
+
+
+def test_an_outage_fills_no_log(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:
+    """The same cause is written once a minute, however many requests it fails."""
+    broken.break_store(CAUSES["away"])
+    for minute in range(3):
+        for _ in range(20):
+            broken.house.ask("GET", "/inbox").answer()
+        broken.house.pass_time(60)
+        assert len([event for event in log if "cause" in event]) == minute + 1
+
+
+def test_each_cause_has_its_own_reference(broken: BrokenHouse, log: Sequence[LogEvent]) -> None:
+    """Two causes can be told apart in the log."""
+    told = []
+    for cause in CAUSES.values():
+        broken.break_store(cause)
+        told += REFERENCE.findall(broken.house.ask("GET", "/inbox").answer().json["error"])
+    assert len(set(told)) == len(CAUSES)
+
+
+def test_a_disk_that_can_not_be_asked_is_not_named(tmp_path: Any, log: Sequence[LogEvent]) -> None:
+    """Where the disk of the database can't be read, neither SMTP nor /readyz names its folder."""
+    folder = tmp_path / "secret"
+    folder.mkdir()
+    storage = config_in_memory().storage
+    storage = type(storage)(url=f"sqlite:{folder / 'mail.db'}", min_free=1)
+    house = House(type(config_in_memory())(storage=storage))
+    folder.rename(tmp_path / "elsewhere")
+    house.pass_time(1)
+    factory = house.assembly.mail_factory(offer_no_tls, is_submission=False)
+    commands = (b"EHLO x.example\r\n", b"MAIL FROM:<>\r\n", b"RCPT TO:<%b>\r\n")
+    said = Talk(factory, "192.0.2.7").say(*commands[:2], commands[2] % house.address().encode())
+    assert b"451" in said
+    require_hidden(said, log)
+    house.close()
