@@ -17,7 +17,6 @@ from twisted.internet.defer import TimeoutError as DeferredTimeout
 from twisted.internet.interfaces import IAddress, IReactorTime, IStreamClientEndpoint
 from twisted.internet.protocol import Factory
 from twisted.internet.task import LoopingCall, deferLater
-from twisted.logger import Logger
 from twisted.python.failure import Failure
 from txredisapi import BaseRedisProtocol, LineReceiver, RedisError, SubscriberProtocol
 from txredisapi import ConnectionError as ConnectionLost
@@ -48,8 +47,12 @@ LOOK_BEATS = 2
 PAUSE = 0.5
 """Seconds between tries to connect."""
 
-COMPLAINTS = 60.0
-"""Seconds between log lines about commands that Redis refuses."""
+PROBE_BEATS = 4
+"""Beats between writes that only find out whether Redis takes writes, also while there is no
+traffic. A full server (OOM) or a replica (READONLY) answers all else."""
+
+PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 60000)"
+"""Limits are counted by scripts, values are kept by SET: a probe of both."""
 
 CONNECT_SECONDS = 2.0
 """For a connection, and then for the answer to its password."""
@@ -65,8 +68,6 @@ class Redis(Service):
     :param endpoint: connects to ``address``, encrypted where that is said there.
     :param note: is told what is wrong, once, and an empty text when it is well again.
     """
-
-    _log = Logger()
 
     def __init__(
         self,
@@ -90,7 +91,8 @@ class Redis(Service):
         self._away_since: float | None = 0.0
         self._is_said = False
         self._reason = "no connection"
-        self._complained_at = -COMPLAINTS
+        self._refused: dict[str, str] = {}
+        self._count = 0
         self._heard: dict[str, Callable[[str], None]] = {}
         self._lost: list[Callable[[], None]] = []
 
@@ -128,11 +130,11 @@ class Redis(Service):
 
         :raises RedisAway: there is no answer in time, or it is a refusal.
         """
-        return self._ask(lambda connection: connection.execute_command(command, key, *arguments))
+        return self._ask(command, lambda one: one.execute_command(command, key, *arguments))
 
     def run_script(self, script: str, keys: Sequence[Key], args: Sequence[str | int]) -> Any:
         """Run a Lua script; as `run`."""
-        return self._ask(lambda connection: connection.eval(script, list(keys), list(args)))
+        return self._ask("EVAL", lambda one: one.eval(script, list(keys), list(args)))
 
     def publish(self, channel: str, text: str) -> Deferred[Any]:
         """Tell all others that listen; fires when that is done.
@@ -153,7 +155,7 @@ class Redis(Service):
         """Call ``look`` each second while hints may be lost, and once when that is over."""
         self._lost.append(look)
 
-    def _ask(self, ask: Callable[[Any], Deferred[Any]]) -> Deferred[Any]:
+    def _ask(self, name: str, ask: Callable[[Any], Deferred[Any]]) -> Deferred[Any]:
         connection = self._commands.connection
         if connection is None or not self.is_there:
             return fail(RedisAway(self._reason))
@@ -162,14 +164,17 @@ class Redis(Service):
         began = self._clock.seconds()
         ask(connection).addBoth(_answer_to(answer))
         answer.addTimeout(ANSWER_SECONDS, self._clock)
-        answer.addErrback(self._explain, connection)
-        return answer.addCallback(self._measure, began)
+        return answer.addCallbacks(
+            self._measure, self._explain, (began, name), errbackArgs=(connection, name)
+        )
 
-    def _measure(self, result: Any, began: float) -> Any:
+    def _measure(self, result: Any, began: float, name: str) -> Any:
         self._figures.answers.observe(self._clock.seconds() - began)
+        if self._refused.pop(name, None) and not self._refused:
+            self._note("")
         return result
 
-    def _explain(self, failure: Failure, connection: Any) -> Any:
+    def _explain(self, failure: Failure, connection: Any, name: str) -> Any:
         if failure.check(DeferredTimeout):
             self._reason = f"no answer within {ANSWER_SECONDS:g} s"
             connection.transport.abortConnection()
@@ -179,9 +184,8 @@ class Redis(Service):
         reason = failure.getErrorMessage()
         if failure.check(ConnectionLost):
             raise RedisAway(reason)
-        if self._clock.seconds() >= self._complained_at + COMPLAINTS:
-            self._complained_at = self._clock.seconds()
-            self._log.warn("Redis refuses a command: {reason}", reason=reason)
+        self._refused[name] = reason
+        self._note(f"refuses {name}: {reason}. Meanwhile this daemon counts limits alone")
         raise RedisAway(reason)
 
     def hear(self, channel: str, text: str) -> None:
@@ -217,6 +221,7 @@ class Redis(Service):
     def _say_lost(self) -> None:
         self._is_said = True
         if self.running:
+            self._refused.clear()
             self._note(
                 f"away: {self._reason}. Until it is back this daemon counts limits alone, and "
                 f"looks every second into each inbox that is waited for"
@@ -232,13 +237,22 @@ class Redis(Service):
             else:
                 self._ears.connection.execute_command("PING").addErrback(_forget)
             self.note_change()
+        self._count += 1
         if self._away_since is None:
+            if self._count % PROBE_BEATS == 0:
+                self._probe()
             return
         self._away_beats += 1
         if not self._is_said and self._away_beats * BEAT > CONNECT_SECONDS:
             self._say_lost()
         if self._away_beats % LOOK_BEATS == 0:
             self.look()
+
+    def _probe(self) -> None:
+        """Find out whether Redis takes writes; `_ask` records what it says."""
+        key = self.key("probe")
+        for answer in (self.run("SET", key, "1", "PX", 60_000), self.run_script(PROBE, [key], [])):
+            answer.addErrback(lambda failure: failure.trap(RedisAway))
 
     def look(self) -> None:
         """Look for all that a lost hint may have told of."""
@@ -270,6 +284,7 @@ class _Link(Factory):
         self._open: Any = None
         self._is_stopped = False
         self._when_stopped: Deferred[None] = Deferred()
+        self._login_problem = ""
         self.connection: Any = None
         self.is_heard = False
 
@@ -295,7 +310,7 @@ class _Link(Factory):
         )
 
     def _try_again(self, reason: Failure) -> "Deferred[Any] | None":
-        self.redis.note_lost(reason.getErrorMessage().rstrip("."))
+        self.redis.note_lost(self._login_problem or reason.getErrorMessage().rstrip("."))
         if self._is_stopped:
             return None
         return deferLater(self._clock, PAUSE, self.connect).addErrback(_forget)
@@ -312,7 +327,7 @@ class _Link(Factory):
         return connection
 
     def _note_usable(self, connection: Any) -> None:
-        self.connection, self.is_heard = connection, False
+        self.connection, self.is_heard, self._login_problem = connection, False, ""
         connection.begin()
         self.redis.note_change()
 
@@ -330,7 +345,8 @@ class _Link(Factory):
         """Learn that a login failed: the next try may find another password there."""
 
     def connectionError(self, reason: str) -> None:
-        """Learn why a login failed."""
+        """Learn why a login failed: what the connection ends with afterwards says less."""
+        self._login_problem = reason
         self.redis.note_lost(reason)
 
 
@@ -373,12 +389,22 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
 
     def begin(self) -> None:
         """Ask for everything of ours: in one pattern, so that there is one answer to it."""
-        self.execute_command("PSUBSCRIBE", self.factory.redis.all_keys).addErrback(_forget)
+        subscribed = self.execute_command("PSUBSCRIBE", self.factory.redis.all_keys)
+        subscribed.addErrback(self._end_refused)
+
+    def _end_refused(self, failure: Failure) -> None:
+        """Begin again where Redis does not let it listen (NOAUTH, NOPERM): as a refused login."""
+        if not failure.check(ConnectionLost):
+            self.factory.connectionError(failure.getErrorMessage())
+            self.transport.abortConnection()
 
     def replyReceived(self, reply: Any) -> None:
-        """Take an answer or a message: each is a sign of life."""
+        """Take an answer or a message: each is a sign of life.
+
+        Once Redis lets it listen, all that it sends are lists.
+        """
         super().replyReceived(reply)
-        if not isinstance(reply, RedisError):
+        if isinstance(reply, list):
             self.factory.is_heard = True
             self.factory.redis.note_life()
 

@@ -23,6 +23,7 @@ from mailcheck.core.client_limits import MINUTE_WINDOW
 from mailcheck.core.keys import Key, key_of
 from mailcheck.operations.ports import Hit
 from tests.servers.certificates import Authority
+from tests.servers.daemon import HOST
 from tests.servers.redis import RedisServer, connected, connected_twice, running_redis, until
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -245,3 +246,45 @@ async def test_a_daemon_that_was_killed(redis_server: RedisServer) -> None:
         await deferLater(clock, 3 * BEAT)
         assert len(looks) == 2
         await listening.stopService()
+
+
+@pytest.mark.parametrize(
+    ("options", "user", "problem"),
+    [
+        (("--requirepass", "right"), ":wrong@", "WRONGPASS"),
+        (("--requirepass", "right"), "", "NOAUTH"),
+        (("--user", "mc", "on", ">right", "~*", "+@all"), "mc:right@", "NOPERM"),
+    ],
+)
+@ensureDeferred
+async def test_a_login_that_redis_refuses(
+    options: tuple[str, ...], user: str, problem: str
+) -> None:
+    """The condition has the name of the error: a wrong password, none, a forbidden channel."""
+    from twisted.internet import reactor
+
+    told: list[str] = []
+    with running_redis(*options) as server:
+        address = parse_redis_address(f"redis://{user}{HOST}:{server.port}")
+        endpoint = redis_endpoint(address, "", reactor)
+        redis = Redis(address, endpoint, cast(Any, reactor), told.append, RedisFigures())
+        redis.startService()
+        await until(lambda: bool(told))
+        assert told[0].startswith("away: ")
+        assert problem in told[0]
+        await redis.stopService()
+
+
+@ensureDeferred
+async def test_a_full_redis_is_a_condition() -> None:
+    """A server that takes no writes is named without any traffic, and well again afterwards."""
+    told: list[str] = []
+    with running_redis() as server:
+        async with connected(server, note=told.append) as redis:
+            told.clear()
+            await redis.run("CONFIG", Key("SET"), "maxmemory", "1")
+            await until(lambda: bool(told))
+            assert "OOM" in told[-1]
+            assert redis.is_there
+            await redis.run("CONFIG", Key("SET"), "maxmemory", "0")
+            await until(lambda: told[-1] == "")
