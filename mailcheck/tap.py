@@ -73,7 +73,7 @@ def _build(options: Options) -> IService:
         from mailcheck.assembly.ops import Surroundings, log_writer
         from mailcheck.assembly.processes import inherited_ports, parent_of_processes
 
-        log = log_writer(config, twistd)
+        log = log_writer(config, twistd, os.environ)
         if config.daemon.processes > 1:
             arguments = ["--config", str(path)] if path else []
             return parent_of_processes(config, arguments, log, os.environ, reactor, time_of_day())
@@ -85,7 +85,14 @@ def _build(options: Options) -> IService:
         )
         return assembly.services(surroundings)
     except ConfigError as error:
-        raise CannotStart(f"mailcheck: {error}") from error
+        raise CannotStart(_for_journal(f"mailcheck: {error}")) from error
+
+
+def _for_journal(problem: str) -> str:
+    """Mark what Python prints as an error, where systemd's journal takes it: no log has begun."""
+    from mailcheck.ops.log import is_journal, with_priority
+
+    return with_priority("error", problem) if is_journal(sys.stderr, os.environ) else problem
 
 
 def _load_beside(workers: "Iterable[ProcessWorker]") -> None:

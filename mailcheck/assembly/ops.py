@@ -21,7 +21,13 @@ from mailcheck.operations.accounts.keep_accounts import KeepAccounts
 from mailcheck.ops.heartbeat import INTERVAL as BEAT
 from mailcheck.ops.heartbeat import Heartbeat
 from mailcheck.ops.journal import Pace, log_changes
-from mailcheck.ops.log import RENDERINGS, LogWriter, twistd_output
+from mailcheck.ops.log import (
+    JOURNAL_RENDERINGS,
+    RENDERINGS,
+    LogWriter,
+    is_journal,
+    twistd_output,
+)
 from mailcheck.ops.start_report import Doors, StartReport
 from mailcheck.ops.supervision import SupervisedService, Supervisor
 from mailcheck.ops.watch import (
@@ -57,12 +63,15 @@ class Surroundings(NamedTuple):
     inherited: Mapping[str, int]
 
 
-def log_writer(config: Config, twistd: Mapping[str, Any]) -> LogWriter | None:
+def log_writer(
+    config: Config, twistd: Mapping[str, Any], environment: Mapping[str, str]
+) -> LogWriter | None:
     """Make what writes the log, unless an option of twistd has chosen something else."""
     output = twistd_output(twistd)
     if output is None:
         return None
-    return LogWriter(output, RENDERINGS[config.ops.log], config.ops.log_level)
+    renderings = JOURNAL_RENDERINGS if is_journal(output, environment) else RENDERINGS
+    return LogWriter(output, renderings[config.ops.log], config.ops.log_level)
 
 
 class Certificates:

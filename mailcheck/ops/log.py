@@ -2,10 +2,14 @@
 
 Every line is one event; only the traceback of a failure follows in lines of its
 own, each behind a tab. A control character becomes ``?``: nothing that a client
-has sent can begin a line or move a terminal's cursor.
+has sent can begin a line or move a terminal's cursor. In systemd's journal each
+line has a priority in front, as sd-daemon(3) describes it, and text has neither
+time nor level: the journal has both.
 """
 
+import io
 import json
+import os
 import re
 import signal
 import sys
@@ -87,12 +91,7 @@ Render = Callable[[LogEvent, str, str], str]
 
 def render_text(event: LogEvent, level: str, text: str) -> str:
     """Write ``2026-11-22T17:31:23.120Z info ...``."""
-    failure = event.get("log_failure")
-    if failure is not None:
-        text += "\n" + failure.getTraceback().rstrip()
-    if not text.isprintable():
-        text = _CONTROL.sub("?", text).replace("\n", "\n\t")
-    return f"{_time_of(event)} {level} {text}\n"
+    return f"{_time_of(event)} {level} {_printable(event, text)}\n"
 
 
 def render_json(event: LogEvent, level: str, text: str) -> str:
@@ -115,6 +114,46 @@ def render_json(event: LogEvent, level: str, text: str) -> str:
 RENDERINGS: dict[str, Render] = {"text": render_text, "json": render_json}
 """How a line is written, by the option's word."""
 
+PRIORITIES = {"debug": 7, "info": 6, "warn": 4, "error": 3, "critical": 2}
+"""The priorities of syslog(3), by the names of levels."""
+
+
+def with_priority(level: str, text: str) -> str:
+    """Return a text as the journal takes it: the priority stands in front of each line."""
+    mark = f"<{PRIORITIES[level]}>"
+    return mark + text.replace("\n", f"\n{mark}")
+
+
+def render_journal_text(event: LogEvent, level: str, text: str) -> str:
+    """Write ``<6>...``: the journal itself has the time."""
+    return with_priority(level, _printable(event, text)) + "\n"
+
+
+def render_journal_json(event: LogEvent, level: str, text: str) -> str:
+    """Write ``<6>`` and the object."""
+    return f"<{PRIORITIES[level]}>{render_json(event, level, text)}"
+
+
+JOURNAL_RENDERINGS: dict[str, Render] = {
+    "text": render_journal_text,
+    "json": render_journal_json,
+}
+"""The same for systemd's journal."""
+
+JOURNAL_STREAM = "JOURNAL_STREAM"
+"""The variable in which systemd names the journal's end: its device and its inode."""
+
+
+def is_journal(output: object, environment: Mapping[str, str]) -> bool:
+    """Return whether what is written to the output goes to systemd's journal."""
+    if not isinstance(output, io.IOBase):
+        return False
+    try:
+        status = os.fstat(output.fileno())
+    except (OSError, ValueError):  # it is closed, or is no file
+        return False
+    return environment.get(JOURNAL_STREAM) == f"{status.st_dev}:{status.st_ino}"
+
 
 def twistd_output(twistd: Mapping[str, Any]) -> Output | None:
     """Give where ``twistd`` would write; nothing where its user has chosen another way.
@@ -130,6 +169,14 @@ def twistd_output(twistd: Mapping[str, Any]) -> Output | None:
     if hasattr(signal, "SIGUSR1") and not signal.getsignal(signal.SIGUSR1):
         signal.signal(signal.SIGUSR1, lambda *_: file.rotate())
     return file
+
+
+def _printable(event: LogEvent, text: str) -> str:
+    """Add the traceback of a failure; replace what could begin a line or move a cursor."""
+    failure = event.get("log_failure")
+    if failure is not None:
+        text += "\n" + failure.getTraceback().rstrip()
+    return text if text.isprintable() else _CONTROL.sub("?", text).replace("\n", "\n\t")
 
 
 def _text_of(event: LogEvent, *, is_our_own: bool) -> str:

@@ -1,8 +1,8 @@
 """What operators copy: systemd's units, and fail2ban's filter for the lines that we write."""
 
 import io
+import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from mailcheck.core.identifiers import DeliveryId
 from mailcheck.core.messages import Session
 from mailcheck.operations.ports import WebFault
 from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
-from mailcheck.ops.log import RENDERINGS, LogWriter
+from mailcheck.ops.log import JOURNAL_RENDERINGS, RENDERINGS, LogWriter, Render
 from mailcheck.smtp import replies
 from tests.servers.programs import find_program
 
@@ -81,10 +81,10 @@ def test_sockets_fit_the_service() -> None:
     assert ports == {"mail": ["25"], "submission": ["587"], "http": ["127.0.0.1:8080"]}
 
 
-def a_days_log(kind: str) -> str:
+def a_days_log(render: Render) -> str:
     """Write what guessers and customers leave behind, by the code that writes it in a daemon."""
     output = io.StringIO()
-    log = Logger("mailcheck.ops.journal", observer=LogWriter(output, RENDERINGS[kind], "info"))
+    log = Logger("mailcheck.ops.journal", observer=LogWriter(output, render, "info"))
     pace = Pace()
     mail, submission = MailJournal("mail", pace), MailJournal("submission", pace)
     clients = ClientJournal(pace)
@@ -105,18 +105,85 @@ def a_days_log(kind: str) -> str:
     return output.getvalue()
 
 
+FOUND = ["2001:db8::1", *[GUESSER] * 4]
+"""The addresses of a day's guesses."""
+
+FILTER = str(ROOT / "etc" / "fail2ban" / "filter.conf")
+
+FROM_JOURNAL = {
+    "short": "Nov 22 17:31:25 mx.example twistd[4711]: ",
+    "short-iso": "2026-11-22T17:31:25+0000 mx twistd[4711]: ",
+    "without a host": "Nov 22 17:31:25 mailcheck@1[7]: ",
+    "without a time": "mx.example twistd[4711]: ",
+}
+"""What journalctl and syslog daemons put in front of a line, by its name."""
+
+BEGINNINGS = {
+    "a file": (RENDERINGS, ""),
+    **{name: (JOURNAL_RENDERINGS, text) for name, text in FROM_JOURNAL.items()},
+    "a journal without priorities": (RENDERINGS, FROM_JOURNAL["short"] + "<4>"),
+    # The log of a daemon that does not know the journal, behind a pipe.
+    "a pipe": (RENDERINGS, FROM_JOURNAL["short"]),
+}
+
+
 @pytest.mark.parametrize("kind", RENDERINGS)
-def test_fail2ban(tmp_path: Path, kind: str) -> None:
-    """Fail2ban finds who guesses, in text and in JSON, and nobody else."""
+@pytest.mark.parametrize("name", BEGINNINGS)
+def test_fail2ban(tmp_path: Path, name: str, kind: str) -> None:
+    """Fail2ban finds who guesses, in files of text and JSON and of the journal, and nobody else."""
     program = find_program("fail2ban-regex", package="fail2ban")
+    renderings, beginning = BEGINNINGS[name]
     log = tmp_path / "mailcheck.log"
-    log.write_text(a_days_log(kind))
-    filter_path = tmp_path / "filter.conf"
-    shutil.copy(ROOT / "etc" / "fail2ban" / "filter.conf", filter_path)
+    lines = re.sub("^<[0-7]>", "", a_days_log(renderings[kind]), flags=re.M).splitlines()
+    log.write_text("".join(f"{beginning}{line}\n" for line in lines))
     done = subprocess.run(
-        [program, "--out", "ip", str(log), str(filter_path)],
+        [program, "--out", "ip", str(log), FILTER], capture_output=True, text=True, check=True
+    )
+    assert sorted(done.stdout.split()) == FOUND
+
+
+JOURNAL = r"""
+set -eu -o pipefail
+mount -t tmpfs tmpfs /run
+"$JOURNALED" twistd cat
+for _ in $(seq 100); do
+    journalctl --sync
+    [ "$(journalctl --identifier=twistd --output=cat | wc -l)" = "$LINES" ] && break
+    sleep 0.02
+done
+journalctl --identifier=twistd --priority=warning --output=cat > "$WARNINGS"
+fail2ban-regex --out ip --journalmatch SYSLOG_IDENTIFIER=twistd systemd-journal "$FILTER"
+"""
+
+
+@pytest.mark.parametrize("kind", RENDERINGS)
+def test_the_journal_of_systemd(tmp_path: Path, kind: str) -> None:
+    """In a real journal a line has its level, and fail2ban finds who guesses, and nobody else."""
+    unshare = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"]
+    for program in ("systemd-cat", "journalctl", "fail2ban-regex"):
+        find_program(program)
+    if not Path("/usr/lib/python3/dist-packages/systemd").exists():
+        pytest.skip("it takes python3-systemd")
+    if os.geteuid() != 0 or subprocess.run([*unshare, "true"], check=False).returncode:
+        pytest.skip("it takes root who may make namespaces")
+    log = a_days_log(JOURNAL_RENDERINGS[kind])
+    warnings = tmp_path / "warnings"
+    done = subprocess.run(
+        [*unshare, "bash", "-c", JOURNAL],
+        env={
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "JOURNALED": str(ROOT / "tests" / "servers" / "journaled"),
+            "FILTER": FILTER,
+            "LINES": str(len(log.splitlines())),
+            "WARNINGS": str(warnings),
+        },
+        input=log,
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    assert sorted(done.stdout.split()) == ["2001:db8::1", *[GUESSER] * 4]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(done.stdout.split()) == FOUND
+    urgent = re.findall("^<4>(.*)$", log, re.M)
+    assert warnings.read_text().splitlines() == urgent
+    assert 0 < len(urgent) < len(log.splitlines())

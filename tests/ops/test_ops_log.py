@@ -2,7 +2,10 @@
 
 import io
 import json
+import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +25,17 @@ from mailcheck.ops.journal import (
     Pace,
     log_changes,
 )
-from mailcheck.ops.log import RENDERINGS, LogWriter, twistd_output
+from mailcheck.ops.log import (
+    JOURNAL_RENDERINGS,
+    PRIORITIES,
+    RENDERINGS,
+    LogWriter,
+    Render,
+    is_journal,
+    render_journal_json,
+    render_journal_text,
+    twistd_output,
+)
 from tests.house import run
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
@@ -31,9 +44,11 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 class Written:
     """A log that is kept, and loggers that write to it."""
 
-    def __init__(self, kind: str = "text", level: str = "info") -> None:
+    def __init__(
+        self, kind: str = "text", level: str = "info", renderings: Mapping[str, Render] = RENDERINGS
+    ) -> None:
         self.output = io.StringIO()
-        self.writer = LogWriter(self.output, RENDERINGS[kind], level)
+        self.writer = LogWriter(self.output, renderings[kind], level)
 
     def logger(self, namespace: str) -> Logger:
         """Make a logger of a module."""
@@ -77,6 +92,42 @@ def test_one_event_is_one_line(kind: str) -> None:
     assert len(begins) == 1
     assert "\x1b" not in text
     assert "\r" not in text
+
+
+@pytest.mark.parametrize("level", PRIORITIES)
+def test_the_journal(level: str) -> None:
+    """In the journal each line has its priority, and text neither time nor level."""
+    event = {"log_time": 0.0, "log_failure": Failure(ConnectionLost("gone")), "log_namespace": "x"}
+    mark = f"<{PRIORITIES[level]}>"
+    first, *rest = render_journal_text(event, level, "disk: full").splitlines()
+    assert first == f"{mark}disk: full"
+    assert rest
+    assert all(line.startswith(f"{mark}\t") for line in rest)
+    (line,) = render_journal_json(event, level, "disk: full").splitlines()
+    assert line.startswith(mark)
+    assert json.loads(line.removeprefix(mark))["message"] == "disk: full"
+
+
+@pytest.mark.parametrize("kind", JOURNAL_RENDERINGS)
+def test_a_client_chooses_no_priority(kind: str) -> None:
+    """Each line in the journal begins with the priority of its event, whatever a client sent."""
+    written = Written(kind, renderings=JOURNAL_RENDERINGS)
+    hostile = "x\r\n<2>failed key: client=192.0.2.1\n<1>y"
+    written.logger("mailcheck.smtp").info("sender={sender}", sender=hostile)
+    for line in written.output.getvalue().splitlines():
+        assert re.match(r"<6>(?:\t|sender=|\{)", line)
+
+
+def test_what_is_the_journal(tmp_path: Path) -> None:
+    """The journal is known by its device and inode: an output that was redirected is none."""
+    with (tmp_path / "journal").open("w") as journal, (tmp_path / "file").open("w") as other:
+        status = os.fstat(journal.fileno())
+        environment = {"JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
+        assert is_journal(journal, environment)
+        assert not is_journal(other, environment)
+        assert not is_journal(journal, {})
+    assert not is_journal(journal, environment)  # closed
+    assert not is_journal(io.StringIO(), environment)
 
 
 @pytest.mark.parametrize("kind", RENDERINGS)
