@@ -2,12 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from mailcheck.core.errors import StoreUnavailable, WorkerDied
 from mailcheck.core.identifiers import AccountId
-from mailcheck.storage.engine import InboxWork, MailWork, Repeatable, Transaction, Work, for_each
+from mailcheck.storage.engine import (
+    InboxWork,
+    MailWork,
+    Repeatable,
+    RowLocked,
+    Transaction,
+    Work,
+    for_each,
+)
 from mailcheck.storage.inbox_rows import lock_inboxes
+
+LOCKED = "another writer keeps an inbox locked; try again later"
 
 MOST_TRIES = 10
 """Of a group that a deadlock or a lost connection undid: one of two that meet goes through."""
@@ -61,15 +72,23 @@ def commit_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Ou
     leaves its neighbours' writes alone.
 
     What the database undid by itself (a deadlock, a lost connection) is repeated
-    at once.
+    at once. Where another writer keeps an inbox locked, the writes for that one fail
+    and the others are committed.
 
     :raises StoreUnavailable: nothing of the group was written; or nobody knows, where
         the answer to COMMIT was lost.
     """
     for _ in range(MOST_TRIES - 1):
         with suppress(Repeatable):
-            return _commit_once(connection, group)
-    return _commit_once(connection, group)
+            return _commit_around_locks(connection, group)
+    return _commit_around_locks(connection, group)
+
+
+def _commit_around_locks(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
+    try:
+        return _commit_once(connection, group)
+    except RowLocked:
+        return _commit_once(connection, group)  # which now does not wait for that row
 
 
 def settle_group(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
@@ -100,12 +119,18 @@ def find_outcomes(transaction: Transaction, group: Sequence[Plain]) -> list[Outc
 
 
 def _commit_once(connection: GroupConnection, group: Sequence[Plain]) -> list[Outcome]:
+    def together(transaction: Transaction) -> list[Outcome]:
+        return _run_unlocked(transaction, group, partial(_run_together, transaction))
+
+    def each(transaction: Transaction) -> list[Outcome]:
+        return _run_unlocked(transaction, group, partial(_run_each, connection, transaction))
+
     try:
-        return _commit(connection, lambda transaction: _run_together(transaction, group))
+        return _commit(connection, together)
     except StoreUnavailable:
         raise
     except Exception:
-        return _commit(connection, lambda transaction: _run_each(connection, transaction, group))
+        return _commit(connection, each)
 
 
 def _commit(
@@ -115,10 +140,39 @@ def _commit(
     try:
         outcomes = run(transaction)
         connection.commit()
-    except BaseException:
+    except BaseException as failure:
         connection.rollback()
+        if isinstance(failure, RowLocked) and transaction.known_inboxes is not None:
+            transaction.known_inboxes.doubt()
         raise
     return outcomes
+
+
+def _run_unlocked(
+    transaction: Transaction,
+    group: Sequence[Plain],
+    run: Callable[[Sequence[Plain]], list[Outcome]],
+) -> list[Outcome]:
+    """Run the writes but those for inboxes that another writer keeps locked, which fail."""
+    known = transaction.known_inboxes
+    if known is None or not known.has_doubts:
+        return run(group)
+    about = [
+        frozenset(work.accounts(transaction, [item])) if _is_inbox_work(work) else frozenset()
+        for work, item in group
+    ]
+    locked = known.pass_by(transaction, frozenset().union(*about))
+    rest = [write for write, accounts in zip(group, about, strict=True) if not accounts & locked]
+    outcomes = iter(run(rest) if rest else [])
+    return [
+        _write_without_lock(transaction, *write) if accounts & locked else next(outcomes)
+        for write, accounts in zip(group, about, strict=True)
+    ]
+
+
+def _write_without_lock(transaction: Transaction, work: Work[Any, Any], item: Any) -> Outcome:
+    without_lock = getattr(work, "without_lock", None)
+    return StoreUnavailable(LOCKED) if without_lock is None else without_lock(transaction, item)
 
 
 def _run_together(transaction: Transaction, group: Sequence[Plain]) -> list[Outcome]:

@@ -22,6 +22,10 @@ class Repeatable(StoreUnavailable):
     """Nothing was done, and the same may go well at once: a deadlock, a connection was lost."""
 
 
+class RowLocked(StoreUnavailable):
+    """Nothing was done: another writer kept a row locked for longer than is waited for."""
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Value = str | int | bytes | None
@@ -109,6 +113,9 @@ class InboxWork(Protocol):
     A group of several writes locks the inboxes of all of them first: groups that
     locked as they went would wait for each other. ``locks_all_first``: it does so itself
     for all its items, which saves a group of nothing else the question.
+
+    An item of which an inbox stays locked by another writer fails, and the rest of its group is
+    committed. A work that has ``without_lock`` does that instead.
     """
 
     locks_all_first: ClassVar[bool]
@@ -207,16 +214,22 @@ class for_each_in:  # noqa: N801
     """As `for_each`, for a write of one item that moves counters of inboxes. A decorator.
 
     :param accounts: says whose inboxes an item is about.
+    :param without_lock: writes an item whose inbox stays locked by another writer.
     """
 
-    def __init__(self, accounts: Callable[[Transaction, Any], Iterable[AccountId]]) -> None:
+    def __init__(
+        self,
+        accounts: Callable[[Transaction, Any], Iterable[AccountId]],
+        without_lock: Callable[[Transaction, Any], Any] | None = None,
+    ) -> None:
         self._accounts = accounts
+        self._without_lock = without_lock
 
     def __call__(
         self, work: Callable[[Transaction, Item], Result | ExpectedFailure]
     ) -> _EachInInboxes[Item, Result]:
         """Decorate."""
-        return _EachInInboxes(work, self._accounts)
+        return _EachInInboxes(work, self._accounts, self._without_lock)
 
 
 class _EachInInboxes(for_each[Item, Result]):
@@ -226,9 +239,11 @@ class _EachInInboxes(for_each[Item, Result]):
         self,
         work: Callable[[Transaction, Item], Result | ExpectedFailure],
         accounts: Callable[[Transaction, Item], Iterable[AccountId]],
+        without_lock: Callable[[Transaction, Item], Result] | None,
     ) -> None:
         super().__init__(work)
         self._accounts = accounts
+        self.without_lock = without_lock
 
     def accounts(self, transaction: Transaction, items: Sequence[Item]) -> set[AccountId]:
         """Say whose inboxes the items are about."""

@@ -15,6 +15,9 @@ from mailcheck.storage.engine import Row, Transaction
 MOST_KNOWN = 10_000
 """Inboxes that a writer knows; those that got mail last stay."""
 
+PASSED_BY = 5.0
+"""Seconds for which a writer does not wait again for an inbox that it has waited for in vain."""
+
 DISTRUST = 10.0
 """Seconds for which nothing is assumed when something was not as it was known: where several
 daemons write to the same inboxes an assumption costs more than a question."""
@@ -69,6 +72,16 @@ def read_inboxes(
     return {row[0]: _inbox(row, default_quota) for row in rows}
 
 
+def find_locked_inboxes(
+    transaction: Transaction, accounts: Iterable[AccountId]
+) -> frozenset[AccountId]:
+    """Lock inboxes without waiting; give those that other writers keep locked."""
+    given = [(account,) for account in accounts]
+    there = transaction.rows_over(_INBOXES, given)
+    ours = transaction.rows_over(f"{_INBOXES} FOR NO KEY UPDATE OF inbox SKIP LOCKED", given)
+    return frozenset(row[0] for row in there).difference(row[0] for row in ours)
+
+
 def lock_inboxes(transaction: Transaction, accounts: Iterable[AccountId]) -> list[Row]:
     """Keep inboxes from other writers until the end: all of them in one order for everybody.
 
@@ -107,13 +120,44 @@ class LockedInboxes:
 
 
 class KnownInboxes:
-    """What the inboxes are like that a connection has written to: its writer's guess."""
+    """What the inboxes are like that a connection has written to: its writer's guess.
+
+    And which of them nobody waits for, since another writer keeps them locked.
+    """
 
     def __init__(self, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
         self._rows: RecentlyUsed[AccountId, Row] = RecentlyUsed(MOST_KNOWN)
         self._not_before = 0.0
         self._is_used = False
+        self._passed_by: dict[AccountId, float] = {}
+        self._are_all_doubtful = False
+
+    @property
+    def has_doubts(self) -> bool:
+        """Whether an inbox may be locked by another writer for long."""
+        return self._are_all_doubtful or bool(self._passed_by)
+
+    def doubt(self) -> None:
+        """Note that a lock was waited for in vain; the next transaction finds out which."""
+        self._are_all_doubtful = True
+
+    def pass_by(
+        self, transaction: Transaction, accounts: Iterable[AccountId]
+    ) -> frozenset[AccountId]:
+        """Give those inboxes that are still locked by another writer, without waiting for them."""
+        now = self._seconds()
+        self._passed_by = {one: until for one, until in self._passed_by.items() if now < until}
+        doubtful = set(accounts) if self._are_all_doubtful else self._passed_by.keys() & accounts
+        if not doubtful:
+            return frozenset()
+        locked = find_locked_inboxes(transaction, doubtful)
+        for account in doubtful - locked:
+            self._passed_by.pop(account, None)
+        for account in locked:
+            self._passed_by.setdefault(account, now + PASSED_BY)
+        self._are_all_doubtful = False
+        return locked
 
     def rows_of(self, accounts: Iterable[AccountId]) -> Sequence[Row] | None:
         """Give the row of each, in the order in which they are locked; nothing where one lacks."""

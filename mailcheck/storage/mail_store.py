@@ -280,16 +280,25 @@ def _message_of(row: Row) -> MessageRow:
     return MessageRow(summary_of(row), row[SUMMARY_WIDTH], session_of(row[SUMMARY_WIDTH + 1 :]))
 
 
-@for_each_in(lambda _, refusal: (refusal.account_id,))
+def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
+    """Note a refusal of an inbox that is locked: its position is the next mail's."""
+    _insert_refusal(transaction, refusal, "last_position + 1")
+
+
+@for_each_in(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
 def _note_refusal(transaction: Transaction, refusal: Refusal) -> None:
     transaction.execute(
         "UPDATE inbox SET last_position = last_position + 1 WHERE account_id = ?",
         (refusal.account_id,),
     )
+    _insert_refusal(transaction, refusal, "last_position")
+
+
+def _insert_refusal(transaction: Transaction, refusal: Refusal, position: str) -> None:
     transaction.execute(
         "INSERT INTO refusal (account_id, refused_at, recipient, recipient_key, tag, tag_key, "
         "envelope_sender, client_ip, reason, position) "
-        "SELECT account_id, ?, ?, ?, ?, ?, ?, ?, ?, last_position FROM inbox WHERE account_id = ?",
+        f"SELECT account_id, ?, ?, ?, ?, ?, ?, ?, ?, {position} FROM inbox WHERE account_id = ?",
         (
             refusal.refused_at,
             refusal.recipient,

@@ -31,7 +31,7 @@ from psycopg2.extensions import (
 )
 
 from mailcheck.core.errors import StoreFull, StoreUnavailable
-from mailcheck.storage.engine import Condition, Repeatable, Row, Transaction, Value
+from mailcheck.storage.engine import Condition, Repeatable, Row, RowLocked, Transaction, Value
 from mailcheck.storage.inbox_rows import KnownInboxes
 from mailcheck.storage.postgresql_rows import fit_text, over_arrays
 
@@ -40,6 +40,10 @@ CONNECT_TIMEOUT = 5
 
 LOCK_TIMEOUT = 5.0
 """Seconds to wait for another daemon's write before 451 is the answer."""
+
+WRITERS_LOCK_TIMEOUT = 2.0
+"""Seconds for which the writer waits for a row, and all mail with it. Another daemon's group keeps
+its rows locked for some milliseconds."""
 
 STATEMENT_TIMEOUT = 8.0
 """Seconds for a statement: the server itself gives up first."""
@@ -97,6 +101,13 @@ _TRY_AGAIN = (
     # An inbox was not as it was known: see `LockedInboxes`.
     errors.DivisionByZero,
 )
+
+_KINDS: dict[type[psycopg2.Error], type[StoreUnavailable]] = {
+    errors.DiskFull: StoreFull,
+    errors.LockNotAvailable: RowLocked,
+}
+
+_FOR_WRITER = f"{BY_INDEX}; SET lock_timeout = {WRITERS_LOCK_TIMEOUT * 1000:.0f}"
 
 
 class Connection:
@@ -190,7 +201,7 @@ class Connection:
             return Repeatable(f"the database asks to try again: {_said(error)}")
         if isinstance(error, _ANSWERS_TO_BUGS):
             return error
-        kind = StoreFull if isinstance(error, errors.DiskFull) else StoreUnavailable
+        kind = _KINDS.get(type(error), StoreUnavailable)
         return kind(f"the database can't answer now: {_said(error)}")
 
     def cut_if_late(self, now: float) -> None:
@@ -462,7 +473,7 @@ class PostgresqlWriter:
 
     def __init__(self, url: str, clock: Callable[[], float] = time.time) -> None:
         self._url = url
-        self._connection = Connection(url, clock, settings=BY_INDEX)
+        self._connection = Connection(url, clock, settings=_FOR_WRITER)
         self._transaction: PostgresqlTransaction | None = None
         self._known_inboxes = KnownInboxes()
 

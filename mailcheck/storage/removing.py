@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import Instant
 from mailcheck.storage.engine import Engine, Row, Transaction, for_each, for_each_in, makes_room
-from mailcheck.storage.inbox_rows import lock_inboxes
+from mailcheck.storage.inbox_rows import find_locked_inboxes, lock_inboxes
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -152,8 +152,19 @@ def _expired(transaction: Transaction, item: tuple[Instant, int]) -> list[Row]:
     )
 
 
+def _expire_around(transaction: Transaction, item: tuple[Instant, int]) -> int:
+    """Remove what has expired, but for inboxes that another writer keeps locked."""
+    if not transaction.is_only_one(SWEEPING):
+        return 0
+    found = _expired(transaction, item)
+    locked = find_locked_inboxes(transaction, {row[1] for row in found})
+    return remove_messages(transaction, [row for row in found if row[1] not in locked])
+
+
 @makes_room
-@for_each_in(lambda transaction, item: {row[1] for row in _expired(transaction, item)})
+@for_each_in(
+    lambda transaction, item: {row[1] for row in _expired(transaction, item)}, _expire_around
+)
 def _expire(transaction: Transaction, item: tuple[Instant, int]) -> int:
     if not transaction.is_only_one(SWEEPING):
         return 0

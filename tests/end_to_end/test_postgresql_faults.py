@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg2
 import pytest
 
 from tests.end_to_end.load import OK, send
@@ -242,3 +243,50 @@ def hanging(server: PostgresqlServer) -> Iterator[None]:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
+
+OTHER_INBOX = """
+    INSERT INTO account (id, name, is_operator, created_at) VALUES ('other', 'other', 0, 0);
+    INSERT INTO inbox (account_id, mailbox_name, last_position, message_count, byte_count)
+    VALUES ('other', 'dev-other', 0, 0, 0)
+"""
+
+
+def test_an_inbox_that_stays_locked(server: PostgresqlServer, tmp_path: Path) -> None:
+    """Mail for the locked inbox gets 451; another inbox takes all of its mail, and the daemon
+    stays ready, with the writer that it had.
+    """
+    with running_daemon(tmp_path, storage_url=server.url("mail")) as daemon:
+        server.run(OTHER_INBOX, "mail")
+        locked, writer = daemon.address(), daemon.child("writer")
+        name, _, domain = locked.partition("@")
+        locker = psycopg2.connect(server.url("mail"))
+        locker.cursor().execute(
+            "SELECT FROM inbox WHERE mailbox_name = %s FOR UPDATE", (name.partition("+")[0],)
+        )
+        refused: list[int] = []
+
+        def send_to_locked() -> None:
+            with smtplib.SMTP(HOST, daemon.smtp_port, timeout=60) as client:
+                refused.append(send(client, [locked], b"Subject: locked\r\n\r\nx\r\n"))
+
+        senders = [threading.Thread(target=send_to_locked) for _ in range(6)]
+        for sender in senders:
+            sender.start()
+        with smtplib.SMTP(HOST, daemon.smtp_port, timeout=60) as client:
+            codes = {
+                send(client, [f"dev-other@{domain}"], b"Subject: %d\r\n\r\nx\r\n" % number)
+                for number in range(200)
+            }
+        for sender in senders:
+            sender.join()
+        assert daemon.is_ready()
+        locker.close()
+        assert codes == {250}
+        assert refused == [451] * 6
+        send_to_locked()
+        assert refused[-1] == 250
+        assert daemon.child("writer") == writer
+        reasons = server.run("SELECT reason FROM refusal", "mail")
+        assert reasons, "nobody who waits for the mail is told"
+        assert all("reference" in reason for (reason,) in reasons)
