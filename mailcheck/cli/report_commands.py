@@ -12,7 +12,7 @@ from msgspec import Struct, field
 
 from mailcheck.assembly.checks import open_resolvers
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
-from mailcheck.checks.receiver_reports.reading import Refused, read_report_file
+from mailcheck.checks.receiver_reports.reading import Refused, read_report_files
 from mailcheck.checks.receiver_reports.senders import Cause, Seen, overview_of, seen_in, tell
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.cli.commands import BLUE, BOLD, GREEN, RED, YELLOW, Console, Line, Painted
@@ -77,7 +77,7 @@ def _read(names: Iterable[str]) -> _Files:
     found = _Files()
     for name in names:
         try:
-            reports = read_report_file(_octets(name))
+            reports = read_report_files(_octets(name), name)
         except ReportRefused as refusal:
             found.refused.append(RefusedFile(name, str(refusal)))
             continue

@@ -1,6 +1,7 @@
 """Reports of receivers, as each of them writes them: what is read, and what is said about it."""
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -13,9 +14,15 @@ from mailcheck.checks.receiver_reports.aggregate import (
     parse_aggregate_report,
 )
 from mailcheck.checks.receiver_reports.limits import MAX_COUNT
-from mailcheck.checks.receiver_reports.reading import read_report_file, read_report_mail
+from mailcheck.checks.receiver_reports.reading import (
+    Refused,
+    read_report_file,
+    read_report_files,
+    read_report_mail,
+)
 from mailcheck.checks.receiver_reports.senders import (
     Cause,
+    Seen,
     Sender,
     advise,
     explain,
@@ -160,6 +167,123 @@ def test_equal_rows_are_counted_together() -> None:
     assert len(read_report_file(zipped(gzipped(twice), "report.xml.gz"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("pass", "pass"),
+        ("hardfail", "fail"),
+        ("unknown", "temperror"),
+        ("Unknown", "temperror"),
+        ("error", "permerror"),
+        ("temp_error", "temperror"),
+        ("PermError", "permerror"),
+        ("none", "none"),
+        ("nonsense", ""),
+    ],
+)
+def test_results_are_read_as_they_are_meant(written: str, read: str) -> None:
+    """`unknown` is a temporary and `error` a permanent error (RFC 7489 appendix C)."""
+    text = document("seznam.xml").decode()
+    start = text.index("<auth_results>")
+    evidence = (
+        f"<auth_results><dkim><domain>example.org</domain><result>{written}</result></dkim>"
+        f"<spf><domain>example.org</domain><result>{written}</result></spf></auth_results>"
+    )
+    end = text.index("</auth_results>") + len("</auth_results>")
+    (row,) = parse_aggregate_report((text[:start] + evidence + text[end:]).encode()).rows
+    assert [one.result for one in (*row.signatures, *row.spf_checks)] == [read, read]
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("forwarded", ("forwarded",)),
+        ("mailing_list: a list", ("mailing_list: a list",)),
+        ("somebody's rule", ("other: somebody's rule",)),
+        ("<type>local_policy</type><comment>arc=pass</comment>", ("local_policy: arc=pass",)),
+        ("", ()),
+    ],
+)
+def test_a_reason_may_be_text(written: str, read: tuple[str, ...]) -> None:
+    """A reason counts whether it is written with elements or as text."""
+    text = (
+        document("seznam.xml")
+        .decode()
+        .replace("</policy_evaluated>", f"<reason>{written}</reason></policy_evaluated>")
+    )
+    assert {row.reasons for row in parse_aggregate_report(text.encode()).rows} == {read}
+
+
+def test_names_outside_ascii_are_those_of_dns() -> None:
+    """A domain in its own letters is that in A-labels, wherever it stands."""
+    text = document("google.xml").decode().replace("example.org", "Bücher.example")
+    report = parse_aggregate_report(text.encode())
+    name = "xn--bcher-kva.example"
+    assert report.domain == name
+    for found in report.rows:
+        assert found.header_from == name
+        assert {one.domain for one in (*found.signatures, *found.spf_checks)} <= {
+            name,
+            "lists.example.net",
+        }
+
+
+@pytest.mark.parametrize(
+    ("begin", "reason"),
+    [
+        ("302832000", "before 2012, when there was no DMARC"),
+        ("-1", "before 2012, when there was no DMARC"),
+        ("1795046400000", "after 2100: it must be in seconds since 1970"),
+        ("yesterday", "not a number of seconds since 1970"),
+    ],
+)
+def test_the_true_reason_is_said_about_a_time(begin: str, reason: str) -> None:
+    """A time that cannot be is refused with its value and with what is wrong with it."""
+    text = re.sub("<begin>.*</begin>", f"<begin>{begin}</begin>", document("google.xml").decode())
+    with pytest.raises(ReportRefused) as refused:
+        parse_aggregate_report(text.encode())
+    assert str(refused.value) == f'the begin of its time is "{begin}", {reason}'
+
+
+def told(**changes: object) -> tuple[str, str]:
+    """Say why the mail of a row fails, and what to do."""
+    seen = Seen(row(**changes), 3, "r.example", Instant(0), Instant(0))
+    (sender,) = overview_of("example.org", [seen], "none", {}).senders
+    return explain(sender), advise(sender)
+
+
+@pytest.mark.parametrize(
+    ("result", "cause", "fix"),
+    [
+        ("fail", "does not let send", "let its addresses send in the SPF record of example.org"),
+        ("permerror", "cannot use the SPF record of example.org", "Mend the SPF record of"),
+        ("none", "there is no SPF record at example.org", "publish an SPF record at example.org"),
+        ("temperror", "no answer from DNS about example.org", "Nothing is to be published"),
+    ],
+)
+def test_each_failure_of_spf_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
+    """A record that is broken, missing or not answered is not one that lets nobody send."""
+    meaning, advice = told(spf_checks=(SpfCheck("example.org", "mfrom", result),))
+    assert cause in meaning
+    assert fix in advice
+
+
+@pytest.mark.parametrize(
+    ("result", "cause", "fix"),
+    [
+        ("fail", "can't verify that with k._domainkey.example.org", "publish its DKIM key at k."),
+        ("permerror", "cannot use the key at k._domainkey.example.org", "again, whole"),
+        ("none", "without a DKIM signature", "switch on DKIM signing for example.org"),
+        ("temperror", "no answer from DNS about k._domainkey", "Nothing is to be published"),
+    ],
+)
+def test_each_failure_of_dkim_has_its_own_sentence(result: str, cause: str, fix: str) -> None:
+    """A key that is broken or not answered is not a signature that was altered."""
+    meaning, advice = told(signatures=(Signature("example.org", "k", result),))
+    assert cause in meaning
+    assert fix in advice
+
+
 def test_rows_that_cannot_be_true_are_left_out_and_said() -> None:
     """A negative count or an address that is none loses its row, and no other."""
     text = document("google.xml").decode()
@@ -227,7 +351,30 @@ def row(**changes: object) -> Row:
         (Cause.OTHER_DOMAIN, {"signatures": (Signature("mailer.example", "a", "pass"),)}),
         (Cause.OTHER_DOMAIN, {"spf_checks": (SpfCheck("b.mailer.example", "mfrom", "pass"),)}),
         (Cause.OWN_SPF, {"spf_checks": (SpfCheck("bounce.example.org", "mfrom", "softfail"),)}),
-        (Cause.OWN_SIGNATURE, {"signatures": (Signature("example.org", "k", "permerror"),)}),
+        (Cause.OWN_SIGNATURE, {"signatures": (Signature("example.org", "k", "fail"),)}),
+        (Cause.OWN_KEY, {"signatures": (Signature("example.org", "k", "permerror"),)}),
+        (Cause.NO_ANSWER, {"signatures": (Signature("example.org", "k", "temperror"),)}),
+        (Cause.UNSIGNED, {"signatures": (Signature("example.org", "", "none"),)}),
+        (Cause.OWN_SPF_BROKEN, {"spf_checks": (SpfCheck("example.org", "mfrom", "permerror"),)}),
+        (Cause.OWN_SPF_ABSENT, {"spf_checks": (SpfCheck("example.org", "mfrom", "none"),)}),
+        (Cause.NO_ANSWER, {"spf_checks": (SpfCheck("example.org", "mfrom", "temperror"),)}),
+        (
+            Cause.NO_ANSWER,
+            {
+                "signatures": (
+                    Signature("example.org", "k", "temperror"),
+                    Signature("bounce.example", "p", "pass"),
+                ),
+                "spf_checks": (SpfCheck("bounce.example", "mfrom", "pass"),),
+            },
+        ),
+        (
+            Cause.OWN_SPF,
+            {
+                "signatures": (Signature("example.org", "k", "temperror"),),
+                "spf_checks": (SpfCheck("example.org", "mfrom", "fail"),),
+            },
+        ),
         (Cause.FORWARDED, {"reasons": ("mailing_list: known",)}),
         (Cause.FORWARDED, {"reasons": ("local_policy: arc=pass as.1.list.example=pass",)}),
         (
@@ -290,6 +437,9 @@ def test_days_are_whole() -> None:
     assert seen.first_day == seen.last_day == Instant(1_794_960_000_000)
 
 
+NO_POLICY_DOMAIN = "it has no policy-domain, and neither its mail nor the name of its file has one"
+
+
 def tls_report(**changes: object) -> bytes:
     """Write Google's TLS report with other values."""
     return json.dumps({**json.loads(document("google.json")), **changes}).encode()
@@ -300,8 +450,16 @@ def tls_report(**changes: object) -> bytes:
     [
         (b"no JSON", "it is no JSON"),
         (b"[]", "it is JSON, but no TLS report: it is no object"),
-        (tls_report(policies=[]), "it does not say which domain it is about"),
-        (tls_report(policies=None), "it does not say which domain it is about"),
+        (tls_report(policies=[]), "it has no policies"),
+        (tls_report(policies=None), "it has no policies"),
+        (
+            tls_report(policies=[{"policy": {"policy-type": "no-policy-found"}}]),
+            f"policy 1 is left out: {NO_POLICY_DOMAIN}",
+        ),
+        (
+            tls_report(policies=[{"policy": {"policy-domain": "b d"}}]),
+            'policy 1 is left out: its policy-domain is "b d", no domain',
+        ),
         (tls_report(**{"date-range": 5}), 'its start-datetime is "", no time'),
         (
             tls_report(**{"date-range": {"start-datetime": "yesterday", "end-datetime": "today"}}),
@@ -327,6 +485,89 @@ def test_what_is_no_tls_report(data: bytes, reason: str) -> None:
     assert str(refused.value) == reason
 
 
+NO_DOMAIN = tls_report(
+    policies=[
+        {
+            "policy": {"policy-type": "no-policy-found"},
+            "summary": {"total-successful-session-count": 2, "total-failure-session-count": 0},
+        }
+    ]
+)
+
+
+def test_a_policy_without_a_domain_has_that_of_its_report() -> None:
+    """The domain is that of the mail, of the file's name, or of the other policies."""
+    name = "sender.example!example.org!1795046400!1795132799!001.json.gz"
+    mail = report_mail(gzipped(NO_DOMAIN), "application/tlsrpt+gzip", "x.json.gz")
+    field = b"TLS-Report-Domain: example.org\r\n"
+    whole = json.loads(document("google.json"))
+    both = tls_report(policies=[*whole["policies"], *json.loads(NO_DOMAIN)["policies"]])
+    for found in (
+        read_report_file(gzipped(NO_DOMAIN), f"/tmp/{name}"),
+        read_report_mail(report_mail(gzipped(NO_DOMAIN), "application/gzip", name)),
+        read_report_mail(field + mail),
+        read_report_file(both),
+    ):
+        (report,) = found
+        assert isinstance(report, TlsReport)
+        assert {one.domain for one in report.policies} == {"example.org"}
+        assert report.policies[-1].successful == 2
+        assert not report.problems
+    (refused,) = read_report_mail(mail)
+    assert isinstance(refused, Refused)
+    assert "no policy-domain" in refused.why
+
+
+@pytest.mark.parametrize(
+    ("count", "read", "problem"),
+    [
+        (None, 0, "is null, and counts as 0"),
+        (3.0, 3, ""),
+        ("3", 3, ""),
+        ("3.5", None, "is 3.5, no number"),
+        (3.5, None, "is 3.5, no number"),
+        (-1, None, "is -1, no number"),
+    ],
+)
+def test_counts_of_sessions(count: object, read: int | None, problem: str) -> None:
+    """A count that is null or has a fraction of zero is read; another one is named."""
+    (policy,) = json.loads(document("google.json"))["policies"]
+    summary = {"total-successful-session-count": count, "total-failure-session-count": 1}
+    data = tls_report(policies=[{**policy, "summary": summary}])
+    if read is None:
+        with pytest.raises(ReportRefused) as refused:
+            parse_tls_report(data)
+        assert problem in str(refused.value)
+        return
+    report = parse_tls_report(data)
+    assert (report.policies[0].successful, report.policies[0].failed) == (read, 1)
+    assert len(report.problems) == bool(problem)
+    assert problem in "".join(report.problems)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_is_no_part_of_a_tls_report(encoding: str) -> None:
+    """JSON is read in every encoding of Unicode, where a mark says which."""
+    text = document("google.json").decode()
+    assert read_report_file(text.encode(encoding)) == read_report_file(text.encode())
+
+
+def test_every_mail_of_a_mailbox_counts() -> None:
+    """An mbox file has the reports of all its mails, and names a mail without one."""
+    reports = ["google.xml", "gmx.xml", "seznam.xml"]
+    mails = [
+        report_mail(gzipped(document(name)), "application/gzip", f"{name}.gz") for name in reports
+    ]
+    mails.insert(1, b"Subject: hello\r\n\r\n>From here no report.\r\n")
+    box = b"".join(b"From r@r.example Fri Nov 20 03:00:00 2026\r\n" + m + b"\r\n" for m in mails)
+    for data in (box, box.replace(b"\r\n", b"\n")):
+        found = read_report_files(data)
+        assert [one for one in found if not isinstance(one, Refused)] == list(map(parsed, reports))
+        (refused,) = [one for one in found if isinstance(one, Refused)]
+        assert refused.why.startswith("mail 2: ")
+    assert read_report_files(mails[0]) == [parsed("google.xml")]
+
+
 def test_parts_of_a_tls_report_that_make_no_sense() -> None:
     """They are left out and named; numbers as text, single items and failures that are only
     counted are read.
@@ -350,10 +591,10 @@ def test_parts_of_a_tls_report_that_make_no_sense() -> None:
         )
     )
     assert report.problems == (
-        "policy 2 is left out: it names no domain",
-        "policy 3 is left out: its sessions are no number",
-        "a failure of policy 4 is left out: its sessions are no number",
-        "policy 5 is left out: it names no domain",
+        'policy 2 is left out: its policy-domain is "no domain", no domain',
+        "policy 3 is left out: its total-successful-session-count is true, no number",
+        "a failure of policy 4 is left out: its failed-session-count is -1, no number",
+        "policy 5 is left out: it is no object",
     )
     ended = [(one.result, count) for one, count in sessions_of(report, "example.org")]
     assert ended == [("", 40), ("starttls-not-supported", 2), ("unknown", 3), ("unknown", 1)]

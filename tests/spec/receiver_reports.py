@@ -87,7 +87,12 @@ REPORTS_DMARC = shape(
                         "cause": one_of(
                             "passes",
                             "own-signature",
+                            "own-key",
                             "own-spf",
+                            "own-spf-broken",
+                            "own-spf-absent",
+                            "no-answer",
+                            "unsigned",
                             "other-domain",
                             "forwarded",
                             "nothing",

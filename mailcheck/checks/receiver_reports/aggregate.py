@@ -1,13 +1,15 @@
 """DMARC aggregate reports: RFC 9990, RFC 7489 appendix C, and what reporters make of them.
 
-Read in one pass and without a tree. Names of elements count without namespace and case, what
-is not known is passed over (RFC 9990 lets reporters add elements), and what a row lacks is
-empty. A row that can't be true is left out and said; a report that can't be is refused.
+Read in one pass and without a tree, or in two where the XML is not well-formed. Names of elements
+count without namespace and case, what is not known is passed over (RFC 9990 lets reporters add
+elements), and what a row lacks is empty. A row that can't be true is left out and said; a report
+that can't be is refused.
 """
 
 import ipaddress
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from xml.parsers import expat
 
 from msgspec import Struct
@@ -25,6 +27,7 @@ from mailcheck.checks.receiver_reports.limits import (
     MAX_SUM,
     MAX_TEXT,
 )
+from mailcheck.checks.receiver_reports.recovering import recover
 from mailcheck.core.errors import ReportRefused
 from mailcheck.core.instants import SECOND, Instant
 
@@ -119,8 +122,35 @@ class AggregateReport(Struct, frozen=True):
 def parse_aggregate_report(document: bytes) -> AggregateReport:
     """Read a report.
 
-    :raises ReportRefused: it is no XML, has a document type (so entities), exceeds a limit, or
-        lacks what makes it a report: a domain, and a time that is one.
+    A fault of its XML costs the field or the row that it is in, and is one of the problems.
+
+    :raises ReportRefused: it has a document type (so entities), exceeds a limit, or lacks what
+        makes it a report: a domain, and a time that is one.
+    """
+    fault = ""
+    try:
+        return _read_whole(document)
+    except expat.ExpatError as error:
+        what = expat.errors.messages.get(error.code, "") or error
+        fault = f"it is no well-formed XML: line {error.lineno}: {what}"
+    except (LookupError, ValueError):
+        fault = "its character set is unknown"
+    except _Misbuilt as error:
+        fault = str(error)
+    reading = _Reading(fault)
+    try:
+        recover(document, reading, _refuse_entities)
+    except _Misbuilt as error:
+        raise ReportRefused(str(error)) from None
+    if reading.is_empty:
+        raise ReportRefused(fault)
+    return reading.finish()
+
+
+def _read_whole(document: bytes) -> AggregateReport:
+    """Read a report that is well-formed XML.
+
+    :raises expat.ExpatError: it is not.
     """
     reading = _Reading()
     parser = expat.ParserCreate()
@@ -130,13 +160,7 @@ def parse_aggregate_report(document: bytes) -> AggregateReport:
     parser.CharacterDataHandler = reading.text
     parser.StartDoctypeDeclHandler = _refuse_entities
     parser.EntityDeclHandler = _refuse_entities
-    try:
-        parser.Parse(document, True)
-    except expat.ExpatError as error:
-        what = expat.errors.messages.get(error.code, "")
-        raise ReportRefused(f"it is no XML: line {error.lineno}: {what or error}") from None
-    except (LookupError, ValueError):
-        raise ReportRefused("its character set is unknown") from None
+    parser.Parse(document, True)
     return reading.finish()
 
 
@@ -144,11 +168,18 @@ def _refuse_entities(*_: object) -> None:
     raise ReportRefused("it has a document type, and so may have entities: no report needs one")
 
 
-class _Reading:
-    """What was read so far; ``_path`` are the names of the open elements."""
+class _Misbuilt(Exception):
+    """Elements do not stand as those of a report do; elements that were not closed do that too."""
 
-    def __init__(self) -> None:
-        self._path: list[str] = []
+
+class _Reading:
+    """What was read so far; ``path`` are the names of the open elements.
+
+    :param fault: what is wrong with the document as XML, and empty where nothing is.
+    """
+
+    def __init__(self, fault: str = "") -> None:
+        self.path: list[str] = []
         self._pieces: list[str] = []
         self._size = 0
         self._elements = 0
@@ -160,25 +191,26 @@ class _Reading:
         self._signatures: list[Signature] = []
         self._spf_checks: list[SpfCheck] = []
         self._rows: dict[Row, int] = {}
-        self._problems: list[str] = []
+        self._problems = [f"{fault}; what could be read of it is counted"] if fault else []
         self._left_out = 0
+        self.is_at_end = False
         self._names: dict[str, str] = {}
         self._texts: dict[str, str] = {}
 
     def start(self, name: str, _: object) -> None:
         name = self._names.get(name) or self._learn(name)
-        if not self._path and name != "feedback":
-            raise ReportRefused(f'it is XML, but no DMARC report: it begins with "{name[:40]}"')
+        if not self.path and name != "feedback":
+            raise _Misbuilt(f'it is XML, but no DMARC report: it begins with "{name[:40]}"')
         self._elements += 1
-        if len(self._path) == MAX_NESTING:
-            raise ReportRefused(f"its elements are nested deeper than {MAX_NESTING}")
+        if len(self.path) == MAX_NESTING:
+            raise _Misbuilt(f"its elements are nested deeper than {MAX_NESTING}")
         if self._elements > MAX_ELEMENTS:
             raise ReportRefused(f"it has over {MAX_ELEMENTS} elements")
-        self._path.append(name)
+        self.path.append(name)
         if self._pieces:
             self._pieces.clear()
         self._size = 0
-        if name == "record" and len(self._path) == 2:
+        if name == "record" and len(self.path) == 2:
             self._record_count += 1
             if self._record_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} rows")
@@ -191,8 +223,13 @@ class _Reading:
             self._pieces.append(piece)
             self._size += len(piece)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a report was found."""
+        return not self._head and not self._record_count
+
     def end(self, _: str) -> None:
-        path = self._path
+        path = self.path
         name = path.pop()
         if not path:
             return
@@ -201,15 +238,19 @@ class _Reading:
             return
         parent = path[-1]
         if name in _GROUPS and parent in _GROUPS[name]:
+            if name == "reason" and not self._group:
+                self._group = _reason_of(self._clean("".join(self._pieces)))
             self._end_group(name)
         elif self._pieces:
             self._keep(name, parent, self._clean("".join(self._pieces)))
         self._pieces.clear()
 
     def _keep(self, name: str, parent: str, value: str) -> None:
-        if len(self._path) > 1 and self._path[1] == "record":
-            place = self._group if parent in _GROUPS else self._record
-            place.setdefault(name, value)
+        if len(self.path) > 1 and self.path[1] == "record":
+            if parent in _GROUPS:
+                self._group.setdefault(name, value)
+            elif parent in _ROW:
+                self._record.setdefault(name, value)
         elif parent in _HEAD:
             self._head.setdefault(f"{parent}.{name}", value)
 
@@ -236,7 +277,7 @@ class _Reading:
 
     def _end_group(self, name: str) -> None:
         group, self._group = self._group, {}
-        domain = group.get("domain", "").lower().rstrip(".")
+        domain = _read_name(group.get("domain", ""))
         result = _result_of(group.get("result", ""))
         if name == "reason":
             kind, comment = group.get("type", ""), group.get("comment", "")
@@ -250,24 +291,30 @@ class _Reading:
             scope = group.get("scope", "").lower()
             self._spf_checks.append(SpfCheck(domain, scope, result))
 
+    def _leave_out(self, problem: str) -> None:
+        self._left_out += 1
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(f"row {self._record_count} is left out: {problem}")
+
     def _end_record(self) -> None:
         record = self._record
+        if self.is_at_end:
+            self._leave_out("the report ends within it")
+            return
         count, problem = _read_count(record.get("count", ""))
         source = _read_address(record.get("source_ip", ""))
         if source is None:
             problem = problem or f'"{record.get("source_ip", "")[:60]}" is no IP address'
         if problem or source is None:
-            self._left_out += 1
-            if len(self._problems) < MAX_PROBLEMS:
-                self._problems.append(f"row {self._record_count} is left out: {problem}")
+            self._leave_out(problem)
             return
         row = Row(
             source=source,
             disposition=_DISPOSITIONS.get(record.get("disposition", "").lower(), ""),
             dkim=_result_of(record.get("dkim", "")),
             spf=_result_of(record.get("spf", "")),
-            header_from=record.get("header_from", "").lower().rstrip("."),
-            envelope_from=record.get("envelope_from", "").lower().rstrip("."),
+            header_from=_read_name(record.get("header_from", "")),
+            envelope_from=_read_name(record.get("envelope_from", "")),
             reasons=tuple(self._reasons),
             signatures=tuple(self._signatures),
             spf_checks=tuple(self._spf_checks),
@@ -324,6 +371,7 @@ def _read_policy(domain: str, head: Mapping[str, str]) -> PublishedPolicy:
 
 
 _HEAD = ("report_metadata", "date_range", "policy_published")
+_ROW = ("record", "row", "policy_evaluated", "identifiers", "auth_results")
 
 # An element with elements of its own -> where it stands; "dkim" of policy_evaluated has none.
 _GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -340,8 +388,8 @@ _DISPOSITIONS: Mapping[str, str] = {
 
 _RESULTS: Mapping[str, str] = {
     "hardfail": "fail",
-    "error": "temperror",  # drafts before RFC 7489
-    "unknown": "permerror",
+    "error": "permerror",  # RFC 7489 appendix C, comments of SPFResultType
+    "unknown": "temperror",
     "passed": "pass",
     "failed": "fail",
 }
@@ -352,19 +400,42 @@ _KNOWN_RESULTS = frozenset(one.value for one in AuthResult)
 
 def _result_of(text: str) -> str:
     """Give a result in the spelling of RFC 8601; what is none is empty."""
-    result = text.lower()
+    result = re.sub(r"[\s_-]", "", text.lower())
     result = _RESULTS.get(result, result)
     return result if result in _KNOWN_RESULTS else ""
 
 
-_NUMBER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+_REASONS = (
+    *("forwarded", "local_policy", "mailing_list", "other", "policy_test_mode", "sampled_out"),
+    "trusted_forwarder",
+)
+"""RFC 9990 and RFC 7489 appendix C."""
+
+
+def _reason_of(text: str) -> dict[str, str]:
+    """Return type and comment of a reason that is written as text."""
+    kind, _, comment = text.partition(":")
+    if kind.strip().lower() in _REASONS:
+        return {"type": kind.strip(), "comment": comment.strip()}
+    return {"comment": text} if text else {}
+
+
+@lru_cache(maxsize=4_096)
+def _read_name(text: str) -> str:
+    """Return a domain in lower-case A-labels; a text that is no domain as it is."""
+    name = text.lower().rstrip(".")
+    return name if name.isascii() else read_mail_domain(name) or name
+
+
+_NUMBER = re.compile(r"([+-]?[0-9]{1,20})(?:\.0{1,9})?", re.ASCII)
 
 
 def _read_count(text: str) -> tuple[int, str]:
     """Read how many messages a row counts; gives what is wrong as well."""
-    if _NUMBER.fullmatch(text) is None:
+    number = _NUMBER.fullmatch(text)
+    if number is None:
         return 0, f'its count is "{text[:40]}"'
-    count = int(text)
+    count = int(number[1])
     if not 0 < count <= MAX_COUNT:
         return 0, f"it counts {count} messages"
     return count, ""
@@ -391,6 +462,13 @@ LATEST = 4_102_444_800
 
 def _read_moment(head: Mapping[str, str], name: str) -> Instant:
     text = head.get(f"date_range.{name}", "")
-    if _NUMBER.fullmatch(text) is None or not EARLIEST <= int(text) < LATEST:
-        raise ReportRefused(f'the {name} of its time is "{text[:40]}", no second since 1970')
-    return Instant(int(text) * SECOND)
+    number = _NUMBER.fullmatch(text)
+    what = f'the {name} of its time is "{text[:40]}"'
+    if number is None:
+        raise ReportRefused(f"{what}, not a number of seconds since 1970")
+    seconds = int(number[1])
+    if seconds < EARLIEST:
+        raise ReportRefused(f"{what}, before 2012, when there was no DMARC")
+    if seconds >= LATEST:
+        raise ReportRefused(f"{what}, after 2100: it must be in seconds since 1970")
+    return Instant(seconds * SECOND)

@@ -14,8 +14,15 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
+from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.mail_domains import owner_of
-from mailcheck.checks.receiver_reports.aggregate import PASS, AggregateReport, Row, Signature
+from mailcheck.checks.receiver_reports.aggregate import (
+    PASS,
+    AggregateReport,
+    Row,
+    Signature,
+    SpfCheck,
+)
 from mailcheck.core.instants import BEGINNING, DAY, Instant
 from mailcheck.core.receiver_reports import day_of
 
@@ -36,12 +43,22 @@ class Cause(Enum):
     PASSES = "passes"
     OWN_SIGNATURE = "own-signature"
     """It is signed for the domain itself, and the signature does not verify."""
+    OWN_KEY = "own-key"
+    """It is signed for the domain itself, with a key that cannot be used (permerror)."""
     OWN_SPF = "own-spf"
     """Its envelope sender is the domain's, and the SPF record does not let it send."""
+    OWN_SPF_BROKEN = "own-spf-broken"
+    """Its envelope sender is the domain's, and the SPF record cannot be used (permerror)."""
+    OWN_SPF_ABSENT = "own-spf-absent"
+    """Its envelope sender is the domain's, which has no SPF record (none)."""
+    NO_ANSWER = "no-answer"
+    """The receiver got no answer from DNS about the domain's key or SPF record (temperror)."""
     OTHER_DOMAIN = "other-domain"
     """SPF or DKIM vouches for it, but for another domain."""
     FORWARDED = "forwarded"
     """Somebody has passed it on, which breaks SPF, and often the signature."""
+    UNSIGNED = "unsigned"
+    """Nothing vouches for it, and a receiver says that it is not signed (none)."""
     NOTHING = "nothing"
     """Nothing vouches for it."""
 
@@ -160,11 +177,38 @@ def find_cause(row: Row) -> Cause:
         return Cause.PASSES
     if _is_forwarded(row):
         return Cause.FORWARDED
-    if _own_broken_signatures(row):
-        return Cause.OWN_SIGNATURE
-    if _own_envelope_domains(row):
-        return Cause.OWN_SPF
-    return Cause.OTHER_DOMAIN if _vouched_for(row) else Cause.NOTHING
+    signed = {one.result for one in _own_signatures(row)}
+    checked = {one.result for one in _own_checks(row)}
+    if cause := _cause_in(signed, _OF_SIGNATURES) or _cause_in(checked, _OF_SPF):
+        return cause
+    if _TEMPERROR in signed | checked:
+        return Cause.NO_ANSWER
+    if _vouched_for(row):
+        return Cause.OTHER_DOMAIN
+    return Cause.UNSIGNED if _NONE in signed else Cause.NOTHING
+
+
+_TEMPERROR, _NONE = AuthResult.TEMPERROR.value, AuthResult.NONE.value
+
+# Results that say what is wrong, the plainest first; temperror says nothing of the domain.
+_OF_SIGNATURES = {
+    "fail": Cause.OWN_SIGNATURE,
+    "policy": Cause.OWN_SIGNATURE,
+    "neutral": Cause.OWN_SIGNATURE,
+    "permerror": Cause.OWN_KEY,
+}
+_OF_SPF = {
+    "fail": Cause.OWN_SPF,
+    "softfail": Cause.OWN_SPF,
+    "policy": Cause.OWN_SPF,
+    "neutral": Cause.OWN_SPF,
+    "permerror": Cause.OWN_SPF_BROKEN,
+    _NONE: Cause.OWN_SPF_ABSENT,
+}
+
+
+def _cause_in(results: set[str], causes: Mapping[str, Cause]) -> Cause | None:
+    return next((cause for result, cause in causes.items() if result in results), None)
 
 
 _FORWARDING = ("forwarded", "mailing_list", "trusted_forwarder")
@@ -198,13 +242,17 @@ def _spf_domains(row: Row) -> list[str]:
 
 def _own_broken_signatures(row: Row) -> list[tuple[str, str]]:
     own = _own_signatures(row)
-    return [(one.selector, one.domain) for one in own if one.result not in (PASS, "")]
+    return [(one.selector, one.domain) for one in own if one.result not in (PASS, "", _NONE)]
 
 
 def _own_envelope_domains(row: Row) -> list[str]:
-    """Give the domains for which SPF was asked in vain; that of HELO counts for a null sender."""
-    checks = [one for one in row.spf_checks if one.result not in (PASS, "") and one.domain]
-    return [one.domain for one in checks if _is_own(one.domain, row)]
+    """Return the domains for which SPF was asked in vain."""
+    return [one.domain for one in _own_checks(row) if one.result not in (PASS, "")]
+
+
+def _own_checks(row: Row) -> list[SpfCheck]:
+    """Return the SPF results of the domain itself; that of HELO counts for a null sender."""
+    return [one for one in row.spf_checks if one.domain and _is_own(one.domain, row)]
 
 
 def _vouched_for(row: Row) -> list[str]:
@@ -367,57 +415,106 @@ def _most_common(counter: Counter[Thing]) -> tuple[Thing, ...]:
     return tuple(thing for thing, _ in counter.most_common(MAX_KEPT))
 
 
+_STOPPED = "If it does not, p=reject stops them."
+
+_SENTENCES: Mapping[Cause, tuple[str, str]] = {
+    Cause.PASSES: ("All of its {all} pass.", "Nothing is to be done."),
+    Cause.FORWARDED: (
+        "{failing} came through somebody who passed them on, which breaks SPF and DKIM.",
+        (
+            "Nothing is to be done at your side; mail that is signed for your domain survives most"
+            " forwarding."
+        ),
+    ),
+    Cause.OWN_SIGNATURE: (
+        "{failing} came signed for {domain}, but receivers can't verify that with {keys}.",
+        (
+            "If {name} sends for you, publish its DKIM key at {key} again: it shows the record"
+            f" where you set it up. {_STOPPED}"
+        ),
+    ),
+    Cause.OWN_KEY: (
+        "{failing} came signed for {domain}, but receivers cannot use the key at {keys}.",
+        (
+            "If {name} sends for you, publish its DKIM key at {key} again, whole: the domain check"
+            f" shows what is wrong with the one that stands there. {_STOPPED}"
+        ),
+    ),
+    Cause.OWN_SPF: (
+        "{failing} came from addresses that the SPF record of {envelopes} does not let send.",
+        (
+            "If {name} sends for you, let its addresses send in the SPF record of {envelope}."
+            f" {_STOPPED}"
+        ),
+    ),
+    Cause.OWN_SPF_BROKEN: (
+        "{failing} failed because receivers cannot use the SPF record of {envelopes}.",
+        (
+            "Mend the SPF record of {envelope}, whoever sends: the domain check shows what is wrong"
+            " with it. Until then no mail of {envelope} passes SPF."
+        ),
+    ),
+    Cause.OWN_SPF_ABSENT: (
+        "{failing} failed because there is no SPF record at {envelopes}.",
+        (
+            "If {name} sends for you, publish an SPF record at {envelope} that lets its addresses"
+            f" send. {_STOPPED}"
+        ),
+    ),
+    Cause.NO_ANSWER: (
+        "{failing} could not be verified: receivers got no answer from DNS about {asked}.",
+        (
+            "Nothing is to be published. If this goes on for days, check that all name servers of"
+            " {domain} answer."
+        ),
+    ),
+    Cause.OTHER_DOMAIN: (
+        "{failing} passed in the name of {vouched_for}, which is not {domain}.",
+        (
+            "If {name} sends for you, have it sign with {domain}: switch on DKIM for your own"
+            f" domain there, and publish the record that it shows. {_STOPPED}"
+        ),
+    ),
+    Cause.UNSIGNED: (
+        "{failing} came without a DKIM signature, and no SPF passes.",
+        "If {name} sends for you, switch on DKIM signing for {domain} there. " + _STOPPED,
+    ),
+    Cause.NOTHING: (
+        "Nothing vouches for {failing}: no SPF and no DKIM passes.",
+        (
+            "If {name} is yours, set up DKIM for {domain} there. If you don't know it, somebody"
+            " forges your mail: p=reject stops them."
+        ),
+    ),
+}
+"""Why mail fails, and what to do about it."""
+
+
 def explain(sender: Sender) -> str:
-    """Say in a sentence why its mail fails, or that it passes."""
-    count = _messages(sender.failing)
-    domain = sender.domain
-    if sender.cause is Cause.PASSES:
-        return f"All of its {_messages(sender.messages)} pass."
-    if sender.cause is Cause.FORWARDED:
-        return f"{count} came through somebody who passed them on, which breaks SPF and DKIM."
-    if sender.cause is Cause.OWN_SIGNATURE:
-        names = _list(f"{selector}._domainkey.{own}" for selector, own in sender.selectors)
-        return f"{count} came signed for {domain}, but receivers can't verify that with {names}."
-    if sender.cause is Cause.OWN_SPF:
-        names = _list(sender.envelope_domains)
-        return f"{count} came from addresses that the SPF record of {names} does not let send."
-    if sender.cause is Cause.OTHER_DOMAIN:
-        names = _list(sender.vouched_for)
-        return f"{count} passed in the name of {names}, which is not {domain}."
-    return f"Nothing vouches for {count}: no SPF and no DKIM passes."
+    """Return a sentence about why its mail fails, or that it passes."""
+    return _SENTENCES[sender.cause][0].format_map(_words_of(sender))
 
 
 def advise(sender: Sender) -> str:
-    """Say in a sentence what to do."""
-    domain, name = sender.domain, sender.name
-    stopped = "p=reject stops them."
-    if sender.cause is Cause.PASSES:
-        return "Nothing is to be done."
-    if sender.cause is Cause.FORWARDED:
-        return (
-            "Nothing is to be done at your side; mail that is signed for your domain survives"
-            " most forwarding."
-        )
-    if sender.cause is Cause.OWN_SIGNATURE:
-        selector, own = sender.selectors[0]
-        return (
-            f"If {name} sends for you, publish its DKIM key at {selector}._domainkey.{own} again:"
-            f" it shows the record where you set it up. If it does not, {stopped}"
-        )
-    if sender.cause is Cause.OWN_SPF:
-        return (
-            f"If {name} sends for you, let its addresses send in the SPF record of"
-            f" {sender.envelope_domains[0]}. If it does not, {stopped}"
-        )
-    if sender.cause is Cause.OTHER_DOMAIN:
-        return (
-            f"If {name} sends for you, have it sign with {domain}: switch on DKIM for your own"
-            f" domain there, and publish the record that it shows. If it does not, {stopped}"
-        )
-    return (
-        f"If {name} is yours, set up DKIM for {domain} there. If you don't know it, somebody"
-        f" forges your mail: {stopped}"
-    )
+    """Return a sentence about what to do."""
+    return _SENTENCES[sender.cause][1].format_map(_words_of(sender))
+
+
+def _words_of(sender: Sender) -> dict[str, str]:
+    keys = [f"{selector}._domainkey.{own}" for selector, own in sender.selectors]
+    envelopes = sender.envelope_domains
+    return {
+        "all": _messages(sender.messages),
+        "failing": _messages(sender.failing),
+        "domain": sender.domain,
+        "name": sender.name,
+        "keys": _list(keys),
+        "key": next(iter(keys), sender.domain),
+        "envelopes": _list(envelopes),
+        "envelope": next(iter(envelopes), sender.domain),
+        "asked": _list((*envelopes, *keys)) or sender.domain,
+        "vouched_for": _list(sender.vouched_for),
+    }
 
 
 def _messages(count: int) -> str:

@@ -94,24 +94,35 @@ def sessions_of(report: TlsReport, domain: str) -> Iterator[tuple[TlsSessions, i
             yield TlsSessions(one.kind, "unknown", "", ""), one.failed - told
 
 
-def parse_tls_report(document: bytes) -> TlsReport:
+def parse_tls_report(document: bytes, domain: str = "") -> TlsReport:
     """Read a report.
 
+    :param domain: what its mail or its file says that it is about; for policies without a domain.
     :raises ReportRefused: it is no JSON, or lacks what makes it a report.
     """
     try:
-        known = json.loads(document)
+        known = json.loads(_decode(document), strict=False)
     except RecursionError:
         raise ReportRefused("it is JSON nested too deeply") from None
     except ValueError:
         raise ReportRefused("it is no JSON") from None
     if not isinstance(known, dict):
         raise ReportRefused("it is JSON, but no TLS report: it is no object")
-    return _Reading().read(known)
+    return _Reading(domain).read(known)
+
+
+def _decode(document: bytes) -> str:
+    """Decode with or without a byte order mark (RFC 8259 8.1); one bad octet costs its text."""
+    encoding = json.detect_encoding(document)
+    return document.decode(encoding, "replace").removeprefix("\ufeff")
+
+
+_NO_DOMAIN = "it has no policy-domain, and neither its mail nor the name of its file has one"
 
 
 class _Reading:
-    def __init__(self) -> None:
+    def __init__(self, domain: str) -> None:
+        self._domain = domain
         self._problems: list[str] = []
         self._failure_count = 0
 
@@ -121,9 +132,14 @@ class _Reading:
         begins_at, ends_at = _moment(span, "start-datetime"), _moment(span, "end-datetime")
         if not begins_at <= ends_at <= begins_at + MAX_SPAN * SECOND:
             raise ReportRefused("its time does not end after it begins, or is over a month")
-        policies = tuple(self._policies(known.get("policies")))
+        found = _list(known.get("policies"))
+        domains = {_text(_object(one, "policy"), "policy-domain") for one in found}
+        named = {read_mail_domain(one) for one in domains if one} - {None}
+        if len(named) == 1:
+            self._domain = named.pop() or self._domain
+        policies = tuple(self._policies(found))
         if not policies:
-            raise ReportRefused("it does not say which domain it is about")
+            raise ReportRefused(next(iter(self._problems), "it has no policies"))
         if sum(one.sessions for one in policies) > MAX_SUM:
             raise ReportRefused(f"it counts over {MAX_SUM} sessions")
         return TlsReport(
@@ -136,22 +152,25 @@ class _Reading:
             problems=tuple(self._problems),
         )
 
-    def _policies(self, found: object) -> Iterator[TlsPolicyResult]:
-        for number, one in enumerate(_list(found), 1):
+    def _policies(self, found: list[Any]) -> Iterator[TlsPolicyResult]:
+        for number, one in enumerate(found, 1):
             self._failure_count += 1
             if self._failure_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
-            known = one if isinstance(one, dict) else {}
-            policy = _object(known, "policy")
-            domain = read_mail_domain(_text(policy, "policy-domain"))
-            if domain is None:
-                self._leave_out(f"policy {number}", "it names no domain")
+            if not isinstance(one, dict):
+                self._leave_out(f"policy {number}", "it is no object")
                 continue
-            summary = _object(known, "summary")
-            successful, problem = _count(summary, "total-successful-session-count")
-            failed, other_problem = _count(summary, "total-failure-session-count")
-            if problem or other_problem:
-                self._leave_out(f"policy {number}", problem or other_problem)
+            policy = _object(one, "policy")
+            text = _text(policy, "policy-domain")
+            domain = read_mail_domain(text or self._domain)
+            if domain is None:
+                why = f'its policy-domain is "{text}", no domain' if text else _NO_DOMAIN
+                self._leave_out(f"policy {number}", why)
+                continue
+            summary, what = _object(one, "summary"), f"policy {number}"
+            successful = self._count(what, summary, "total-successful-session-count")
+            failed = self._count(what, summary, "total-failure-session-count")
+            if successful is None or failed is None:
                 continue
             yield TlsPolicyResult(
                 domain=domain,
@@ -160,7 +179,7 @@ class _Reading:
                 hosts=_texts(policy.get("mx-host") or policy.get("mx-host-pattern")),
                 successful=successful,
                 failed=failed,
-                failures=tuple(self._failures(known.get("failure-details"), number)),
+                failures=tuple(self._failures(one.get("failure-details"), number)),
             )
 
     def _failures(self, found: object, policy_number: int) -> Iterator[TlsFailure]:
@@ -169,9 +188,9 @@ class _Reading:
             if self._failure_count > MAX_ROWS:
                 raise ReportRefused(f"it has over {MAX_ROWS} policies and failures")
             known = one if isinstance(one, dict) else {}
-            sessions, problem = _count(known, "failed-session-count")
-            if problem:
-                self._leave_out(f"a failure of policy {policy_number}", problem)
+            what = f"a failure of policy {policy_number}"
+            sessions = self._count(what, known, "failed-session-count")
+            if sessions is None:
                 continue
             details = (_text(known, "failure-reason-code"), _text(known, "additional-information"))
             yield TlsFailure(
@@ -183,13 +202,43 @@ class _Reading:
                 sessions=sessions,
             )
 
+    def _count(self, what: str, known: dict[str, Any], name: str) -> int | None:
+        """Return a number of sessions, or None where it is no number: then it is left out.
+
+        Some reporters write numbers as text, or with a fraction of zero. A count that is missing
+        is 0, and one that is null as well, which is said.
+        """
+        found = known.get(name, 0)
+        if found is None:
+            self._note(f"{what}: its {name} is null, and counts as 0")
+            return 0
+        if isinstance(found, str):
+            found = int(found) if found.isascii() and found.isdigit() and len(found) < 20 else found
+        if isinstance(found, float) and found.is_integer():
+            found = int(found)
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            self._leave_out(what, f"its {name} is {_cut(found)}, no number")
+            return None
+        if found > MAX_COUNT:
+            self._leave_out(what, f"it counts over {MAX_COUNT} sessions")
+            return None
+        return found
+
     def _leave_out(self, what: str, why: str) -> None:
+        self._note(f"{what} is left out: {why}")
+
+    def _note(self, problem: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:
-            self._problems.append(f"{what} is left out: {why}")
+            self._problems.append(problem)
 
 
-def _object(known: dict[str, Any], name: str) -> dict[str, Any]:
-    found = known.get(name)
+def _cut(found: object) -> str:
+    """Return a value that is not a count, as it can be shown."""
+    return _shown(found)[:40] if isinstance(found, str) else _shown(json.dumps(found)[:40])
+
+
+def _object(known: object, name: str) -> dict[str, Any]:
+    found = known.get(name) if isinstance(known, dict) else None
     return found if isinstance(found, dict) else {}
 
 
@@ -212,21 +261,6 @@ def _shown(found: object) -> str:
 
 def _texts(found: object) -> tuple[str, ...]:
     return tuple(filter(None, map(_shown, _list(found)[:MAX_POLICY])))
-
-
-def _count(known: dict[str, Any], name: str) -> tuple[int, str]:
-    """Return a number of sessions, 0 where it is missing, and what is wrong with it.
-
-    Some reporters write numbers as text.
-    """
-    found = known.get(name, 0)
-    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 20:
-        found = int(found)
-    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
-        return 0, "its sessions are no number"
-    if found > MAX_COUNT:
-        return 0, f"it counts over {MAX_COUNT} sessions"
-    return found, ""
 
 
 def _moment(span: dict[str, Any], name: str) -> Instant:
