@@ -39,7 +39,8 @@ MOST_LARGE = 64 * 1024 * 1024
 """Octets of a file that are read: a report is smaller, and its mail too."""
 
 _EPILOG = (
-    "A FILE is a report as it was sent (zip, gzip, XML or JSON), or the whole mail. Exit status:"
+    "A FILE is a report as it was sent (zip, gzip, XML or JSON), the whole mail, or an mbox"
+    " file. Exit status:"
     " 0 all is well, 1 some mail failed, 2 a file is no report."
 )
 
