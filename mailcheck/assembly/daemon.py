@@ -16,6 +16,7 @@ from mailcheck.assembly.deliverability import DeliverabilityAssembly
 from mailcheck.assembly.deployment import (
     alerts_from,
     connection_limits,
+    named_accounts,
     public_url,
     receive_settings,
     smtp_settings,
@@ -72,6 +73,7 @@ from mailcheck.daemon.listening import AddressFile, ListeningService
 from mailcheck.daemon.periodic import PeriodicService
 from mailcheck.daemon.presence import INTERVAL as PRESENCE_INTERVAL
 from mailcheck.daemon.presence import PresenceService
+from mailcheck.daemon.reserved_names import MissingAccounts
 from mailcheck.daemon.retention import INTERVAL, Retention, retention_service
 from mailcheck.daemon.services import ChecksService, DaemonServices, ParkedWaits, StoreService
 from mailcheck.daemon.settled_heap import SettledHeap
@@ -501,6 +503,7 @@ class Assembly:
                 Path(self.config.storage.state_directory) / ADDRESS_FILE,
                 lambda: self._url(ports),
             ),
+            MissingAccounts(self.accounts, named_accounts(self.config), self._reactor),
             ParkedWaits(self.feeds, self.tests.feeds),
             SettledHeap(self._reactor, gc),
             *self._ops(ports, certificates, surroundings),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from ipaddress import ip_network
 from typing import Any
 
-from mailcheck.assembly.deployment import mail_server, submission_server
+from mailcheck.assembly.deployment import mail_server, reserved_names, submission_server
 from mailcheck.config.options import Config
 from mailcheck.core.accounts import RequestLimits
 from mailcheck.operations.accounts.attempts import Attempts
@@ -68,7 +68,9 @@ class DashboardAssembly:
         self.invitations = Invitations(passwords, time_and_chance)
         self.sign_in = SignIn(passwords, hasher, self.sessions, attempts, journal, time_and_chance)
         self.register = Register(
-            RegistrationRules(Registration(options.registration), options.per_address),
+            RegistrationRules(
+                Registration(options.registration), options.per_address, reserved_names(config)
+            ),
             accounts,
             passwords,
             hasher,

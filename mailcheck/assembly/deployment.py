@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from mailcheck.config.access import daemon_url
 from mailcheck.config.options import GIBIBYTE, SELF_SIGNED, Config
 from mailcheck.config.reading import ConfigError
+from mailcheck.config.rules import parse_allowed, parse_recipients
+from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.addresses import is_domain_name
 from mailcheck.core.client_limits import ConnectionLimits
 from mailcheck.core.instants import Instant
@@ -34,6 +36,21 @@ LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 def public_url(config: Config) -> str:
     """Give the address under which people reach the daemon."""
     return daemon_url(config, real_address(parse_listen_address(config.web.listen[0])))
+
+
+def named_accounts(config: Config) -> tuple[tuple[str, str], ...]:
+    """Return each account that an option gives rights to, behind the name of the option."""
+    webhooks = parse_allowed(config.webhooks.allow)
+    recipients = parse_recipients(config.alerts.allow_recipients)
+    named = [("[webhooks] allow", name) for name in webhooks]
+    named += [("[alerts] allow_recipients", name) for name in recipients if name != EVERY_ACCOUNT]
+    return tuple(named)
+
+
+def reserved_names(config: Config) -> tuple[str, ...]:
+    """Return the names that nobody can sign up with, since they come with rights."""
+    names = (name for _, name in named_accounts(config))
+    return tuple(dict.fromkeys((EVERY_ACCOUNT, *names)))
 
 
 def alerts_from(config: Config) -> str:

@@ -307,7 +307,8 @@ class WebhookOptions:
     allow: tuple[str, ...] = option(
         (),
         "Networks that are not public, and which account may be told of its mail in each: "
-        "account=network, like developer=127.0.0.0/8. mailcheck's own ports are never posted to.",
+        "account=network, like developer=127.0.0.0/8. Nobody can sign up with such a name. "
+        "mailcheck's own ports are never posted to.",
     )
 
 
@@ -332,7 +333,8 @@ class AlertOptions:
     allow_recipients: tuple[str, ...] = option(
         (),
         "Whom alerts may be mailed to, and of which account: account=address, or "
-        "account=@domain for all of its addresses; * is every account. Others get no mail.",
+        "account=@domain for all of its addresses; * is every account. Others get no mail. "
+        "Nobody can sign up with such a name.",
     )
 
 

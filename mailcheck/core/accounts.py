@@ -6,6 +6,9 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
 
+EVERY_ACCOUNT = "*"
+"""Stands for all accounts where the configuration names one."""
+
 
 class RequestLimits(Struct, frozen=True):
     """How many requests a key may make in a clock minute and in a UTC day."""

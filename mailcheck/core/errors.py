@@ -160,7 +160,7 @@ class OperatorMissing(ExpectedFailure):
 
 
 class AccountNameTaken(ExpectedFailure):
-    """An account of this name exists."""
+    """An account of this name exists, or one whose name looks like it, or the name is reserved."""
 
 
 class AccountNotFound(ExpectedFailure):

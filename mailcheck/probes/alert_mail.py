@@ -22,6 +22,7 @@ from twisted.mail.smtp import (
 )
 from twisted.python.failure import Failure
 
+from mailcheck.core.accounts import EVERY_ACCOUNT
 from mailcheck.core.client_limits import DAY_WINDOW
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.keys import key_of
@@ -46,8 +47,6 @@ LONGEST_REPLY = 200
 
 REQUIRED, OFFERED, NEVER = "required", "offered", "never"
 """When STARTTLS is used."""
-
-EVERY_ACCOUNT = "*"
 
 NO_RELAY = "this service sends no mail: its operator has set no [alerts] smtp_relay"
 

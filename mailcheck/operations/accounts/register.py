@@ -6,13 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mailcheck.core.accounts import RequestLimits
-from mailcheck.core.errors import InvalidParameter, RegistrationClosed
+from mailcheck.core.errors import AccountNameTaken, InvalidParameter, RegistrationClosed
 from mailcheck.core.identifiers import digest_secret
 from mailcheck.core.keys import key_of
 from mailcheck.operations.accounts.attempts import Attempts
 from mailcheck.operations.accounts.dashboard_ports import PasswordStore
 from mailcheck.operations.accounts.invitations import Invitations
 from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+from mailcheck.operations.accounts.lookalikes import look_alike
 from mailcheck.operations.accounts.passwords import PasswordHasher, require_fit
 from mailcheck.operations.accounts.sign_in import MAX_NAME, SignedIn, SignIn
 from mailcheck.operations.ports import Now
@@ -30,10 +31,14 @@ class Registration(StrEnum):
 
 
 class RegistrationRules(Struct, frozen=True):
-    """Who may make an account, and how many one client address may make in a UTC day."""
+    """Who may make an account, and how many one client address may make in a UTC day.
+
+    Nobody can sign up with a name that looks like a ``reserved`` one: the operator gives them away.
+    """
 
     mode: Registration
     per_address: int
+    reserved: tuple[str, ...] = ()
 
 
 class Register:
@@ -78,13 +83,17 @@ class Register:
         :raises RegistrationClosed: nobody may, or nobody without an invitation.
         :raises InvitationInvalid: it can't be used (any more).
         :raises InvalidParameter: the name or the password will not do.
-        :raises AccountNameTaken: there is an account of this name.
+        :raises AccountNameTaken: there is an account of this name or one that looks like it, or
+            the name is reserved.
         :raises LimitExceeded: this address has made enough of them.
         :raises Overloaded: too many people are signing in.
         """
         await self._attempts.count(key_of("sign-up from", client), ATTEMPTS, "too many attempts")
         await self.require_open(invitation)
         name = _require_name(name)
+        if any(look_alike(name, reserved) for reserved in self.rules.reserved):
+            problem = f"the name {name!r} is reserved by the operator of this service"
+            raise AccountNameTaken(f"{problem}: choose another one")
         require_fit(password, name)
         # Whoever comes first may be a stranger: an operator is made on the machine itself.
         account = replace(await self._accounts.draft(name), is_operator=False)

@@ -10,6 +10,7 @@ from mailcheck.core.cursors import Position
 from mailcheck.core.errors import AccountNameTaken
 from mailcheck.core.identifiers import AccountId, KeyId
 from mailcheck.core.instants import Instant
+from mailcheck.operations.accounts.lookalikes import look_alike
 from mailcheck.storage.engine import Engine, Transaction, for_each
 
 if TYPE_CHECKING:
@@ -36,8 +37,14 @@ def insert_account(transaction: Transaction, account: Account) -> AccountNameTak
     """Insert an account and its empty inbox; the operator's role moves to it where it has it."""
     # Names, the operator and invitations are looked at before they are given away.
     transaction.lock(ACCOUNTS)
-    if transaction.row("SELECT 1 FROM account WHERE name = ?", (account.name,)) is not None:
+    names = [name for (name,) in transaction.rows("SELECT name FROM account", ())]
+    if account.name in names:
         return AccountNameTaken(f"there is an account named {account.name!r} already")
+    if any(look_alike(account.name, name) for name in names):
+        problem = (
+            f"the name {account.name!r} looks like that of another account: choose another one"
+        )
+        return AccountNameTaken(problem)
     if account.is_operator:
         transaction.execute("UPDATE account SET is_operator = 0 WHERE is_operator = 1")
     transaction.execute(

@@ -1,0 +1,53 @@
+"""Accounts that the configuration gives rights to, and that may not exist yet."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+
+from mailcheck.core.errors import ExpectedFailure
+from mailcheck.operations.accounts.keep_accounts import KeepAccounts
+
+
+class MissingAccounts(Service):
+    """Logs, once the daemon has started, which of these accounts do not exist.
+
+    :param named: the option and the account that it names, for each right.
+    """
+
+    _log = Logger()
+
+    def __init__(
+        self, accounts: KeepAccounts, named: Sequence[tuple[str, str]], reactor: Any
+    ) -> None:
+        self._accounts = accounts
+        self._named = named
+        self._reactor = reactor
+
+    def startService(self) -> None:
+        """Look once the reactor runs."""
+        super().startService()
+        if self._named:
+            self._reactor.callWhenRunning(self._begin)
+
+    def _begin(self) -> Deferred[None]:
+        return Deferred.fromCoroutine(self._look()).addErrback(self._log_failure)
+
+    async def _look(self) -> None:
+        known = {account.name for account in await self._accounts.accounts()}
+        for option, name in self._named:
+            if name not in known:
+                self._log.warn(
+                    "{option} names the account {name!r}, which does not exist. Nobody can sign up "
+                    "with this name: add the account with `mailcheck account add`, or remove the "
+                    "name from the option.",
+                    option=option,
+                    name=name,
+                )
+
+    def _log_failure(self, failure: Failure) -> None:
+        failure.trap(ExpectedFailure)
+        self._log.warn("the accounts could not be listed: {why}", why=failure.getErrorMessage())
