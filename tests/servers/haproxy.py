@@ -11,20 +11,25 @@ configuration in a temporary folder, and is gone afterwards.
 import contextlib
 import os
 import pwd
+import re
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.servers.daemon import Daemon
 from tests.servers.programs import find_program
 
 HOST = "127.0.0.1"
 BACKLOG = 128
 DEADLINE = 60.0  # seconds
 POLL = 0.01  # seconds
+SHIPPED = Path(__file__).parents[2] / "etc" / "haproxy.cfg"
+BALANCER = "127.0.0.9"
+"""From where the shipped HAProxy connects: daemons trust PROXY headers from there alone."""
 
 _CONFIGURATION = """\
 global
@@ -64,7 +69,7 @@ class HaProxy:
 
 
 @contextlib.contextmanager
-def running_haproxy(sections: Mapping[str, str]) -> Iterator[HaProxy]:
+def running_haproxy(sections: Mapping[str, str], head: str = _CONFIGURATION) -> Iterator[HaProxy]:
     """Run HAProxy as long as the context lasts.
 
     A section is what its ``listen`` holds beside ``bind``. The ports are
@@ -78,7 +83,7 @@ def running_haproxy(sections: Mapping[str, str]) -> Iterator[HaProxy]:
     ):
         folder = Path(name)
         configuration, log = folder / "haproxy.cfg", folder / "log"
-        configuration.write_text(_configure(sections, ports))
+        configuration.write_text(_configure(head, sections, ports))
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [haproxy, "-db", "-f", str(configuration)],
@@ -100,6 +105,27 @@ def running_haproxy(sections: Mapping[str, str]) -> Iterator[HaProxy]:
 
 
 @contextlib.contextmanager
+def running_balancer(daemons: Sequence[Daemon]) -> Iterator[HaProxy]:
+    """Run HAProxy with the configuration that is shipped, ``etc/haproxy.cfg``, before daemons.
+
+    It connects to them from ``BALANCER``.
+    """
+    sections: dict[str, str] = {}
+    head, *listens = re.split(r"^listen (\w+)\n", SHIPPED.read_text(), flags=re.MULTILINE)
+    for name, lines in zip(listens[::2], listens[1::2], strict=True):
+        ports = {"mail": "smtp_port", "submission": "submission_port", "web": "http_port"}
+        kept = [line for line in lines.splitlines() if not re.match(r" +(bind|server) ", line)]
+        for number, daemon in enumerate(daemons):
+            check = "" if name == "web" else f" port {daemon.http_port}"
+            kept.append(f"    server d{number} {HOST}:{getattr(daemon, ports[name])}{check}")
+        sections[name] = "\n".join(kept)
+    head = re.sub(r"maxconn \d+", "maxconn 2000", head)
+    head = re.sub(r"(default-server .*)", rf"\1 source {BALANCER}", head)
+    with running_haproxy(sections, head.replace("\nglobal\n", "\nglobal\n{user}\n")) as haproxy:
+        yield haproxy
+
+
+@contextlib.contextmanager
 def _ports(sections: Mapping[str, str]) -> Iterator[dict[str, socket.socket]]:
     with contextlib.ExitStack() as stack:
         yield {
@@ -108,12 +134,12 @@ def _ports(sections: Mapping[str, str]) -> Iterator[dict[str, socket.socket]]:
         }
 
 
-def _configure(sections: Mapping[str, str], ports: Mapping[str, socket.socket]) -> str:
+def _configure(head: str, sections: Mapping[str, str], ports: Mapping[str, socket.socket]) -> str:
     listens = [
         _SECTION.format(name=section, descriptor=ports[section].fileno(), lines=lines)
         for section, lines in sections.items()
     ]
-    return _CONFIGURATION.format(user=_ordinary_user()) + "".join(listens)
+    return head.format(user=_ordinary_user()) + "".join(listens)
 
 
 def _ordinary_user() -> str:

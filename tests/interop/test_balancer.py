@@ -1,0 +1,201 @@
+"""Two daemons behind the HAProxy that is shipped: one that dies or is restarted is not noticed."""
+
+import contextlib
+import os
+import smtplib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.test_cluster import options_of
+from tests.servers.daemon import (
+    API,
+    HOST,
+    POLL,
+    STOPPED_WELL,
+    Answer,
+    Daemon,
+    running_daemon,
+)
+from tests.servers.haproxy import BALANCER, HaProxy, running_balancer
+from tests.servers.postgresql import TEMPLATE, PostgresqlServer
+from tests.servers.redis import running_redis
+
+pytestmark = pytest.mark.end_to_end
+
+PATIENCE = 60.0  # seconds
+WAITS = 6
+CLIENTS = ("127.0.0.21", "127.0.0.22")
+
+
+class Balanced:
+    """Two daemons and the HAProxy in front of them."""
+
+    def __init__(self, daemons: list[Daemon], haproxy: HaProxy) -> None:
+        self.daemons = daemons
+        self._haproxy = haproxy
+
+    @contextlib.contextmanager
+    def connected(self, client: str = HOST) -> Iterator[HTTPConnection]:
+        """Open a connection from an address."""
+        port = self._haproxy.ports["web"]
+        connection = HTTPConnection(HOST, port, timeout=PATIENCE, source_address=(client, 0))
+        with contextlib.closing(connection):
+            yield connection
+
+    def get(self, path: str) -> Answer:
+        """Return the response to one request."""
+        with self.connected() as connection:
+            return self.ask(connection, path, self.daemons[0].key)
+
+    def ask(self, connection: HTTPConnection, path: str, key: str) -> Answer:
+        """Return the response to a request on a connection."""
+        connection.request("GET", API + path, headers={"X-API-Key": key})
+        response = connection.getresponse()
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, headers, response.read())
+
+    def send(self, recipient: str, subject: str) -> None:
+        """Send a mail, again until it is accepted, as a mail server does."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, smtplib.SMTPException):
+                with smtplib.SMTP(HOST, self._haproxy.ports["mail"], timeout=PATIENCE) as smtp:
+                    text = f"Subject: {subject}\r\n\r\nhi\r\n"
+                    smtp.sendmail("a@example.com", [recipient], text)
+                return
+            time.sleep(POLL)
+        raise AssertionError(f"{subject} was not accepted")
+
+    def requests_left(self) -> int:
+        """Return how many requests the key has left in this day."""
+        return int(self.get("/inbox").headers["x-ratelimit-daily-remaining"])
+
+    def is_complete(self) -> bool:
+        """Return whether HAProxy has marked both daemons as up."""
+        log = self._haproxy.log()
+        return all(log.rfind(f"web/d{n} is UP") >= log.rfind(f"web/d{n} is DOWN") for n in (0, 1))
+
+
+@pytest.fixture(scope="module")
+def balanced(
+    tmp_path_factory: pytest.TempPathFactory, postgresql_server: PostgresqlServer
+) -> Iterator[Balanced]:
+    """Two daemons on one PostgreSQL and one Redis, behind the shipped configuration."""
+    folder = tmp_path_factory.mktemp("balanced")
+    with contextlib.ExitStack() as stack:
+        redis = stack.enter_context(running_redis())
+        database = postgresql_server.make_database(f"balanced_{os.getpid()}", TEMPLATE)
+        trusted = {"smtp_proxy_protocol_from": [BALANCER], "web_proxy_protocol_from": [BALANCER]}
+        options: dict[str, Any] = options_of(database, redis, **trusted)
+        first = stack.enter_context(running_daemon(folder / "one", **options))
+        options |= {"accounts_bootstrap_key": first.key}
+        second = stack.enter_context(running_daemon(folder / "two", **options))
+        daemons = [first, second]
+        haproxy = stack.enter_context(running_balancer(daemons))
+        yield Balanced(daemons, haproxy)
+
+
+def test_daemons_know_the_clients(balanced: Balanced) -> None:
+    """Clients do not share connections to a daemon: it knows the address of each request."""
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(balanced.connected(client)) for client in CLIENTS]
+        for number in range(4):
+            for client, connection in zip(CLIENTS, connections, strict=True):
+                wrong = f"mck_wrong_{client}_{number}"
+                assert balanced.ask(connection, "/inbox", wrong).status == 401
+    logged = "".join(daemon.output() for daemon in balanced.daemons)
+    for client in CLIENTS:
+        assert logged.count(f"failed key: client={client} ") == 4, logged
+
+
+def test_waits_outlive_a_daemon_that_is_killed(balanced: Balanced) -> None:
+    """Waits that are parked at a daemon end with their mail, although it was killed meanwhile."""
+    killed, other = balanced.daemons
+    cursor, address = other.cursor(), other.address("outlived")
+    left = balanced.requests_left()
+    with ThreadPoolExecutor(WAITS) as pool:
+        path = f"/inbox/wait?tag=outlived&timeout=50&after={cursor}"
+        waits = [pool.submit(balanced.get, path) for _ in range(WAITS)]
+        polls = iter(range(1, 10_000))
+        other.wait_until(lambda: left - balanced.requests_left() == WAITS + next(polls))
+        killed.kill()
+        balanced.send(address, "outlived")
+        answers = [wait.result(PATIENCE) for wait in waits]
+    assert [answer.status for answer in answers] == [200] * WAITS
+    assert {answer.json["subject"] for answer in answers} == {"outlived"}
+    killed.start()
+    other.wait_until(balanced.is_complete)
+
+
+class Traffic:
+    """A sender, a client that waits and one that reads, until they are told to end."""
+
+    def __init__(self, balanced: Balanced) -> None:
+        self._balanced = balanced
+        self._address = balanced.daemons[0].address("rolling")
+        self.cursor = self.heard_until = balanced.daemons[0].cursor()
+        self.sent: list[str] = []
+        self.heard: list[str] = []
+        self.failed: list[int] = []
+        self._is_over = threading.Event()
+
+    @contextlib.contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Keep the traffic going as long as the context lasts."""
+        with ThreadPoolExecutor(3) as pool:
+            runs = [
+                pool.submit(self._repeat, step) for step in (self._send, self._wait, self._read)
+            ]
+            try:
+                yield
+            finally:
+                self._is_over.set()
+        for run in runs:
+            run.result()
+
+    def _repeat(self, step: Callable[[], None]) -> None:
+        while not self._is_over.is_set():
+            step()
+
+    def _send(self) -> None:
+        subject = f"rolling {len(self.sent)}"
+        self._balanced.send(self._address, subject)
+        self.sent.append(subject)
+
+    def _wait(self) -> None:
+        after = self.heard_until
+        answer = self._balanced.get(f"/inbox/wait?tag=rolling&timeout=2&after={after}")
+        if answer.status == 200:
+            self.heard.append(answer.json["subject"])
+            self.heard_until = answer.json["cursor"]
+        else:
+            self._judge(answer, 408)
+
+    def _read(self) -> None:
+        self._judge(self._balanced.get("/inbox/messages?limit=1"), 200)
+
+    def _judge(self, answer: Answer, wanted: int) -> None:
+        if answer.status != wanted:
+            self.failed.append(answer.status)
+
+
+def test_a_rolling_restart_is_not_noticed(balanced: Balanced) -> None:
+    """While one daemon after the other is restarted, no GET fails and no mail is lost."""
+    traffic = Traffic(balanced)
+    with traffic.going_on():
+        for daemon in balanced.daemons:
+            assert daemon.stop() in STOPPED_WELL
+            daemon.start()
+            daemon.wait_until(balanced.is_complete)
+    assert traffic.failed == []
+    assert len(traffic.sent) > 10
+    # A mail whose 250 was lost with the connection is sent again.
+    assert list(dict.fromkeys(traffic.heard)) == traffic.sent[: len(set(traffic.heard))]
+    page = balanced.get(f"/inbox/messages?tag=rolling&after={traffic.cursor}&limit=1")
+    assert page.json["total"] >= len(traffic.sent)
