@@ -160,7 +160,10 @@ def reporter_of(report: AggregateReport) -> str:
 
 def _shown_offline(reports: Sequence[AggregateReport]) -> list[ShownOverview]:
     overviews = [overview_of(one, *_of_domain(reports, one), {}) for one in _domains_of(reports)]
-    return [ShownOverview(one, tuple(map(show_sender, one.senders))) for one in overviews]
+    return [
+        ShownOverview(one, tuple(map(show_sender, one.senders)), len(one.senders))
+        for one in overviews
+    ]
 
 
 async def _look(

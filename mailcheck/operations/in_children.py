@@ -54,8 +54,8 @@ read_report_mail: Callable[[bytes], list[Report | Refused]] = ByName(
 find_worth_naming: Callable[[bytes], list[str]] = ByName(
     "mailcheck.checks.receiver_reports.senders", "find_worth_naming"
 )
-sum_up: Callable[[str, bytes, str, Mapping[str, str]], Overview] = ByName(
-    "mailcheck.checks.receiver_reports.senders", "sum_up"
+sum_up: Callable[[str, bytes, str, Mapping[str, str], tuple[int, int]], tuple[Overview, int]] = (
+    ByName("mailcheck.checks.receiver_reports.senders", "sum_up")
 )
 read_report_file: Callable[[bytes], list[Report | Refused]] = ByName(
     "mailcheck.checks.receiver_reports.reading", "read_report_file"

@@ -54,6 +54,17 @@ REPORTS = shape(
             ),
             "nextPage": or_null(COUNT),
             "total": COUNT,
+            "sources": array(
+                record(
+                    {
+                        "kind": KIND,
+                        "reporter": STRING,
+                        "reports": COUNT,
+                        "messages": COUNT,
+                        "failing": COUNT,
+                    }
+                )
+            ),
         }
     )
 )
@@ -115,6 +126,8 @@ REPORTS_DMARC = shape(
                     {"listed": array(WORD), "record": DNS_RECORD},
                 )
             ),
+            "nextPage": or_null(COUNT),
+            "total": COUNT,
         }
     )
 )
@@ -142,6 +155,9 @@ REPORTS_TLS = shape(
                     }
                 )
             ),
+            "nextPage": or_null(COUNT),
+            "total": COUNT,
+            "sources": array(record({"reporter": STRING, "successful": COUNT, "failed": COUNT})),
         }
     )
 )

@@ -1,5 +1,7 @@
 """A house that takes reports of receivers in."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from mailcheck.core.instants import DAY, Instant
@@ -8,7 +10,7 @@ from mailcheck.operations.ports import Lease
 from mailcheck.operations.reports.ports import CountedRow
 from tests.fakes.memory_zone import MemoryZone
 from tests.fakes.report_senders import DOMAIN, ask_for_reports
-from tests.house import House, run
+from tests.house import House, result_of, run
 from tests.web.checking import checking_house
 
 
@@ -41,9 +43,9 @@ def store_report(house: House, name: str, **facts: object) -> ReceiverReport:
     reports, now = house.assembly.reports.store, Instant(1_795_100_000_000)
     account_id = house.account.id
     waiting = ReceiverReport(ReportId(name), account_id, ReportKind.TLS, ReportState.WAITING, now)
-    run(reports.post(waiting, b"{}"))
+    result_of(reports.post(waiting, b"{}"))
     lease = Lease("this daemon", Instant(now + 1_000))
-    claimed = run(reports.claim(lease, now))
+    claimed = result_of(reports.claim(lease, now))
     known = {
         "state": ReportState.COUNTED,
         "domain": DOMAIN,
@@ -52,11 +54,12 @@ def store_report(house: House, name: str, **facts: object) -> ReceiverReport:
         "begins_at": Instant(now - now % DAY),
         "ends_at": Instant(now - now % DAY + DAY),
     }
-    report = replace(waiting, id=ReportId(f"{name}-counted"), **{**known, **facts})
-    assert run(reports.finish(claimed.id, lease.holder, [report]))
+    changes: dict[str, Any] = {**known, **facts}
+    report = replace(waiting, id=ReportId(f"{name}-counted"), **changes)
+    assert result_of(reports.finish(claimed.id, lease.holder, [report]))
     return report
 
 
 def count_rows(house: House, rows: list[CountedRow]) -> None:
     """Store rows, as an earlier version may have left them."""
-    run(house.assembly.reports.store.count(rows))
+    result_of(house.assembly.reports.store.count(rows))

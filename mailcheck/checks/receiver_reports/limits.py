@@ -37,3 +37,6 @@ MAX_PROBLEMS = 20
 
 MAX_SPAN = 32 * 24 * 60 * 60
 """Seconds that one report may be about: RFC 9990 has a day, some send one a week or a month."""
+
+MAX_KEPT = 10
+"""Different domains, selectors, reporters and reasons that are shown of one sender or result."""

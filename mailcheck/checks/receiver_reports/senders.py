@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mailcheck.checks.auth_results import AuthResult
 from mailcheck.checks.mail_domains import owner_of
@@ -23,6 +24,7 @@ from mailcheck.checks.receiver_reports.aggregate import (
     Signature,
     SpfCheck,
 )
+from mailcheck.checks.receiver_reports.limits import MAX_KEPT
 from mailcheck.core.instants import BEGINNING, DAY, Instant
 from mailcheck.core.receiver_reports import day_of
 
@@ -30,11 +32,11 @@ MAX_NAMED = 3
 """Selectors, or domains, that a sentence names."""
 
 
+MAX_REPORTERS = 200
+"""Maximum number of reporters that are named with their messages, those with most first."""
+
 MAX_SENDERS, MAX_SOURCES = 500, 50
 """Senders, and addresses of each, that are kept: nobody reads more, and forgers have thousands."""
-
-MAX_KEPT = 10
-"""Different domains, selectors, reporters and reasons of one sender that are kept."""
 
 
 class Cause(Enum):
@@ -272,9 +274,17 @@ def find_worth_naming(packed: bytes) -> list[str]:
     return [address for address, _ in counts.most_common(MOST_NAMED)]
 
 
-def sum_up(domain: str, packed: bytes, policy: str, hosts: Mapping[str, str]) -> Overview:
-    """Put together what was told; as `overview_of`."""
-    return overview_of(domain, read_told(packed), policy, hosts)
+def sum_up(
+    domain: str, packed: bytes, policy: str, hosts: Mapping[str, str], span: tuple[int, int]
+) -> tuple[Overview, int]:
+    """Return an overview as `overview_of` does, with one page of its senders, and their number.
+
+    :param span: the index of the first sender of the page, and of the first one after it.
+    """
+    whole = overview_of(domain, read_told(packed), policy, hosts)
+    reporters = dict(list(whole.reporters.items())[:MAX_REPORTERS])
+    page = replace(whole, senders=whole.senders[slice(*span)], reporters=reporters)
+    return page, len(whole.senders)
 
 
 class _Judged(Struct, frozen=True):

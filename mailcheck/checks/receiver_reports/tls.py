@@ -77,6 +77,10 @@ class TlsSessions(Struct, frozen=True):
     reason: str
 
 
+SUCCESS_PATTERN = '%"result":"","host":%'
+"""Matches the JSON of sessions that were encrypted, for LIKE: in a text a quote is escaped."""
+
+
 def sessions_of(report: TlsReport, domain: str) -> Iterator[tuple[TlsSessions, int]]:
     """Give how the sessions to a domain ended; failures without details are unknown ones."""
     for one in report.policies:

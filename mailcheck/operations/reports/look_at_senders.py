@@ -13,6 +13,7 @@ from mailcheck.checks.hosts.reverse_dns import evaluate_reverse_dns
 from mailcheck.checks.mail_domains import owner_of
 from mailcheck.checks.overlay import Change, Overlay
 from mailcheck.checks.receiver_reports.senders import (
+    MAX_SENDERS,
     Cause,
     Overview,
     Sender,
@@ -65,10 +66,14 @@ class ShownSender(Struct, frozen=True):
 
 
 class ShownOverview(Struct, frozen=True):
-    """An overview with what is said about each sender, in its order."""
+    """An overview with what is said about each sender of a page, in its order.
+
+    ``total`` counts the senders of all pages.
+    """
 
     overview: Overview
     senders: tuple[ShownSender, ...]
+    total: int
 
 
 class LookAtSenders:
@@ -93,11 +98,17 @@ class LookAtSenders:
         self._listed: Recent[str, tuple[str, ...]] = Recent(1_000, LISTS_FRESHNESS)
 
     async def look(
-        self, domain: str, told: Sequence[Told], policy: str, account_id: str = ""
+        self,
+        domain: str,
+        told: Sequence[Told],
+        policy: str,
+        account_id: str = "",
+        span: tuple[int, int] = (0, MAX_SENDERS),
     ) -> ShownOverview:
         """Put together what was told of a domain, with what is known about who sent it.
 
         :param account_id: the account that asks; empty for a command.
+        :param span: the index of the first sender to show, and of the first one after the page.
         """
         inquiry = Inquiry.starting_now(self._resolver, self._clock, NAMING_DEADLINE)
         packed = pack_told(told)
@@ -108,8 +119,8 @@ class LookAtSenders:
             return _names_of(addresses, answers)
 
         hosts = await inquiry.ask(name)
-        summing_up = partial(sum_up, domain, packed, policy, hosts)
-        overview = await self._worker.run(summing_up, account_id)
+        summing_up = partial(sum_up, domain, packed, policy, hosts, span)
+        overview, total = await self._worker.run(summing_up, account_id)
         listed, records = await run_all(
             self._ask_lists(overview.senders), self._find_records(overview.senders)
         )
@@ -119,6 +130,7 @@ class LookAtSenders:
                 show_sender(one, listed.get(one.sources[0].address), records.get(one.name))
                 for one in overview.senders
             ),
+            total,
         )
 
     async def _ask_lists(self, senders: Iterable[Sender]) -> Listed:

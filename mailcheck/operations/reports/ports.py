@@ -17,6 +17,7 @@ from mailcheck.core.receiver_reports import (
     ReportSelection,
 )
 from mailcheck.operations.ports import Lease
+from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
@@ -59,6 +60,43 @@ class SumOfRows(Struct, frozen=True):
     amount: int
     first_day: Instant
     last_day: Instant
+
+
+class TlsRows(Struct, frozen=True):
+    """Sessions with one result, whoever reported them; ``reporters`` are those of most of them."""
+
+    result: str
+    amount: int
+    last_day: Instant
+    reporters: tuple[str, ...]
+
+
+class TlsSource(Struct, frozen=True):
+    """All sessions that one reporter reported."""
+
+    reporter: str
+    successful: int
+    failed: int
+
+
+class TlsPage(Struct, frozen=True):
+    """A page of different results; the sums and ``total`` are those of all pages."""
+
+    successful: int
+    failed: int
+    total: int
+    rows: tuple[TlsRows, ...]
+    sources: tuple[TlsSource, ...]
+
+
+class ReportSource(Struct, frozen=True):
+    """The counted reports of one reporter."""
+
+    kind: ReportKind
+    reporter: str
+    reports: int
+    messages: int
+    failing: int
 
 
 class ReportedDomain(Struct, frozen=True):
@@ -129,8 +167,23 @@ class ReportStore(Protocol):
     def of_account(self, account_id: AccountId, limit: int, offset: int) -> Deferred[ReportPage]:
         """List the reports of an account, newest first."""
 
-    def domains(self, account_id: AccountId) -> Deferred[list[ReportedDomain]]:
+    def domains(
+        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> Deferred[list[ReportedDomain]]:
         """List the domains that reports were counted about, those with most messages first."""
+
+    def sources(
+        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> Deferred[list[ReportSource]]:
+        """List who sent the reports that were counted, those with most messages first."""
+
+    def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
+        """Return the DMARC policy that receivers found last; empty where none was reported."""
+
+    def tls_page(
+        self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int
+    ) -> Deferred[TlsPage]:
+        """Sum up the TLS sessions since a day: failures first, then those with most sessions."""
 
     def sums(
         self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int

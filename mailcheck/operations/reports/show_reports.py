@@ -11,13 +11,15 @@ from mailcheck.core.identifiers import AccountId
 from mailcheck.core.instants import DAY, Instant
 from mailcheck.core.receiver_reports import NOWHERE, ReportKind, ReportPlaces
 from mailcheck.operations.ports import DeliveryStore, Now
+from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
 from mailcheck.operations.reports.addresses import ReportAddresses
 from mailcheck.operations.reports.look_at_senders import LookAtSenders, ShownOverview
 from mailcheck.operations.reports.ports import (
     ReportedDomain,
     ReportPage,
+    ReportSource,
     ReportStore,
-    SumOfRows,
+    TlsSource,
 )
 
 MOST_ROWS = 20_000
@@ -34,14 +36,19 @@ class TlsSum(Struct, frozen=True):
 
 
 class TlsOverview(Struct, frozen=True):
-    """What TLS reports say about a domain: what failed first, the most first."""
+    """What TLS reports say about a domain: what failed first, the most first.
+
+    ``results`` are a page of ``total``; the sums are those of all pages, and ``sources`` say
+    what each reporter contributed to them.
+    """
 
     domain: str
     days: int
     successful: int
     failed: int
-    reporters: tuple[str, ...]
     results: tuple[TlsSum, ...]
+    total: int
+    sources: tuple[TlsSource, ...]
 
 
 class ShowReports:
@@ -79,52 +86,61 @@ class ShowReports:
         return NOWHERE if inbox is None else self._addresses.places(inbox.mailbox_name)
 
     async def domains(self, account_id: AccountId) -> Sequence[ReportedDomain]:
-        """List the domains that reports were counted about."""
+        """List the domains that reports were counted about, those with most messages."""
         return await self._store.domains(account_id)
+
+    async def sources(self, account_id: AccountId) -> Sequence[ReportSource]:
+        """List the reporters whose reports were counted, those with most messages."""
+        return await self._store.sources(account_id)
 
     async def reports(self, account_id: AccountId, limit: int, page: int) -> ReportPage:
         """List the reports themselves, newest first; those that were not counted too."""
         return await self._store.of_account(account_id, limit, (page - 1) * limit)
 
-    async def dmarc(self, account_id: AccountId, domain: str, days: int) -> ShownOverview:
-        """Say who sends as a domain, of the last days."""
-        found = await self._sums(account_id, ReportKind.DMARC, domain, days)
+    async def dmarc(
+        self,
+        account_id: AccountId,
+        domain: str,
+        days: int,
+        limit: int = LARGEST_REPORT_PAGE,
+        page: int = 1,
+    ) -> ShownOverview:
+        """Say who sends as a domain, of the last days: a page of the senders."""
+        kind, since = ReportKind.DMARC, self._since(days)
+        found = await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
         told = [
             (one.result, one.amount, one.reporter, one.first_day, one.last_day) for one in found
         ]
-        known = await self._store.domains(account_id)
-        policy = next(
-            (o.policy for o in known if o.kind is ReportKind.DMARC and o.domain == domain), ""
-        )
-        return await self._look.look(domain, told, policy, account_id)
+        policy = await self._store.policy(account_id, domain)
+        span = ((page - 1) * limit, page * limit)
+        return await self._look.look(domain, told, policy, account_id, span)
 
-    async def tls(self, account_id: AccountId, domain: str, days: int) -> TlsOverview:
+    async def tls(
+        self,
+        account_id: AccountId,
+        domain: str,
+        days: int,
+        limit: int = LARGEST_REPORT_PAGE,
+        page: int = 1,
+    ) -> TlsOverview:
         """Say whether senders could encrypt on their way to a domain, of the last days."""
-        found = await self._sums(account_id, ReportKind.TLS, domain, days)
-        results: dict[TlsSessions, TlsSum] = {}
-        for one in found:
-            sessions = msgspec.json.decode(one.result, type=TlsSessions)
-            before = results.get(sessions)
-            results[sessions] = TlsSum(
-                sessions,
-                one.amount + (0 if before is None else before.amount),
-                (*(() if before is None else before.reporters), one.reporter),
-                max(one.last_day, one.last_day if before is None else before.last_day),
-            )
-        ordered = sorted(results.values(), key=lambda one: (not one.sessions.result, -one.amount))
-        failed = sum(one.amount for one in ordered if one.sessions.result)
+        found = await self._store.tls_page(
+            account_id, domain, self._since(days), limit, (page - 1) * limit
+        )
+        decode = msgspec.json.Decoder(TlsSessions).decode
         return TlsOverview(
             domain,
             days,
-            sum(one.amount for one in ordered) - failed,
-            failed,
-            tuple(dict.fromkeys(one.reporter for one in found)),
-            tuple(ordered),
+            found.successful,
+            found.failed,
+            tuple(
+                TlsSum(decode(one.result), one.amount, one.reporters, one.last_day)
+                for one in found.rows
+            ),
+            found.total,
+            found.sources,
         )
 
-    async def _sums(
-        self, account_id: AccountId, kind: ReportKind, domain: str, days: int
-    ) -> list[SumOfRows]:
+    def _since(self, days: int) -> Instant:
         now = self._now()
-        since = Instant(now - now % DAY - days * DAY)
-        return await self._store.sums(account_id, kind, domain, since, MOST_ROWS)
+        return Instant(now - now % DAY - days * DAY)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from mailcheck.checks.receiver_reports.limits import MAX_SUM
+from mailcheck.checks.receiver_reports.limits import MAX_KEPT, MAX_SUM
+from mailcheck.checks.receiver_reports.tls import SUCCESS_PATTERN
 from mailcheck.core.deliverability_tests import ReceivedMail
 from mailcheck.core.errors import InboxFull
 from mailcheck.core.identifiers import AccountId
@@ -25,12 +26,17 @@ from mailcheck.core.receiver_reports import (
     row_digest,
 )
 from mailcheck.operations.ports import Lease
+from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
 from mailcheck.operations.reports.ports import (
     CountedRow,
     Removed,
     ReportedDomain,
     ReportPage,
+    ReportSource,
     SumOfRows,
+    TlsPage,
+    TlsRows,
+    TlsSource,
     WaitingReport,
 )
 from mailcheck.storage.deliverability_mails import FULL, INTO_REPORT, is_full
@@ -109,7 +115,13 @@ _DOMAINS = f"""
     SELECT kind, domain, COUNT(*), {_sum("messages")}, {_sum("failing")},
     MAX(COALESCE(ends_at, received_at))
     FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, domain
-    ORDER BY 4 DESC, 2, 1
+    ORDER BY 4 DESC, 2, 1 LIMIT ?
+"""
+
+_SOURCES = f"""
+    SELECT kind, reporter, COUNT(*), {_sum("messages")}, {_sum("failing")}
+    FROM receiver_report WHERE account_id = ? AND state = 'counted' GROUP BY kind, reporter
+    ORDER BY 4 DESC, 2, 1 LIMIT ?
 """
 
 _NEWEST_POLICY = """
@@ -122,6 +134,32 @@ _SUMS = f"""
     SELECT reporter, result, {_sum("amount")}, MIN(day), MAX(day) FROM report_count
     WHERE account_id = ? AND kind = ? AND domain = ? AND day >= ?
     GROUP BY reporter, result ORDER BY 3 DESC, 2, 1 LIMIT ?
+"""
+
+_TLS = "FROM report_count WHERE account_id = ? AND kind = 'tls' AND domain = ? AND day >= ?"
+
+_FAILS = f"result NOT LIKE '{SUCCESS_PATTERN}'"
+
+_FAILED = f"COALESCE({_sum(f'CASE WHEN {_FAILS} THEN amount ELSE 0 END')}, 0)"
+
+_TLS_SUMS = f"SELECT COALESCE({_sum('amount')}, 0), {_FAILED}, COUNT(DISTINCT result) {_TLS}"
+
+_TLS_ROWS = f"""
+    SELECT result, {_sum("amount")}, MAX(day) {_TLS} GROUP BY result
+    ORDER BY CASE WHEN {_FAILS} THEN 0 ELSE 1 END, 2 DESC, 1 LIMIT ? OFFSET ?
+"""
+
+_TLS_SOURCES = f"""
+    SELECT reporter, {_sum("amount")}, {_FAILED} {_TLS} GROUP BY reporter
+    ORDER BY 2 DESC, 1 LIMIT ?
+"""
+
+_TLS_REPORTERS = f"""
+    SELECT result, reporter FROM (
+        SELECT result, reporter, ROW_NUMBER() OVER (
+            PARTITION BY result ORDER BY SUM(amount) DESC, reporter
+        ) AS place {_TLS} AND result IN ({{results}}) GROUP BY result, reporter
+    ) AS told WHERE place <= {MAX_KEPT} ORDER BY place
 """
 
 
@@ -190,12 +228,14 @@ class SqlReportStore:
 
         return self._engine.read(query)
 
-    def domains(self, account_id: AccountId) -> Deferred[list[ReportedDomain]]:
+    def domains(
+        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> Deferred[list[ReportedDomain]]:
         """List the domains that reports were counted about."""
 
         def query(transaction: Transaction) -> list[ReportedDomain]:
             found = []
-            for row in transaction.rows(_DOMAINS, (account_id,)):
+            for row in transaction.rows(_DOMAINS, (account_id, limit)):
                 kind, domain, reports, messages, failing, last_at = row
                 newest = transaction.row(_NEWEST_POLICY, (account_id, kind, domain))
                 policy = "" if newest is None else newest[0]
@@ -207,6 +247,33 @@ class SqlReportStore:
             return found
 
         return self._engine.read(query)
+
+    def sources(
+        self, account_id: AccountId, limit: int = LARGEST_REPORT_PAGE
+    ) -> Deferred[list[ReportSource]]:
+        """List who sent the reports that were counted."""
+        return self._engine.read(
+            lambda t: [
+                ReportSource(ReportKind(kind), *facts)
+                for kind, *facts in t.rows(_SOURCES, (account_id, limit))
+            ]
+        )
+
+    def policy(self, account_id: AccountId, domain: str) -> Deferred[str]:
+        """Return the DMARC policy that receivers found last."""
+        values = (account_id, ReportKind.DMARC.value, domain)
+
+        def query(transaction: Transaction) -> str:
+            newest = transaction.row(_NEWEST_POLICY, values)
+            return "" if newest is None else str(newest[0])
+
+        return self._engine.read(query)
+
+    def tls_page(
+        self, account_id: AccountId, domain: str, since: Instant, limit: int, offset: int
+    ) -> Deferred[TlsPage]:
+        """Sum up the TLS sessions since a day."""
+        return self._engine.read(lambda t: _tls_page(t, (account_id, domain, since), limit, offset))
 
     def sums(
         self, account_id: AccountId, kind: ReportKind, domain: str, since: Instant, limit: int
@@ -233,6 +300,30 @@ class SqlReportStore:
     def forget(self, now: Instant, limit: int) -> Deferred[int]:
         """Delete what is older than it is kept."""
         return self._engine.write(_forget, (now, limit))
+
+
+def _tls_page(
+    transaction: Transaction, asked: tuple[Value, ...], limit: int, offset: int
+) -> TlsPage:
+    ((amount, failed, total),) = transaction.rows(_TLS_SUMS, asked)
+    rows = transaction.rows(_TLS_ROWS, (*asked, limit, offset))
+    results = [result for result, *_ in rows]
+    reporters: dict[str, list[str]] = {result: [] for result in results}
+    if results:
+        sql = _TLS_REPORTERS.format(results=", ".join("?" * len(results)))
+        for result, reporter in transaction.rows(sql, (*asked, *results)):
+            reporters[result].append(reporter)
+    sources = transaction.rows(_TLS_SOURCES, (*asked, LARGEST_REPORT_PAGE))
+    return TlsPage(
+        amount - failed,
+        failed,
+        total,
+        tuple(
+            TlsRows(result, count, last_day, tuple(reporters[result]))
+            for result, count, last_day in rows
+        ),
+        tuple(TlsSource(name, all_ - lost, lost) for name, all_, lost in sources),
+    )
 
 
 def _facts(report: ReceiverReport) -> tuple[Value, ...]:

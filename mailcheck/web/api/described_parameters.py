@@ -10,6 +10,7 @@ from mailcheck.operations.ranges import (
     DEFAULT_SILENCE,
     DEFAULT_WAIT,
     LARGEST_PAGE,
+    LARGEST_REPORT_PAGE,
     LAST_PAGE,
     LONGEST_WAIT,
     MAX_SELECTORS,
@@ -191,6 +192,12 @@ REPORT_DAYS = _query(
     "days",
     "Days that it is about, up to today.",
     whole_number(minimum=1, maximum=MOST_REPORT_DAYS, default=DEFAULT_REPORT_DAYS),
+)
+
+REPORT_LIMIT = _query(
+    "limit",
+    "Rows on a page: senders, or results.",
+    whole_number(minimum=1, maximum=LARGEST_REPORT_PAGE, default=LARGEST_REPORT_PAGE),
 )
 
 REPORTER = _query(

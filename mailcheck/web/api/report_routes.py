@@ -7,6 +7,7 @@ from mailcheck.operations.ranges import (
     DEFAULT_PAGE,
     DEFAULT_REPORT_DAYS,
     LARGEST_PAGE,
+    LARGEST_REPORT_PAGE,
     LAST_PAGE,
     MOST_REPORT_DAYS,
 )
@@ -52,7 +53,7 @@ REPORTS_DMARC = Operation(
     "What the counted DMARC reports say together: who sends as the domain, from where, what fails "
     "and why, what p=reject would stop, and what to do for each. Who is not known comes first.",
     {200: Answer("The overview.", [json_body("dmarc reports", DmarcOverview)])},
-    (parameters.DOMAIN, parameters.REPORT_DAYS),
+    (parameters.DOMAIN, parameters.REPORT_DAYS, parameters.REPORT_LIMIT, parameters.PAGE),
 )
 
 REPORTS_TLS = Operation(
@@ -62,7 +63,7 @@ REPORTS_TLS = Operation(
     "What the counted TLS reports say together: sessions that could not be encrypted on their way "
     "to the domain, why, and what to do.",
     {200: Answer("The overview.", [json_body("tls reports", TlsOverview)])},
-    (parameters.DOMAIN, parameters.REPORT_DAYS),
+    (parameters.DOMAIN, parameters.REPORT_DAYS, parameters.REPORT_LIMIT, parameters.PAGE),
 )
 
 
@@ -126,21 +127,24 @@ class ReportRoutes:
         page = call.query.whole_number("page", 1, LAST_PAGE, 1)
         own = await self._reports.addresses(account_id)
         domains = await self._reports.domains(account_id)
+        sources = await self._reports.sources(account_id)
         found = await self._reports.reports(account_id, limit, page)
-        return json_reply(render_kept_reports(own, domains, found, page, limit))
+        shape = render_kept_reports(own, domains, sources, found, page, limit)
+        return json_reply(shape)
 
     async def dmarc(self, call: Call) -> Reply:
         """GET /reports/dmarc."""
-        domain, days = self._asked(call)
-        async with self._turns.held(call.caller.account_id):
-            found = await self._reports.dmarc(call.caller.account_id, domain, days)
-        return json_reply(render_overview(found))
+        domain, days, limit, page = self._asked(call)
+        account_id = call.caller.account_id
+        async with self._turns.held(account_id):
+            found = await self._reports.dmarc(account_id, domain, days, limit, page)
+        return json_reply(render_overview(found, page, limit))
 
     async def tls(self, call: Call) -> Reply:
         """GET /reports/tls."""
-        domain, days = self._asked(call)
-        found = await self._reports.tls(call.caller.account_id, domain, days)
-        return json_reply(render_tls_overview(found))
+        domain, days, limit, page = self._asked(call)
+        found = await self._reports.tls(call.caller.account_id, domain, days, limit, page)
+        return json_reply(render_tls_overview(found, page, limit))
 
     async def delete_one(self, call: Call) -> Reply:
         """DELETE /reports/{reportId}."""
@@ -154,8 +158,9 @@ class ReportRoutes:
         deleted = await self._delete.matching(call.caller.account_id, selection)
         return json_reply(DeletedReports(success=True, deleted=deleted))
 
-    def _asked(self, call: Call) -> tuple[str, int]:
+    def _asked(self, call: Call) -> tuple[str, int, int, int]:
         # Nothing is asked of the domain itself: one that nobody could have has no reports.
         domain = parse_domain(call.query.required("domain"), allow_special_use=True)
         days = call.query.whole_number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
-        return domain, days
+        limit = call.query.whole_number("limit", 1, LARGEST_REPORT_PAGE, LARGEST_REPORT_PAGE)
+        return domain, days, limit, call.query.whole_number("page", 1, LAST_PAGE, 1)

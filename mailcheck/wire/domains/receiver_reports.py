@@ -5,7 +5,7 @@ from typing import Annotated
 
 from mailcheck.checks.receiver_reports import senders as facts
 from mailcheck.checks.receiver_reports.aggregate import AggregateReport
-from mailcheck.checks.receiver_reports.senders import Cause
+from mailcheck.checks.receiver_reports.senders import MAX_SENDERS, Cause
 from mailcheck.checks.receiver_reports.tls import TlsReport, explain_failure
 from mailcheck.core.errors import InvalidParameter
 from mailcheck.core.instants import Instant, format_instant
@@ -16,6 +16,7 @@ from mailcheck.core.receiver_reports import (
     ReportSelection,
     ReportState,
 )
+from mailcheck.operations.ranges import LARGEST_REPORT_PAGE
 from mailcheck.operations.reports import ports, show_reports
 from mailcheck.operations.reports.look_at_senders import ShownOverview, ShownSender
 from mailcheck.wire.domains.findings import DnsRecord, render_record
@@ -71,6 +72,9 @@ class Reporter(Shape):
     messages: Count
 
 
+NextPage = Annotated[int | None, said("the `page` to ask for next; null: this is the last one")]
+
+
 class DmarcOverview(Shape):
     """what DMARC reports say about a domain: who may not send first"""
 
@@ -83,8 +87,10 @@ class DmarcOverview(Shape):
     failing: Count
     stopped_by_reject: Annotated[int, said("what p=reject would stop today", ge=0)]
     forwarded: Annotated[int, said("of these: passed on by somebody", ge=0)]
-    reporters: tuple[Reporter, ...]
-    senders: tuple[ReportSender, ...]
+    reporters: Annotated[tuple[Reporter, ...], said("of all senders, at most 200")]
+    senders: Annotated[tuple[ReportSender, ...], said("a page of them")]
+    next_page: NextPage
+    total: Annotated[int, said("senders of all pages", ge=0)]
 
 
 class ReadReport(Shape):
@@ -156,8 +162,12 @@ class TlsFiles(Shape):
     refused: tuple[RefusedFile, ...]
 
 
-def render_overview(shown: ShownOverview) -> DmarcOverview:
-    """Give what reports say about a domain."""
+def _next_page(page: int, limit: int, total: int) -> int | None:
+    return page + 1 if page * limit < total else None
+
+
+def render_overview(shown: ShownOverview, page: int = 1, limit: int = MAX_SENDERS) -> DmarcOverview:
+    """Return what reports say about a domain: one page of the senders."""
     known = shown.overview
     return DmarcOverview(
         domain=known.domain,
@@ -171,6 +181,8 @@ def render_overview(shown: ShownOverview) -> DmarcOverview:
         forwarded=known.forwarded,
         reporters=tuple(Reporter(name, count) for name, count in known.reporters.items()),
         senders=tuple(map(_sender, shown.senders)),
+        next_page=_next_page(page, limit, shown.total),
+        total=shown.total,
     )
 
 
@@ -309,14 +321,28 @@ class KeptReport(Shape):
     problems: Texts
 
 
+class SourceOfReports(Shape):
+    """who sent counted reports, and what they add up to"""
+
+    kind: ReportKind
+    reporter: Annotated[str, said("deletes them: `DELETE /reports?reporter=...`")]
+    reports: Count
+    messages: Count
+    failing: Count
+
+
 class KeptReports(Shape):
     """reports, newest first, and where they go"""
 
     addresses: ReportAddresses
-    domains: tuple[ReportedDomain, ...]
+    domains: Annotated[tuple[ReportedDomain, ...], said("those with most messages, at most 200")]
     reports: tuple[KeptReport, ...]
     next_page: int | None
     total: Count
+    sources: Annotated[
+        tuple[SourceOfReports, ...],
+        said("sums of all counted reports, by who sent them: those with most, at most 200"),
+    ]
 
 
 class DeletedReport(Shape):
@@ -360,6 +386,14 @@ class TlsResult(Shape):
     fix: str
 
 
+class TlsReporter(Shape):
+    """who has sent reports, and about how many sessions"""
+
+    reporter: str
+    successful: Count
+    failed: Count
+
+
 class TlsOverview(Shape):
     """what TLS reports say about a domain: what failed first"""
 
@@ -367,18 +401,25 @@ class TlsOverview(Shape):
     days: Count
     successful: Count
     failed: Count
-    reporters: Texts
-    results: tuple[TlsResult, ...]
+    reporters: Annotated[Texts, said("at most 200")]
+    results: Annotated[tuple[TlsResult, ...], said("a page of them")]
+    next_page: NextPage
+    total: Annotated[int, said("results of all pages", ge=0)]
+    sources: Annotated[
+        tuple[TlsReporter, ...],
+        said("what each reporter reported on all pages, those with most sessions, at most 200"),
+    ]
 
 
 def render_kept_reports(
     own: ReportPlaces,
     domains: Iterable[ports.ReportedDomain],
+    sources: Iterable[ports.ReportSource],
     found: ports.ReportPage,
     page: int,
     limit: int,
 ) -> KeptReports:
-    """Give a page of reports."""
+    """Return a page of reports, with sums of all of them."""
     return KeptReports(
         addresses=ReportAddresses(own.dmarc, own.tls, own.tls_url),
         domains=tuple(
@@ -393,8 +434,12 @@ def render_kept_reports(
             for one in domains
         ),
         reports=tuple(map(_kept, found.entries)),
-        next_page=page + 1 if page * limit < found.total else None,
+        next_page=_next_page(page, limit, found.total),
         total=found.total,
+        sources=tuple(
+            SourceOfReports(one.kind, one.reporter, one.reports, one.messages, one.failing)
+            for one in sources
+        ),
     )
 
 
@@ -417,14 +462,16 @@ def _kept(report: ReceiverReport) -> KeptReport:
     )
 
 
-def render_tls_overview(known: show_reports.TlsOverview) -> TlsOverview:
-    """Give what TLS reports say about a domain."""
+def render_tls_overview(
+    known: show_reports.TlsOverview, page: int = 1, limit: int = LARGEST_REPORT_PAGE
+) -> TlsOverview:
+    """Return what TLS reports say about a domain: one page of the results."""
     return TlsOverview(
         domain=known.domain,
         days=known.days,
         successful=known.successful,
         failed=known.failed,
-        reporters=known.reporters,
+        reporters=tuple(one.reporter for one in known.sources),
         results=tuple(
             TlsResult(
                 policy_type=one.sessions.policy,
@@ -438,5 +485,10 @@ def render_tls_overview(known: show_reports.TlsOverview) -> TlsOverview:
                 fix=explain_failure(one.sessions.result)[1],
             )
             for one in known.results
+        ),
+        next_page=_next_page(page, limit, known.total),
+        total=known.total,
+        sources=tuple(
+            TlsReporter(one.reporter, one.successful, one.failed) for one in known.sources
         ),
     )

@@ -1,16 +1,17 @@
 """Reports of receivers: who sends as a domain, what fails and why, and where reports go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mailcheck.core.domain_names import parse_domain
 from mailcheck.core.errors import InvalidParameter
-from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportSelection
+from mailcheck.core.receiver_reports import ReportId, ReportKind, ReportPlaces, ReportSelection
 from mailcheck.operations.accounts.check_budget import CheckBudget
 from mailcheck.operations.places import CheckTurns
-from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, MOST_REPORT_DAYS
+from mailcheck.operations.ranges import DEFAULT_REPORT_DAYS, LAST_PAGE, MOST_REPORT_DAYS
 from mailcheck.operations.reports.offer_records import Offered
 from mailcheck.operations.reports.offered import ReportOperations
+from mailcheck.operations.reports.ports import ReportedDomain
 from mailcheck.web.dashboard.rendering import Renderer, redirect
 from mailcheck.web.dashboard.visits import Page, Visit
 from mailcheck.web.site.errors import status_of
@@ -25,6 +26,9 @@ from mailcheck.wire.shapes import as_json
 
 NEWEST = 20
 """Reports that are listed below what they say."""
+
+SHOWN = 50
+"""Senders, and TLS results, on a page."""
 
 SPANS = {7: "a week", 30: "a month", 90: "three months", 365: "a year"}
 
@@ -53,22 +57,16 @@ class ReportsPages:
         ]
 
     async def show(self, visit: Visit) -> Reply:
-        """GET /reports?domain=&days=: without a domain the one with most messages."""
-        account_id, show = visit.account.id, self._reports.show
-        days = visit.query.whole_number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
-        domains = await show.domains(account_id)
+        """GET /reports?domain=&days=&page=&senders=&tls=: pages of each list.
+
+        Without a domain the one with most messages is shown.
+        """
+        show = self._reports.show
+        domains = await show.domains(visit.account.id)
+        own = await show.addresses(visit.account.id)
         typed = (visit.query.text("domain") or "").strip()
-        own = await show.addresses(account_id)
-        newest = await show.reports(account_id, NEWEST, 1)
-        values: dict[str, Any] = {
-            "kept": as_json(render_kept_reports(own, domains, newest, 1, NEWEST)),
-            "days": days,
-            "spans": SPANS,
-            "typed": typed,
-            "problem": "",
-            "domain": "",
-            "overview": None,
-        }
+        values = await self._listed(visit, own, domains)
+        values |= {"typed": typed, "problem": "", "domain": "", "overview": None}
         known = [one.domain for one in domains if one.kind is ReportKind.DMARC]
         known += [one.domain for one in domains if one.kind is ReportKind.TLS]
         try:
@@ -78,17 +76,44 @@ class ReportsPages:
                 return self._renderer.page(visit, "reports.html", **values)
             values["problem"], status = str(problem), status_of(problem)
             return self._renderer.page(visit, "reports.html", status=status, **values)
+        values |= await self._said(visit, own, domain, values)
+        return self._renderer.page(visit, "reports.html", **values)
+
+    async def _listed(
+        self, visit: Visit, own: ReportPlaces, domains: Sequence[ReportedDomain]
+    ) -> dict[str, Any]:
+        """Return the list of reports, and which pages of each list are shown."""
+        show, number = self._reports.show, visit.query.whole_number
+        days = number("days", 1, MOST_REPORT_DAYS, DEFAULT_REPORT_DAYS)
+        page, senders, tls = (number(name, 1, LAST_PAGE, 1) for name in ("page", "senders", "tls"))
+        sources = await show.sources(visit.account.id)
+        newest = await show.reports(visit.account.id, NEWEST, page)
+        return {
+            "kept": as_json(render_kept_reports(own, domains, sources, newest, page, NEWEST)),
+            "days": days,
+            "page": page,
+            "senders_page": senders,
+            "tls_page": tls,
+            "spans": SPANS,
+        }
+
+    async def _said(
+        self, visit: Visit, own: ReportPlaces, domain: str, values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return what reports say about a domain, and the records that ask for them."""
+        account_id, show, days = visit.account.id, self._reports.show, values["days"]
+        senders, tls = values["senders_page"], values["tls_page"]
         await self._budget.take(account_id)
         async with self._turns.held(account_id):
-            overview = await show.dmarc(account_id, domain, days)
+            overview = await show.dmarc(account_id, domain, days, SHOWN, senders)
             offered = await self._reports.offer.offer(domain, own)
-        values |= {
+        found = await show.tls(account_id, domain, days, SHOWN, tls)
+        return {
             "domain": domain,
-            "overview": as_json(render_overview(overview)),
-            "tls": as_json(render_tls_overview(await show.tls(account_id, domain, days))),
+            "overview": as_json(render_overview(overview, senders, SHOWN)),
+            "tls": as_json(render_tls_overview(found, tls, SHOWN)),
             "offered": {"dmarc": _shown(offered.dmarc), "tls": _shown(offered.tls)},
         }
-        return self._renderer.page(visit, "reports.html", **values)
 
     async def delete_one(self, visit: Visit) -> Reply:
         """POST /reports/<report_id>/delete."""
