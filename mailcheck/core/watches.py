@@ -121,6 +121,8 @@ class Watch(Struct, frozen=True):
     last_run_at: Instant | None = None
     state: str = ""
     changes: int = 0
+    problem_count: int | None = None
+    """Problems that the last run found, alerted or not."""
 
 
 class WatchChange(Struct, frozen=True):

@@ -147,6 +147,65 @@ def test_a_problem_of_the_first_run_is_told_when_it_gets_worse() -> None:
     assert [one.sentence for one in over.ended] == ["Over: It is bad."]
 
 
+def test_a_repair_raises_no_alert() -> None:
+    """A lesser problem that takes the place of a worse one is a problem, and no alert."""
+    absent, weak = {"absent": BAD}, {"record": Fact("v=DMARC1; p=none"), "none": WORSE_OF_TWO}
+    fine = {"record": Fact("v=DMARC1; p=reject")}
+    _, broken, mended = run_all(known(DMARC=fine), known(DMARC=absent), known(DMARC=weak))
+    assert [one.key for one in broken.raised] == ["DMARC: absent"]
+    assert (mended.raised, [one.key for one in mended.ended]) == ((), ["DMARC: absent"])
+    assert "DMARC: none" in dict(mended.state.problems)
+    _, first = run_all(known(DMARC=absent), known(DMARC=weak))
+    assert first.raised == ()
+    *_, worse = run_all(known(DMARC=absent), known(DMARC=weak), known(DMARC=absent))
+    assert [one.key for one in worse.raised] == ["DMARC: absent"]
+
+
+def test_a_repair_that_shows_another_problem_as_bad() -> None:
+    """Where the points of the factor rise it is a repair; where they do not, it is an alert."""
+    several, lookups = Topic({"several": BAD}), Topic({"lookups": BAD})
+    for points, raised in ((5, []), (0, ["SPF: lookups"])):
+        before = Facts({"SPF": several}, {"SPF": Points(0, True)})
+        after = Facts({"SPF": lookups}, {"SPF": Points(points, True)})
+        *_, last = run_all(before, after)
+        assert [one.key for one in last.raised] == raised
+
+
+def test_a_new_mail_host_that_ends_a_problem_of_mx() -> None:
+    """Lesser problems of the host that mends MX are no alerts; those of another host are."""
+    host = host_topic("mx.example")
+    bad = {host: Topic({"starttls": WORSE_OF_TWO})}
+    none, fine = Facts({"MX": Topic({"absent": BAD})}, {}), Facts({"MX": Topic({})}, {})
+    *_, mended = run_all(none, Facts({"MX": Topic({}), **bad}, {}))
+    *_, other = run_all(fine, Facts({"MX": Topic({}), **bad}, {}))
+    assert mended.raised == ()
+    assert [one.key for one in other.raised] == [f"{host}: starttls"]
+
+
+@given(RUNS)
+def test_what_ends_all_problems_raises_nothing(runs: Sequence[Facts]) -> None:
+    """A run that finds everything out and no problem ends all alerts."""
+    topics = {name for one in runs for name in one.topics}
+    whole = Facts({name: Topic({}) for name in topics}, {})
+    last = run_all(*runs, whole)[-1]
+    assert last.raised == ()
+    assert not last.state.alerts
+
+
+def test_the_history_marks_what_got_worse() -> None:
+    """A score that fell, a record that is gone and a weaker policy are warnings."""
+    strict = {"record": Fact("v=DMARC1; p=reject", strength=2)}
+    weaker = {"record": Fact("v=DMARC1; p=quarantine", strength=1)}
+    runs = [known(DMARC=one) for one in (strict, weaker, strict, {}, strict)]
+    _, fell, rose, gone, back = run_all(*runs)
+    marked = [one.changes[0].severity for one in (fell, rose, gone, back)]
+    assert marked == ["warning", "note", "warning", "note"]
+    assert not any(one.raised for one in (fell, rose, gone, back))
+    scores = [Facts({}, {"SPF": Points(points, True)}) for points in (10, 5, 10)]
+    _, fell, rose = run_all(*scores)
+    assert [one.changes[0].severity for one in (fell, rose)] == ["warning", "note"]
+
+
 def test_a_mail_host_that_is_none_any_more() -> None:
     """Its problems end with it, as soon as MX says so; while MX is not known they last."""
     host = host_topic("mx.example")

@@ -59,7 +59,9 @@ async def test_a_watch_is_kept_whole(stores: Stores) -> None:
     assert await stores.watches.find(ANN, one.id) == one
     assert await stores.watches.find(BOB, one.id) is None
     after = await run(stores, one)
-    assert after == replace(one, next_run_at=at(3_600), last_run_at=NOON, state="state", changes=0)
+    assert after == replace(
+        one, next_run_at=at(3_600), last_run_at=NOON, state="state", problem_count=0
+    )
     second = await stores.watches.add(watch("a"))
     page = await stores.watches.of_account(ANN, 1)
     assert page == ([second], 2)

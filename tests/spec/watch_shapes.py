@@ -31,6 +31,7 @@ _WATCH = {
     "alertTo": array(WORD, maxItems=5),
     "createdAt": TIMESTAMP,
     "lastRunAt": or_null(TIMESTAMP),
+    "problemCount": or_null(COUNT),
     "nextRunAt": or_null(TIMESTAMP),
 }
 

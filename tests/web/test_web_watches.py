@@ -68,6 +68,8 @@ def test_what_is_wrong_from_the_beginning_is_no_alert(watching: Watching) -> Non
     shown = watching.ask("POST", f"{one}/run")
     assert (shown["grade"], shown["alerts"]) == ("A+", [])
     assert [problem["about"] for problem in shown["problems"]] == ["DKIM: missing gone"]
+    (listed,) = watching.ask("GET", "/watches")["watches"]
+    assert (shown["problemCount"], listed["problemCount"]) == (1, 1)
     assert shown["hosts"][0] == {
         "host": MX1,
         "answers": True,

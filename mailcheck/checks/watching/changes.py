@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from mailcheck.checks.findings import Severity
+from mailcheck.checks.scoring.outcomes import FactorName
 from mailcheck.checks.scoring.score import grade_of
 from mailcheck.checks.watching.facts import (
     ANSWERS,
@@ -243,7 +244,8 @@ class _Comparing:
         if after == before:
             said = f"The score is still {after} ({grade_of(after)})"
         sentence = f"{said}: {', '.join(moved)}."
-        self._add(SCORE, "", str(before), str(after), sentence, Severity.NOTE)
+        severity = Severity.WARNING if after < before else Severity.NOTE
+        self._add(SCORE, "", str(before), str(after), sentence, severity)
 
     def _is_gone(self, topic: str) -> bool:
         if not self._facts.is_whole:
@@ -260,7 +262,7 @@ class _Comparing:
             self._note(topic, name, old, fact)
 
     def _note(self, topic: str, name: str, before: Fact | None, after: Fact | None) -> None:
-        severity = Severity.NOTE if after is None or after.severity is None else after.severity
+        severity = _severity_of(name, before, after)
         sentence = _say(topic, name, before, after)
         old, new = (None if one is None else one.value for one in (before, after))
         self._add(topic, name, old, new, sentence, severity)
@@ -270,9 +272,43 @@ class _Comparing:
             return
         was = None if before is None else before.severity
         is_worse = was is None or severity.rank < was.rank
+        if was is None and self._comes_of_repair(topic, severity):
+            return
         if is_worse or key in self.alerts:
             self.alerts[key] = severity
             self.raised.append(Raised(key, severity.value, sentence, is_new=is_worse))
+
+    def _comes_of_repair(self, topic: str, severity: Severity) -> bool:
+        """Return whether a new problem took the place of a worse one.
+
+        It did also where the problem that ended was as bad and the score of the topic rose. A mail
+        host that MX did not name before is judged together with MX.
+        """
+        names = {topic, "MX"} if topic not in self._state.topics else {topic}
+        ended = [one for name in names for one in self._ended_in(name)]
+        if any(one.rank < severity.rank for one in ended):
+            return True
+        has_risen = any(self._has_risen(name) for name in names)
+        return has_risen and any(one.rank == severity.rank for one in ended)
+
+    def _ended_in(self, topic: str) -> Iterator[Severity]:
+        """Yield how bad the problems of a topic were that this run does not find any more."""
+        seen, now = self._state.topics.get(topic), self._facts.topics.get(topic)
+        if seen is None or now is None or not now.is_complete:
+            return
+        for name, fact in seen.facts.items():
+            after = now.facts.get(name)
+            if fact.severity is not None and (after is None or after.severity is None):
+                yield fact.severity
+
+    def _has_risen(self, topic: str) -> bool:
+        factor = _FACTORS.get(topic, topic)
+        after = self._facts.points.get(factor)
+        return (
+            after is not None
+            and after.is_determined
+            and after.points > self._state.points.get(factor, after.points)
+        )
 
     def _end(self, key: str, sentence: str) -> None:
         if self.alerts.pop(key, None) is not None:
@@ -289,6 +325,19 @@ class _Comparing:
     ) -> None:
         change = WatchChange(self._now, topic, name, before, after, sentence, severity.value)
         self.changes.append(change)
+
+
+_FACTORS = {"MX": FactorName.MX.value, "reverse DNS": FactorName.REVERSE_DNS.value}
+"""Topics that the score has another name for."""
+
+
+def _severity_of(name: str, before: Fact | None, after: Fact | None) -> Severity:
+    """Return how a change is marked: a record that is gone or asks for less is a warning."""
+    if after is not None and after.severity is not None:
+        return after.severity
+    is_gone = after is None and name == RECORD
+    is_weaker = before is not None and after is not None and after.strength < before.strength
+    return Severity.WARNING if is_gone or is_weaker else Severity.NOTE
 
 
 def _say(topic: str, name: str, before: Fact | None, after: Fact | None) -> str:

@@ -23,6 +23,7 @@ from mailcheck.checks.hosts.registration import RegistrationVerdict
 from mailcheck.checks.hosts.reverse_dns import ReverseDnsVerdict
 from mailcheck.checks.hosts.starttls import ProbeOutcome, StarttlsProbe, judge_starttls
 from mailcheck.checks.hosts.tls_rpt import TlsRptVerdict
+from mailcheck.checks.scoring.advice import policies_of
 from mailcheck.checks.scoring.evidence import Evidence
 from mailcheck.checks.scoring.score import Score
 from mailcheck.core.instants import DAY, Instant, format_instant
@@ -52,11 +53,15 @@ _PROBLEMS = (Severity.ERROR, Severity.WARNING)
 
 
 class Fact(Struct, frozen=True, omit_defaults=True):
-    """A value, and where it is a problem how bad that is and what it means."""
+    """A value, and where it is a problem how bad that is and what it means.
+
+    ``strength`` orders the policies that records of one kind ask for.
+    """
 
     value: str
     severity: Severity | None = None
     says: str = ""
+    strength: int = 0
 
 
 class Topic(Struct, frozen=True):
@@ -148,11 +153,12 @@ def facts_of_domain(
 def _records(evidence: Evidence, aside: AsideOfScore, selectors: Sequence[str]) -> dict[str, Topic]:
     spf, dmarc, mta_sts, tls_rpt = evidence.spf, evidence.dmarc, aside.mta_sts, aside.tls_rpt
     policy = () if dmarc.record is None else (dmarc.record.text,)
+    strictness = policies_of(spf, dmarc)
     return {
         "MX": _mx(evidence.mx),
-        "SPF": _published(spf.presence, spf.records, spf.findings),
+        "SPF": _published(spf.presence, spf.records, spf.findings, strictness.get("SPF", 0)),
         "DKIM": _dkim(evidence.dkim, selectors),
-        "DMARC": _published(dmarc.presence, policy, dmarc.findings),
+        "DMARC": _published(dmarc.presence, policy, dmarc.findings, strictness.get("DMARC", 0)),
         "MTA-STS": _published(mta_sts.record.presence, (mta_sts.record.text,), mta_sts.findings),
         "TLS-RPT": _published(tls_rpt.presence, (tls_rpt.text,), tls_rpt.findings),
     }
@@ -180,11 +186,13 @@ def _value(texts: Iterable[str]) -> str:
     return "\n".join(texts)[:LONGEST_VALUE]
 
 
-def _published(presence: Presence, records: Sequence[str], findings: Sequence[Finding]) -> Topic:
+def _published(
+    presence: Presence, records: Sequence[str], findings: Sequence[Finding], strength: int = 0
+) -> Topic:
     facts = _problems(findings)
     text = _value(filter(None, records))
     if text:
-        facts[RECORD] = Fact(text)
+        facts[RECORD] = Fact(text, strength=strength)
     is_known = presence is not Presence.UNDETERMINED
     return Topic(facts, is_complete=is_known and _is_complete(findings))
 

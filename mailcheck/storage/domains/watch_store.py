@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
 _COLUMNS = """
-    id, account_id, kind, target, settings, created_at, next_run_at, last_run_at, state, changes
+    id, account_id, kind, target, settings, created_at, next_run_at, last_run_at, state, changes,
+    problem_count
 """
 
 _WITHOUT_STATE = _COLUMNS.replace("state", "''")
@@ -62,7 +63,7 @@ _TAKE = f"UPDATE watch SET holder = ?, held_until = ? WHERE id = ? AND {_IS_FREE
 
 # Where its owner has changed the interval meanwhile, that holds.
 _RECORD = """
-    UPDATE watch SET last_run_at = ?, state = ?, changes = changes + ?,
+    UPDATE watch SET last_run_at = ?, state = ?, changes = changes + ?, problem_count = ?,
     next_run_at = CASE WHEN next_run_at = ? THEN ? ELSE next_run_at END,
     holder = NULL, held_until = NULL WHERE id = ? AND holder = ?
 """
@@ -362,6 +363,7 @@ def _record(transaction: Transaction, item: tuple[str, Recorded]) -> bool:
         recorded.at,
         recorded.state,
         numbers,
+        recorded.problem_count,
         watch.next_run_at,
         recorded.next_run_at,
         watch.id,

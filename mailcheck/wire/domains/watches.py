@@ -97,6 +97,10 @@ class Watch(Shape):
     created_at: Timestamp
     last_run_at: Annotated[Timestamp | None, said("null before the first run")]
     next_run_at: Annotated[Timestamp | None, said("null while it is paused")]
+    problem_count: Annotated[
+        Count | None,
+        said("problems that the last run found, those of the first run too; null before it"),
+    ]
 
 
 class NewReceiver(Shape):
@@ -420,6 +424,7 @@ def _fields(watch: watches.Watch) -> dict[str, Any]:
         "alert_to": tuple(map(address_of, settings.alert_to)),
         "created_at": format_instant(watch.created_at),
         "last_run_at": _moment(watch.last_run_at),
+        "problem_count": watch.problem_count,
         "next_run_at": None if settings.is_paused else format_instant(watch.next_run_at),
     }
 

@@ -45,6 +45,7 @@ class Recorded(Struct, frozen=True):
     raised: tuple[tuple[AlertId, Raised], ...] = ()
     ended: tuple[Ended, ...] = ()
     score: WatchScore | None = None
+    problem_count: int = 0
 
 
 class History(Struct, frozen=True):

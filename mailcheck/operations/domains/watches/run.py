@@ -101,6 +101,7 @@ class RunWatches(QueueWorker[WatchId, Watch]):
             tuple((AlertId(new_short_id(self._random_bytes)), one) for one in compared.raised),
             compared.ended,
             compared.score,
+            len(list(compared.state.problems)),
         )
         await self._store.record(self._holder, recorded)
         self.outcomes.add("changed" if compared.changes else "unchanged")
