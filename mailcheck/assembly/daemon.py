@@ -109,6 +109,7 @@ from mailcheck.ops.journal import ClientJournal, MailJournal, Pace
 from mailcheck.ops.log import LogWriter
 from mailcheck.ops.metrics_site import MetricsSite
 from mailcheck.ops.start_report import Doors
+from mailcheck.ops.supervision import Supervisor
 from mailcheck.ops.watch import DISK
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import TlsPolicy, offer_to_all
@@ -484,7 +485,7 @@ class Assembly:
         certificates = Certificates(self.config, self.conditions, self.now())
         ports = self._ports(certificates, surroundings.log)
         for service in (
-            *self._store_services(),
+            *self._store_services(Supervisor(surroundings.environment)),
             *self._cluster_services,
             self.derivation,
             *self.checks.services(),
@@ -515,14 +516,14 @@ class Assembly:
             self._first_start(ports, surroundings.output).setServiceParent(tree)
         return tree
 
-    def _store_services(self) -> list[IService]:
+    def _store_services(self, supervisor: Supervisor) -> list[IService]:
         """Give the store, and what keeps other daemons from it."""
         store = StoreService(self.engine, self._workers.beside_store)
         presence = daemon_presence(self.config, self.cluster.own_name)
         if presence is None:
             return [store]
         if not self.config.storage.is_shared:
-            return [PresenceService(presence), store]
+            return [PresenceService(presence, supervisor.pause), store]
 
         async def keep() -> None:
             names = await self._workers.reader.run(presence.keep)
@@ -533,7 +534,7 @@ class Assembly:
         keeping = PeriodicService(
             "looking after other daemons", PRESENCE_INTERVAL, keep, self._reactor
         )
-        return [PresenceService(presence), store, keeping]
+        return [PresenceService(presence, supervisor.pause), store, keeping]
 
     def _behind_proxies(self, site: Any) -> Any:
         networks = [ip_network(text) for text in self.config.web.proxy_protocol_from]

@@ -1,12 +1,15 @@
 """``mailcheck store ...``: back it up, put it back, check it, copy it to PostgreSQL."""
 
 import argparse
+import sys
 import time
 from pathlib import Path
 
 from mailcheck.cli.commands import Console
 from mailcheck.cli.exit_statuses import EXIT_FINE, EXIT_PROBLEM, EXIT_UNDETERMINED
 from mailcheck.config.reading import ConfigError
+
+SCHEMES = ("postgresql://", "postgres://")
 
 PROGRESS_EVERY = 2.0
 """Seconds between two lines on how far it is."""
@@ -29,8 +32,9 @@ def add_store_commands(store: argparse.ArgumentParser) -> None:
     copy.add_argument(
         "--to",
         required=True,
-        metavar="URL",
-        help="an empty database, postgresql://...; its password is better left to PGPASSFILE",
+        metavar="URL|FILE",
+        help="an empty database: its URL, postgresql://..., or a file that holds it; - reads "
+        "stdin. A password in a URL that stands here is shown in the list of processes",
     )
     copy.set_defaults(command=copy_to_postgresql)
 
@@ -90,16 +94,15 @@ def _sqlite_path(console: Console, instead: str, path: Path) -> Path:
 
 
 def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
-    """``mailcheck store copy --to URL``: a line for each table; status 3 where nobody knows."""
+    """``mailcheck store copy --to FILE``: a line for each table; status 3 where nobody knows."""
     if console.config.storage.is_shared:
         raise ConfigError("[storage] url is no SQLite file: what is copied is the file of sqlite:")
-    if not options.to.startswith(("postgresql://", "postgres://")):
-        raise ConfigError("--to is the URL of a PostgreSQL database: postgresql://...")
+    url = read_url(options.to)
     # Loaded where it is used alone: psycopg2 takes a while, and memory.
     from mailcheck.storage.safekeeping.store_copy import CopyUndetermined, copy_store
 
     try:
-        copied = copy_store(console.config.storage.file, options.to, Progress(console).tell)
+        copied = copy_store(console.config.storage.file, url, Progress(console).tell)
     except CopyUndetermined as failure:
         console.remark(f"mailcheck: {failure}")
         return EXIT_UNDETERMINED
@@ -111,6 +114,28 @@ def copy_to_postgresql(options: argparse.Namespace, console: Console) -> int:
     console.remark("copied; counts and digests are the same on both sides")
     console.remark("next: set [storage] url, and start the daemon; the file stays as it is")
     return EXIT_FINE
+
+
+def read_url(given: str) -> str:
+    """Read the URL of a PostgreSQL database from what ``--to`` names.
+
+    :raises ConfigError: there is none; the text that was found is not repeated.
+    """
+    if given.startswith(SCHEMES):
+        return given
+    try:
+        text = sys.stdin.read() if given == "-" else Path(given).read_text("utf-8")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(
+            f"--to is the URL of a PostgreSQL database, postgresql://..., a file that holds it, or "
+            f"-; {given} can't be read: {why}"
+        ) from None
+    url = text.strip()
+    if not url.startswith(SCHEMES):
+        where = "stdin" if given == "-" else given
+        raise ConfigError(f"--to: {where} holds no URL of a PostgreSQL database: postgresql://...")
+    return url
 
 
 class Progress:

@@ -125,6 +125,10 @@ class StoreUnavailable(ExpectedFailure):
         return str(self if self.__cause__ is None or not self.reference else self.__cause__)
 
 
+class StoreAway(StoreUnavailable):
+    """The database takes no connections, and may do so in a moment."""
+
+
 class StoreFull(OutOfSpace, StoreUnavailable):
     """The disk of the database is full: nothing was changed."""
 

@@ -24,6 +24,9 @@ WATCHDOG_PID = "WATCHDOG_PID"
 READY_FD = "READY_FD"
 """The descriptor of a parent's pipe."""
 
+PATIENCE = 60.0
+"""Seconds that a supervisor is asked to wait for the next word of a daemon that starts."""
+
 READY = "READY=1"
 STOPPING = "STOPPING=1"
 RELOADING = "RELOADING=1"
@@ -41,6 +44,12 @@ class Supervisor:
         self.watchdog_seconds = _watchdog_seconds(environment)
         descriptor = environment.get(READY_FD, "")
         self._pipe = int(descriptor) if descriptor.isdigit() else None
+
+    def pause(self, seconds: float, why: str) -> None:
+        """Wait before the daemon is ready, and ask for so much more time to start."""
+        micros = int((seconds + PATIENCE) * 1_000_000)
+        self.tell(f"STATUS={why}", f"EXTEND_TIMEOUT_USEC={micros}")
+        time.sleep(seconds)
 
     def tell(self, *words: str) -> None:
         """Say something; one who has gone away does not hear it."""

@@ -22,6 +22,8 @@ from mailcheck.storage.postgresql_connection import (
     PostgresqlTransaction,
     PostgresqlWriter,
     connect,
+    require_version,
+    unreachable,
 )
 from mailcheck.storage.schema_upgrade import (
     SchemaStep,
@@ -105,19 +107,19 @@ def prepare_database(url: str) -> None:
     try:
         upgrade_schema(url, schema_steps())
     except psycopg2.Error as error:
-        said = " ".join(str(error).split())
-        raise StoreUnavailable(f"the database can't be opened: {said}") from error
+        raise unreachable(error) from error
 
 
 def upgrade_schema(url: str, steps: Sequence[SchemaStep]) -> None:
     """Apply the steps that the database lacks, all or none.
 
     :raises SchemaTooNew: its version is not known here.
-    :raises StoreUnavailable: its encoding is not UTF-8.
+    :raises StoreUnavailable: its encoding is not UTF-8, or the server is too old.
     """
     connection = connect(url)
     try:
         with connection.cursor() as cursor:
+            require_version(connection.server_version)
             cursor.execute("SHOW server_encoding")
             (encoding,) = cursor.fetchone()
             if encoding != "UTF8":

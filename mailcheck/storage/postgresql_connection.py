@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from io import BytesIO
 from itertools import chain
@@ -30,7 +30,7 @@ from psycopg2.extensions import (
     register_type,
 )
 
-from mailcheck.core.errors import StoreFull, StoreUnavailable
+from mailcheck.core.errors import StoreAway, StoreFull, StoreUnavailable
 from mailcheck.storage.engine import Condition, Repeatable, Row, RowLocked, Transaction, Value
 from mailcheck.storage.inbox_rows import KnownInboxes
 from mailcheck.storage.postgresql_rows import fit_text, over_arrays
@@ -280,6 +280,91 @@ def connect(url: str, settings: str = "") -> Any:
         connection.close()
         raise
     return connection
+
+
+FIRST_VERSION = 13
+"""The oldest version of PostgreSQL that the daemon works with."""
+
+_FOREVER = (
+    "authentication failed", "no password supplied", "does not exist", "pg_hba.conf", "certificate",
+    "SSL is not enabled", "not support SSL", "not permitted", "permission denied", "invalid",
+    "pooling mode",
+)  # fmt: skip
+"""Parts of what is said where it does not help to wait; libpq has no codes for them."""
+
+
+def unreachable(error: psycopg2.Error) -> StoreUnavailable:
+    """Return the failure of a connection that did not come about; `StoreAway` where it may yet."""
+    said = _said(error)
+    kind = StoreUnavailable if any(part in said for part in _FOREVER) else StoreAway
+    return kind(f"the database can't be reached: {said}")
+
+
+def require_version(number: int) -> None:
+    """Refuse a server that is too old.
+
+    :param number: as libpq gives it: 130004 is 13.4, 90624 is 9.6.24.
+    :raises StoreUnavailable: says which version it is.
+    """
+    if number < FIRST_VERSION * 10_000:
+        major, minor = divmod(number, 10_000)
+        version = f"{major}.{minor}" if major > 9 else f"{major}.{minor // 100}.{minor % 100}"
+        raise StoreUnavailable(
+            f"the server is PostgreSQL {version}: mailcheck needs {FIRST_VERSION} or newer"
+        )
+
+
+def require_sessions(url: str) -> None:
+    """See that a server of a fit version answers, and that connections are sessions of their own.
+
+    A pooler in transaction mode gives a session to another connection as soon as a transaction has
+    ended: what is set, prepared and locked there is lost, or somebody else's.
+
+    :raises StoreAway: there is no answer from any host.
+    :raises StoreUnavailable: it is too old, refuses, or stands behind such a pooler.
+    """
+    with _opened(url) as one, _opened(url) as other:
+        require_version(one.server_version)
+        are_shared = _share_sessions(one, other)
+    if are_shared:
+        raise StoreUnavailable(
+            "the pooler before the database gives a session away after each transaction "
+            "(PgBouncer: pool_mode = transaction): set pool_mode = session, or connect to "
+            "PostgreSQL itself"
+        )
+
+
+def _share_sessions(one: Any, other: Any) -> bool:
+    """Whether two connections get sessions of the server in turn.
+
+    A pooler gives a session that is free, the last one that was used or the next: so it shows at
+    once, or when one of them is held in a transaction.
+    """
+    session = _session_of(one)
+    if _session_of(other) == session or _session_of(one) != session:
+        return True
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            return _session_of(other) == session or _session_of(one) != session
+    except psycopg2.Error:
+        return True  # statement mode has no transactions
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    try:
+        with closing(connect(url)) as connection:
+            yield connection
+    except psycopg2.Error as error:
+        raise unreachable(error) from error
+
+
+def _session_of(connection: Any) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        ((pid,),) = cursor.fetchall()
+    return int(pid)
 
 
 def _as_bytes(value: Any, cursor: Any) -> bytes | None:

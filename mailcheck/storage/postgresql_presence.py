@@ -13,7 +13,7 @@ import psycopg2
 from twisted.logger import Logger
 
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.storage.postgresql_connection import connect
+from mailcheck.storage.postgresql_connection import connect, require_sessions, unreachable
 
 LOCK = 0x6D61_696F
 
@@ -51,8 +51,10 @@ class DaemonPresence:
     def begin(self) -> None:
         """Take the lock.
 
-        :raises StoreUnavailable: who holds it already, or why the server can't be asked.
+        :raises StoreAway: the server takes no connections.
+        :raises StoreUnavailable: who holds it already, or why the server is of no use.
         """
+        require_sessions(self._url)
         deadline = time.monotonic() + PATIENCE
         while not self._take():
             if time.monotonic() > deadline:
@@ -99,8 +101,7 @@ class DaemonPresence:
                     name = int.from_bytes(bytes.fromhex(self._name), signed=True)
                     cursor.execute("SELECT pg_advisory_lock_shared(%s)", (name,))
         except psycopg2.Error as error:
-            said = " ".join(str(error).split())
-            raise StoreUnavailable(f"the database can't be opened: {said}") from error
+            raise unreachable(error) from error
         if not has_lock:
             connection.close()
             return False

@@ -1,5 +1,6 @@
 """Exit status 0 fine, 1 problem, 2 usage; results on standard output, words on standard error."""
 
+import io
 import re
 import sqlite3
 import sys
@@ -9,7 +10,9 @@ import pytest
 
 from mailcheck.assembly.checks import load_catalogue
 from mailcheck.cli.main import main
+from mailcheck.cli.store_commands import read_url
 from mailcheck.config.options import BlocklistOptions
+from mailcheck.config.reading import ConfigError
 from tests.cli.command_line import Mailcheck, run_command
 
 
@@ -191,3 +194,18 @@ def test_a_copy_that_cannot_be(
     outcome = mailcheck("store", "copy", "--to", to)
     assert (outcome.status, outcome.output) == (status, "")
     assert problem in outcome.errors
+
+
+def test_the_url_of_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--to` takes a URL, a file that holds it, or stdin; what is read is not shown when wrong."""
+    url = "postgresql://mailcheck:secret@db.example/mailcheck"
+    file = tmp_path / "url"
+    file.write_text(f"{url}\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"  {url}\n"))
+    assert [read_url(given) for given in (url, str(file), "-")] == [url] * 3
+    file.write_text("mysql://mailcheck:secret@db.example/mailcheck")
+    monkeypatch.setattr("sys.stdin", io.StringIO("secret"))
+    for wrong in (str(file), "-", str(tmp_path), str(tmp_path / "none")):
+        with pytest.raises(ConfigError, match="URL of a PostgreSQL database") as refused:
+            read_url(wrong)
+        assert "secret" not in str(refused.value)

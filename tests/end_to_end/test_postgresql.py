@@ -2,6 +2,7 @@
 
 import re
 import smtplib
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from tests.cli.command_line import run_command
 from tests.end_to_end.load import send
 from tests.end_to_end.test_dashboard import sign_in
 from tests.servers.daemon import HOST, Daemon, running_daemon
-from tests.servers.postgresql import PostgresqlServer
+from tests.servers.pgbouncer import running_pgbouncer, url_through
+from tests.servers.postgresql import PostgresqlServer, require_installed
+from tests.servers.systemd import supervised_daemon
 
 pytestmark = pytest.mark.end_to_end
 
@@ -43,7 +46,9 @@ def test_psycopg2_is_loaded_only_when_used(tmp_path: Path) -> None:
         assert not any("libpq" in one for one in maps)
 
 
-def test_a_daemon_moves_to_postgresql(daemon: Daemon, postgresql_database: str) -> None:
+def test_a_daemon_moves_to_postgresql(
+    daemon: Daemon, postgresql_database: str, tmp_path: Path
+) -> None:
     """What a daemon took on SQLite is there on PostgreSQL after a copy: mail, key, password and
     cursor; nothing is copied while it runs.
     """
@@ -65,7 +70,9 @@ def test_a_daemon_moves_to_postgresql(daemon: Daemon, postgresql_database: str) 
     assert (running.status, running.output) == (1, "")
     assert "stop the daemon" in running.errors
     daemon.stop()
-    copied = run_command(*copy)
+    url_file = tmp_path / "database-url"
+    url_file.write_text(postgresql_database + "\n")
+    copied = run_command(*copy[:-1], str(url_file))
     assert copied.status == 0, copied.errors
     assert "message  5  sha256 " in copied.output
     again = run_command(*copy)
@@ -79,6 +86,48 @@ def test_a_daemon_moves_to_postgresql(daemon: Daemon, postgresql_database: str) 
     with smtplib.SMTP(HOST, daemon.smtp_port) as client:
         assert send(client, [daemon.address("next")], b"Subject: next\r\n\r\n") == 250
     assert daemon.get("/inbox/wait", after=before["cursor"]).json["subject"] == "next"
+
+
+def test_a_pooler_that_gives_sessions_away(
+    postgresql_server: PostgresqlServer, tmp_path: Path
+) -> None:
+    """A daemon behind PgBouncer in transaction mode does not start, and says what to change."""
+    with running_pgbouncer(postgresql_server, "transaction") as folder:
+        url = url_through(folder, "mailcheck_template")
+        daemon = Daemon(tmp_path, storage_url=url)
+        daemon.launch()
+        assert daemon.when_ended() == 1
+        assert "mailcheck: the pooler before the database gives a session away" in daemon.output()
+        assert "pool_mode = session" in daemon.output()
+
+
+def test_a_server_that_comes_later(tmp_path: Path) -> None:
+    """Started before the server, a daemon says so once, to its log and to systemd, and waits."""
+    require_installed()
+    with tempfile.TemporaryDirectory(prefix="mailcheck-late-pg-") as folder:
+        server = PostgresqlServer(Path(folder))
+        server.initialise()
+        server.start()
+        url = server.make_database("mail")
+        server.stop("fast")
+        with supervised_daemon(tmp_path, 60.0, storage_url=url) as daemon:
+            daemon.wait_for("STATUS=waiting for the database", 2)
+            assert any("EXTEND_TIMEOUT_USEC=" in one for one in daemon.heard)
+            server.start()
+            daemon.wait_for("READY=1")
+            assert daemon.is_ready()
+            assert daemon.output().count("waiting for the database: ") == 1
+            assert "the database is there" in daemon.output()
+        server.stop()
+
+
+def test_a_wait_for_a_server_that_is_ended(tmp_path: Path) -> None:
+    """SIGTERM ends a daemon that waits for its database."""
+    url = "postgresql:///mail?host=/nowhere&user=mailcheck"
+    daemon = Daemon(tmp_path, storage_url=url)
+    daemon.launch()
+    daemon.wait_until(lambda: "waiting for the database: " in daemon.output())
+    assert daemon.stop() in (0, -15)
 
 
 def test_the_database_of_the_page(postgresql_server: PostgresqlServer) -> None:

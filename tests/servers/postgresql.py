@@ -152,10 +152,10 @@ def require_installed() -> None:
 
 def run_as_owner(name: str, *arguments: str) -> None:
     """Run a program of PostgreSQL as the user that the server runs as."""
-    subprocess.run([program(name), *arguments], check=True, capture_output=True, **_owner())
+    subprocess.run([program(name), *arguments], check=True, capture_output=True, **owner())
 
 
-def _owner() -> dict[str, Any]:
+def owner() -> dict[str, Any]:
     """Name the user of the server: it refuses to run as root."""
     return {"user": "postgres", "group": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}
 

@@ -90,15 +90,10 @@ def require_database(url: str) -> None:
     if kind == "sqlite":
         open_to_read(Path(path)).close()
         return
-    import psycopg2  # loaded where it is used
+    # Loaded where it is used: psycopg2 takes a while.
+    from mailcheck.storage.postgresql_connection import require_sessions
 
-    from mailcheck.storage.postgresql_connection import connect
-
-    try:
-        connect(url).close()
-    except psycopg2.Error as error:
-        why = " ".join(str(error).split())
-        raise StoreUnavailable(f"the database can't be reached: {why}") from error
+    require_sessions(url)
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
