@@ -1,7 +1,9 @@
 """What is derived from the bytes of a mail: the values, not the ways to get them."""
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -20,6 +22,7 @@ class CandidateKind(Enum):
     CODE = "code"
     LINK = "link"
     MAIL_ADDRESS = "mailto"
+    APP_LINK = "app"
 
 
 class Candidate(Struct, frozen=True):
@@ -43,6 +46,14 @@ class AttachmentFacts(Struct, frozen=True):
     content_type: str
     size: int
     content_id: str | None
+
+
+_CONTENT_ID = re.compile(r"\bcid:([^\s\"'()<>]+)", re.IGNORECASE)
+
+
+def content_id_key(text: str) -> str:
+    """Return a Content-ID as it is compared: either side may have percent-encoded it (RFC 2392)."""
+    return (unquote(text) if "%" in text else text).lower()
 
 
 class HeaderSummary(Struct, frozen=True):
@@ -113,21 +124,30 @@ class MessageContent:
         """List what is attached; pictures that the HTML shows in its text are a part of that."""
         if not any(one.content_id for one in self.attachments):
             return list(self.attachments)
-        markup = self.html.lower()
+        shown = {content_id_key(found) for found in _CONTENT_ID.findall(self.html)}
         return [
             one
             for one in self.attachments
             if not (
                 one.content_id
                 and one.content_type.startswith("image/")
-                and f"cid:{one.content_id.lower()}" in markup
+                and content_id_key(one.content_id) in shown
             )
         ]
 
     @property
     def media_types(self) -> dict[str, str]:
-        """Give the types of the parts that can be shown in the text, by their Content-ID."""
-        return {one.content_id: one.content_type for one in self.attachments if one.content_id}
+        """Return the types of the parts that the text can show, by the key of their Content-ID."""
+        return {
+            content_id_key(one.content_id): one.content_type
+            for one in self.attachments
+            if one.content_id
+        }
+
+    @property
+    def app_links(self) -> list[str]:
+        """List the links to apps, by schemes of their own: to be read and copied, not followed."""
+        return [one.value for one in self.candidates if one.kind is CandidateKind.APP_LINK]
 
     @property
     def extracted(self) -> Extracted:

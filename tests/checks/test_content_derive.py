@@ -111,9 +111,20 @@ def test_a_lone_named_text_is_the_body(part: str, text: str, html: str) -> None:
     content = derive_content(_mail(mixed, body=f"--b\n{part}\n--b\n{pdf}\n--b--\n"))
     assert (content.text, content.html) == (text, html)
     assert [fact.filename for fact in content.attachments] == ["a.pdf"]
-    twice = derive_content(_mail(mixed, body=f"--b\n{part}\n--b\n{part}\n--b--\n"))
-    assert (twice.text, twice.html) == ("", "")
-    assert len(twice.attachments) == 2
+
+
+def test_of_several_named_texts_those_that_are_inline_are_the_body() -> None:
+    """Beside other named texts only one that is to be shown inline is read."""
+    mixed = "Content-Type: multipart/mixed; boundary=b"
+    named = "--b\nContent-Type: text/plain; name=a.txt\n\none\n"
+    inline = "--b\nContent-Disposition: inline; filename=b.txt\n\ntwo\n"
+    plain = "--b\nContent-Type: text/plain\n\nhello\n"
+    found = [
+        derive_content(_mail(mixed, body=f"{parts}--b--\n"))
+        for parts in (named + named, inline + inline, named + inline, plain + inline)
+    ]
+    assert [content.text for content in found] == ["", "two\ntwo", "two", "hello"]
+    assert [len(content.attachments) for content in found] == [2, 0, 1, 1]
 
 
 def test_header_list_has_every_field_in_order() -> None:

@@ -119,7 +119,7 @@ def test_links_of_html_are_its_anchors_and_visible_urls() -> None:
     assert content.links == (
         "https://a.example/?x=1&copy=2&y=3",
         "https://b.example/?a=1&copy=2",
-        "https://c.example/ x",
+        "https://c.example/%20x",
         "https://e.example/x",
     )
 
@@ -233,3 +233,49 @@ def test_a_found_url_stands_in_its_text(text: str) -> None:
         assert text.startswith(url, start)
         assert url.lower().startswith(("http://", "https://"))
         assert not any(character.isspace() for character in url)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "[{0}][{1}]",
+        "({0})({1})",
+        "[{0}] [{1}]",
+        "<{0}><{1}>",
+        "[a]({0})[b]({1})",
+        "({0})[{1}]",
+        "[{0}]({1})",
+        "[{0}]<{1}>",
+    ],
+)
+def test_links_in_brackets_side_by_side_are_two(written: str) -> None:
+    """What closes one bracket and opens the next belongs to neither link."""
+    urls = ("https://a.example/x?t=1", "https://b.example/y")
+    assert derive_content(f"Subject: x\r\n\r\n{written.format(*urls)}".encode()).links == urls
+
+
+def test_links_of_a_picture_are_found() -> None:
+    """The areas of an image map are links; their alt text says what they are for."""
+    content = _html_mail(
+        '<img src=b.png usemap="#m"><map name=m><area href="https://a.example/" alt="Home">'
+        '<area href="https://a.example/v/1" alt="Verify your address"><area alt=x></map>'
+        '<div style="display:none"><area href="https://hidden.example/"></div>'
+    )
+    assert content.links == ("https://a.example/", "https://a.example/v/1")
+    assert content.best_link == "https://a.example/v/1"
+
+
+def test_links_to_apps_are_told_apart() -> None:
+    """They are candidates of their own kind, in order; no list of links has them."""
+    content = _html_mail(
+        '<a href="myapp://verify?token=abc">a</a><a href="com.shop.app:/x">b</a>'
+        '<a href="javascript:x()">c</a><a href="data:text/html,x">d</a><a href="file:///x">e</a>'
+        '<a href="cid:x">f</a><a href="vbscript:x">g</a><p>or otpauth://totp/x?secret=y.</p>'
+    )
+    apps = ["myapp://verify?token=abc", "com.shop.app:/x", "otpauth://totp/x?secret=y"]
+    assert content.app_links == apps
+    assert content.links == ()
+    assert [one.value for one in content.candidates if one.kind is CandidateKind.APP_LINK] == apps
+    text = derive_content(b"Subject: x\r\n\r\nOpen (myapp://verify?token=abc), http://a.example/")
+    assert text.app_links == ["myapp://verify?token=abc"]
+    assert text.links == ("http://a.example/",)

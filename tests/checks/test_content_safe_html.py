@@ -1,5 +1,6 @@
 """HTML mail made safe to show: what stays, what goes, and what it costs."""
 
+import re
 import time
 from html.parser import HTMLParser
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mailcheck.checks.content.derive import derive_content
 from mailcheck.checks.content.html_tree import read_tree
 from mailcheck.checks.content.limits import MAX_HTML
 from mailcheck.checks.content.safe_html import (
@@ -17,6 +19,7 @@ from mailcheck.checks.content.safe_html import (
     sanitise_html,
     write_bounded,
 )
+from mailcheck.operations.inbox.show_message import make_safe
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 
@@ -85,7 +88,11 @@ def test_links_open_elsewhere_and_tell_nothing() -> None:
         "//e.example/",
         "/inbox",
         "?x",
+        "#",
         "#top",
+        "#a b",
+        "#a/b",
+        "x#top",
         "",
     ],
 )
@@ -175,6 +182,125 @@ def test_style_sheets_of_comments_and_printers_are_none() -> None:
         '<style media="print">b { color: red }</style><style><!-- i { color: red } --></style>'
     )
     assert sanitise_html(markup).style_sheet == "i { color: red }"
+
+
+def test_a_place_of_the_mail_is_reached_inside_the_mail() -> None:
+    """A table of contents leads to its chapters in the same tab; no other link stays in it."""
+    shown = body(
+        '<a href="#two" target="_blank">2</a><a href=" #n.1 " target="x">n</a>'
+        '<p id="two">Two</p><h2 id="n.1">N</h2><map><area href="#two"></map>'
+    )
+    assert re.findall(r'<a href="#two"|<area href="#two"|<a href="#n.1"', shown) == [
+        '<a href="#two"',
+        '<a href="#n.1"',
+        '<area href="#two"',
+    ]
+    assert "target" not in shown
+    assert 'id="two"' in shown
+    assert 'id="n.1"' in shown
+
+
+QUERIES = {
+    "@media(max-width:600px)": "@media (max-width:600px) {",
+    "@media (max-width: 600px)": "@media (max-width: 600px) {",
+    "@MEDIA only screen and (max-width:600px)": "@media only screen and (max-width:600px) {",
+    "@media(width<=600px)": "@media (width <= 600px) {",
+    "@media (400px<=width<700px)": "@media (400px <= width < 700px) {",
+    "@media (width>40em) and (orientation:landscape)": (
+        "@media (width > 40em) and (orientation:landscape) {"
+    ),
+    "@media (aspect-ratio>=16/9), (min-resolution:2dppx)": (
+        "@media (aspect-ratio >= 16/9), (min-resolution:2dppx) {"
+    ),
+    "@media (-webkit-min-device-pixel-ratio:1.5)": (
+        "@media (-webkit-min-device-pixel-ratio:1.5) {"
+    ),
+    "@media (prefers-color-scheme:dark)": "@media (prefers-color-scheme:dark) {",
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_media_queries_stay(query: str) -> None:
+    """Queries without a blank and with comparisons survive, around their rules."""
+    markup = f"<style>{query}{{td{{display:block}}}}p{{color:red}}</style>"
+    assert sanitise_html(markup).style_sheet.split("\n") == [
+        QUERIES[query],
+        "td { display: block }",
+        "}",
+        "p { color: red }",
+    ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "@media (width</style><script>alert(1)</script>)",
+        "@media (width<!--)",
+        "@media (a<b)</style",
+        "@media (a <\\2f style)",
+        "@media (max-width:600px",
+        "@media max-width:600px)",
+        "@media 'x'",
+        "@mediascreen",
+        "@import url(x)",
+        "@media (width:url(https://e.example))",
+    ],
+)
+def test_a_media_query_opens_no_tag(query: str) -> None:
+    """What is no query is dropped with its rules; a sheet never holds the beginning of a tag."""
+    safe = sanitise_html(f"<style>{query}{{td{{color:red}}}}</style>", allows_remote=True)
+    assert not re.search("<[^ =]|<$|https", safe.style_sheet)
+    assert "script" not in safe.body + safe.style_sheet
+
+
+def test_the_media_of_a_sheet_go_round_it() -> None:
+    """A sheet for narrow screens is applied on these alone, and one for printers never."""
+    markup = (
+        '<style media="screen and (max-width:600px)">td{color:red} @media (width>9px)'
+        '{p{color:red}}</style><style media="all">b{color:red}</style>'
+        '<style media="print">i{color:red}</style><style media="(x) {} *">u{color:red}</style>'
+    )
+    assert sanitise_html(markup).style_sheet.split("\n") == [
+        "@media screen and (max-width:600px) {",
+        "td { color: red }",
+        "@media (width > 9px) {",
+        "p { color: red }",
+        "}",
+        "}",
+        "b { color: red }",
+    ]
+
+
+@pytest.mark.parametrize("reference", ["a%40b", "a@b", "A@B", "%61@b"])
+@pytest.mark.parametrize("content_id", ["a@b", "a%40b", "A@b"])
+def test_a_picture_is_found_by_its_id_however_it_is_encoded(
+    reference: str, content_id: str
+) -> None:
+    """Either side of a cid: URL may be percent-encoded, in attributes and in styles."""
+    html = (
+        f'<img src="cid:{reference}"><p style="background-image:url(\'cid:{reference}\')">x</p>'
+        f'<table background="cid:{reference}"></table>'
+        f"<style>td{{background:#eee url(cid:{reference}) no-repeat}}</style>"
+    )
+    raw = (
+        "Content-Type: multipart/related; boundary=r\r\n\r\n--r\r\nContent-Type: text/html\r\n\r\n"
+        f"{html}\r\n--r\r\nContent-Type: image/gif; name=a.gif\r\nContent-ID: <{content_id}>\r\n"
+        f"Content-Transfer-Encoding: base64\r\n\r\n{PIXEL.partition(',')[2]}\r\n--r--\r\n"
+    ).encode()
+    safe = make_safe(html, raw, allows_remote=False)
+    assert safe.body.count(PIXEL) == 3
+    assert f'td {{ background: #eee url("{PIXEL}") no-repeat }}' in safe.style_sheet
+    assert safe.remote_count == 0
+    assert derive_content(raw).files == []
+
+
+def test_pictures_are_not_multiplied_without_end() -> None:
+    """A picture that a page shows thousands of times is shown as often as there is room."""
+    large = f"{PIXEL}{'A' * 4_000_000}"
+    markup = '<img src="cid:a">' * 100 + '<p style="background:url(cid:a)">'
+    safe = sanitise_html(markup, {"a": large})
+    assert len(safe.body) < 20_000_000
+    assert safe.body.count("src=") == 4
 
 
 def test_the_page_of_a_mail_keeps_its_colours() -> None:

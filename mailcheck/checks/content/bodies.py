@@ -1,7 +1,8 @@
 """Which parts of a mail are its text, its HTML, its attachments and its pictures."""
 
 import base64
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from mailcheck.checks.content.decoding import (
 )
 from mailcheck.checks.content.limits import MAX_FILENAME
 from mailcheck.checks.content.structure import Entity, scan_structure
-from mailcheck.core.content import AttachmentFacts
+from mailcheck.core.content import AttachmentFacts, content_id_key
 
 
 class BodyPart(Struct, frozen=True):
@@ -39,45 +40,84 @@ class _Choice:
     htmls: list[Entity] = field(default_factory=list)
 
 
+class _Leaf(Struct, frozen=True):
+    """A part that has no parts, or is attached with all of them."""
+
+    entity: Entity
+    is_alternative: bool
+    is_whole: bool
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it can be read, unless its name makes it an attachment."""
+        one = self.entity
+        return one.content_type in ("text/plain", "text/html") and one.disposition != "attachment"
+
+    @property
+    def is_body(self) -> bool:
+        """Whether it is text to read.
+
+        A file name makes it an attachment (Apple Mail sends those "inline"), but
+        not where it is the whole mail or one of the alternatives.
+        """
+        return self.is_text and (self.is_alternative or not self.entity.filename)
+
+    @property
+    def is_other_form(self) -> bool:
+        """Whether it is the body once more, in a form that few programs show (RFC 2046 5.1.4)."""
+        is_known = self.entity.content_type in _OTHER_FORMS
+        return is_known and self.is_alternative and not self.is_whole and not self.entity.filename
+
+
+_OTHER_FORMS = frozenset(
+    ("text/x-amp-html", "text/watch-html", "text/enriched", "text/richtext", "text/markdown")
+)
+
+
 def choose_bodies(root: Entity) -> tuple[list[Entity], list[Entity]]:
     """Choose the parts that are shown as text and as HTML, in document order.
 
     Of alternatives (RFC 2046 5.1.4) the first that has text and the last that
     has HTML count; the parts of any other multipart are shown one after another.
-    Where there are none, the only named text is what there is to read.
+    Where there are none, named texts are what there is to read: the only one, or
+    those that are to be shown inline (RFC 2183 2.1).
     """
-    choice = _choose(root, is_alternative=True)
-    if not choice.texts and not choice.htmls:
-        lone = _find_lone_text(root)
-        if lone is not None:
-            choice = _choose(lone, is_alternative=True)
+    choice = _choose(root, _bodies_of(root))
     return choice.texts, choice.htmls
 
 
 def list_attachments(root: Entity) -> list[Entity]:
-    """List all parts that are not a text to read, in document order."""
-    leaves = list(_walk(root, is_alternative=True))
-    attached = [leaf for leaf, is_alternative in leaves if not _is_body(leaf, is_alternative)]
-    lone = _find_lone_text(root) if len(attached) == len(leaves) else None
-    return [leaf for leaf in attached if leaf is not lone]
+    """List all parts that are not a text to read, in document order.
+
+    An attached multipart is one attachment (RFC 2183 2.10).
+    """
+    bodies = _bodies_of(root)
+    return [
+        leaf.entity
+        for leaf in _leaves(root)
+        if id(leaf.entity) not in bodies and not leaf.is_other_form
+    ]
 
 
-def _find_lone_text(root: Entity) -> Entity | None:
-    """Find the text part of a mail that has one, whatever it is called."""
-    texts = [leaf for leaf, _ in _walk(root, is_alternative=True) if _is_body(leaf, True)]
-    return texts[0] if len(texts) == 1 else None
+def _bodies_of(root: Entity) -> frozenset[int]:
+    """Return the ids of the parts that are text to read."""
+    leaves = _leaves(root)
+    bodies = [leaf for leaf in leaves if leaf.is_body]
+    if not bodies:
+        named = [leaf for leaf in leaves if leaf.is_text]
+        inline = [leaf for leaf in named if leaf.entity.disposition == "inline"]
+        bodies = named if len(named) == 1 else inline
+    return frozenset(id(leaf.entity) for leaf in bodies)
 
 
-def _choose(entity: Entity, *, is_alternative: bool) -> _Choice:
+def _choose(entity: Entity, bodies: Set[int]) -> _Choice:
     choice = _Choice()
-    if not entity.parts:
-        if _is_body(entity, is_alternative):
-            chosen = choice.htmls if entity.content_type == "text/html" else choice.texts
-            chosen.append(entity)
-        return choice
+    if id(entity) in bodies:
+        chosen = choice.htmls if entity.content_type == "text/html" else choice.texts
+        chosen.append(entity)
     alternatives = entity.content_type == "multipart/alternative"
     for part in entity.parts:
-        found = _choose(part, is_alternative=alternatives)
+        found = _choose(part, bodies)
         if alternatives:
             choice.texts = choice.texts or found.texts
             choice.htmls = found.htmls or choice.htmls
@@ -87,22 +127,16 @@ def _choose(entity: Entity, *, is_alternative: bool) -> _Choice:
     return choice
 
 
-def _walk(entity: Entity, *, is_alternative: bool) -> Iterator[tuple[Entity, bool]]:
-    if not entity.parts:
-        yield entity, is_alternative
+def _leaves(root: Entity) -> list[_Leaf]:
+    return list(_walk(root, is_alternative=True, is_whole=True))
+
+
+def _walk(entity: Entity, *, is_alternative: bool, is_whole: bool = False) -> Iterator[_Leaf]:
+    if not entity.parts or (entity.disposition == "attachment" and not is_whole):
+        yield _Leaf(entity, is_alternative, is_whole)
+        return
     for part in entity.parts:
         yield from _walk(part, is_alternative=entity.content_type == "multipart/alternative")
-
-
-def _is_body(leaf: Entity, is_alternative: bool) -> bool:
-    """Tell whether a leaf is text to read.
-
-    A file name makes it an attachment (Apple Mail sends those "inline"), but
-    not where it is the whole mail or one of the alternatives.
-    """
-    if leaf.content_type not in ("text/plain", "text/html") or leaf.disposition == "attachment":
-        return False
-    return is_alternative or not leaf.filename
 
 
 def read_bodies(
@@ -171,7 +205,7 @@ def describe_attachments(raw_message: bytes, root: Entity) -> tuple[AttachmentFa
     return tuple(
         AttachmentFacts(
             id=str(number),
-            filename=clean_filename(entity.filename),
+            filename=name_attachment(entity),
             content_type=entity.content_type,
             size=len(decode_entity(raw_message, entity)),
             content_id=entity.content_id,
@@ -187,7 +221,7 @@ def find_attachment(raw_message: bytes, attachment_id: str) -> Attachment | None
     for number, entity in enumerate(list_attachments(root), 1):
         if str(number) == attachment_id:
             data = decode_entity(raw_message, entity)
-            return Attachment(clean_filename(entity.filename), entity.content_type, data)
+            return Attachment(name_attachment(entity), entity.content_type, data)
     return None
 
 
@@ -202,8 +236,46 @@ def clean_filename(name: str) -> str:
     return name[:MAX_FILENAME]
 
 
+_NAMES = {
+    "message/delivery-status": "delivery-status.txt",
+    "message/disposition-notification": "disposition-notification.txt",
+    "text/calendar": "invite.ics",
+    "text/rfc822-headers": "headers.txt",
+    "text/vcard": "contact.vcf",
+    "text/x-vcard": "contact.vcf",
+}
+"""Names of attachments that have none, by their type: a program is chosen by the extension."""
+
+_NAME_OF_MAIL = "message.eml"
+_MAIL_EXTENSIONS = (".eml", ".mht", ".mhtml", ".msg", ".txt")
+_EXTENSION = re.compile(r"\.\w{1,8}\Z")
+
+
+def name_attachment(entity: Entity) -> str:
+    """Return a name under which a download of the part opens; empty where its type says nothing."""
+    name = clean_filename(entity.filename)
+    if is_mail(entity):
+        if not name:
+            return _NAME_OF_MAIL
+        return name if name.lower().endswith(_MAIL_EXTENSIONS) else clean_filename(f"{name}.eml")
+    usual = _NAMES.get(entity.content_type, "")
+    if name and not _EXTENSION.search(name):
+        return clean_filename(name + usual[usual.rfind(".") :]) if usual else name
+    return name or usual
+
+
+def is_mail(entity: Entity) -> bool:
+    """Return whether an attached part is a mail: one that was forwarded, or a whole multipart."""
+    return bool(entity.parts) or entity.content_type in MAIL_TYPES
+
+
+MAIL_TYPES = frozenset(("message/rfc822", "message/global"))
+
+
 def decode_entity(raw_message: bytes, entity: Entity) -> bytes:
-    """Give the bytes of a part, its transfer encoding undone."""
+    """Return the bytes of a part, its transfer encoding undone; of a multipart with its header."""
+    if entity.parts:
+        return raw_message[entity.start : entity.body[1]]
     return decode_transfer(raw_message[slice(*entity.body)], entity.encoding)[0]
 
 
@@ -221,7 +293,7 @@ _SIGNATURES = (
 
 
 def find_inline_images(raw_message: bytes, content_ids: Collection[str]) -> dict[str, str]:
-    """Give the images with these content ids; one that is no picture by its bytes is left out."""
+    """Return the images with these keys of Content-IDs; what is no picture is left out."""
     images: dict[str, str] = {}
     room = MAX_IMAGES_SIZE
     for content_id, data in _named_parts(raw_message, frozenset(content_ids)):
@@ -242,5 +314,6 @@ def image_type(data: bytes) -> str | None:
 def _named_parts(raw_message: bytes, content_ids: frozenset[str]) -> Iterator[tuple[str, bytes]]:
     raw_message = end_lines(raw_message)
     for entity in list_attachments(scan_structure(raw_message).root):
-        if entity.content_id is not None and entity.content_id in content_ids:
-            yield entity.content_id, decode_entity(raw_message, entity)
+        key = content_id_key(entity.content_id or "")
+        if key in content_ids:
+            yield key, decode_entity(raw_message, entity)

@@ -20,7 +20,7 @@ from mailcheck.checks.content.limits import (
     MAX_SEARCHED,
     MAX_SNIPPET,
 )
-from mailcheck.checks.content.links import collect_links, list_urls, score_links
+from mailcheck.checks.content.links import Links, collect_links, list_urls, score_links
 from mailcheck.checks.content.structure import Structure, scan_structure
 from mailcheck.checks.content.visible_text import render_visible_text
 from mailcheck.core.content import Candidate, CandidateKind, MessageContent
@@ -61,8 +61,8 @@ def derive_content(raw_message: bytes) -> MessageContent:
     if len(text) > MAX_LINK_TEXT or len(html) > MAX_HTML:
         problems.append(f"only the first {MAX_HTML // 1024} KiB were searched for links and codes")
     page = render_visible_text(read_tree(html))
-    links, mail_addresses = collect_links(text, page)
-    link_candidates = score_links(links)
+    links = collect_links(text, page)
+    link_candidates = score_links(links.web)
     code_candidates = find_codes(_find_subject(structure), text, page)
     accepted = [candidate.value for candidate in code_candidates if candidate.is_accepted]
     words = text if text.strip() else page.text
@@ -72,10 +72,10 @@ def derive_content(raw_message: bytes) -> MessageContent:
         text="\n".join(part.text for part in text_parts),
         html=html,
         attachments=describe_attachments(raw_message, structure.root),
-        links=list_urls(links),
+        links=list_urls(links.web),
         best_link=_choose_best(link_candidates),
         codes=tuple(accepted[:MAX_CODES]),
-        candidates=(*code_candidates, *link_candidates, *_as_candidates(mail_addresses)),
+        candidates=(*code_candidates, *link_candidates, *_other_candidates(links)),
         problems=tuple(dict.fromkeys(problems))[:MAX_PROBLEMS],
         snippet=_write_snippet(words),
         searched=searched,
@@ -103,9 +103,19 @@ def _choose_best(candidates: list[Candidate]) -> str | None:
     return next((candidate.value for candidate in candidates if candidate.is_accepted), None)
 
 
-def _as_candidates(mail_addresses: list[str]) -> list[Candidate]:
-    reasons = ("is a mail address, which no list of links holds",)
+_OTHERS = {
+    CandidateKind.MAIL_ADDRESS: "is a mail address, which no list of links holds",
+    CandidateKind.APP_LINK: "opens an app, which no list of links holds",
+}
+
+
+def _other_candidates(links: Links) -> list[Candidate]:
+    found = {
+        CandidateKind.MAIL_ADDRESS: links.mail_addresses,
+        CandidateKind.APP_LINK: links.apps,
+    }
     return [
-        Candidate(CandidateKind.MAIL_ADDRESS, address, 0, False, reasons)
-        for address in mail_addresses[:MAX_KEPT_CANDIDATES]
+        Candidate(kind, value, 0, False, (_OTHERS[kind],))
+        for kind, values in found.items()
+        for value in values[:MAX_KEPT_CANDIDATES]
     ]

@@ -16,7 +16,13 @@ from mailcheck.checks.content.phrases import (
     load_table,
     make_plain,
 )
-from mailcheck.checks.content.urls import find_urls, is_web_url, join_wrapped_urls
+from mailcheck.checks.content.urls import (
+    find_app_urls,
+    find_urls,
+    is_app_url,
+    is_web_url,
+    join_wrapped_urls,
+)
 from mailcheck.checks.content.visible_text import Anchor, VisibleText
 from mailcheck.core.content import Candidate, CandidateKind
 
@@ -38,22 +44,34 @@ class Link(Struct, frozen=True):
     has_text: bool
 
 
-def collect_links(text: str, page: VisibleText) -> tuple[list[Link], list[str]]:
-    """Collect every place of every link, and the mail addresses linked to.
+class Links(Struct, frozen=True):
+    """Every place of every web link, and what else is linked to: mail addresses and apps."""
+
+    web: list[Link]
+    mail_addresses: list[str]
+    apps: list[str]
+
+
+def collect_links(text: str, page: VisibleText) -> Links:
+    """Collect every place of every link.
 
     Links of the text come first, then those of the HTML. A ``<base>`` is
     ignored: web mail drops it, so a relative link leads nowhere.
     """
     links = _links_of_text(text)
     mail_addresses: list[str] = []
+    apps: list[str] = find_app_urls(text)
     for anchor in page.anchors:
-        href = anchor.href.strip().translate(_NO_WHITE_SPACE)
+        href = anchor.href.strip().translate(_NO_WHITE_SPACE).replace(" ", "%20")
         if is_web_url(href):
             links.append(_link_of_anchor(href, anchor))
         elif href[:7].lower() == "mailto:":
             mail_addresses.append(href[7:])
+        elif is_app_url(href):
+            apps.append(href)
     links += _links_of_text(page.text)
-    return links, list(dict.fromkeys(mail_addresses))
+    apps += find_app_urls(page.text)
+    return Links(links, list(dict.fromkeys(mail_addresses)), list(dict.fromkeys(apps)))
 
 
 def list_urls(links: list[Link]) -> tuple[str, ...]:

@@ -9,11 +9,12 @@ dropped as a declaration. Everything takes time linear in the text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from mailcheck.checks.content.urls import is_web_url
+from mailcheck.core.content import content_id_key
 
 # fmt: off
 PROPERTIES = frozenset([
@@ -82,8 +83,37 @@ _SELECTOR = re.compile(
     r"\[[\w-]++(?:[~|^$*]?=(?:\"[\w\s:;./#-]*+\"|'[\w\s:;./#-]*+'|[\w-]++))?\])++"
 )
 _PSEUDO_WORD = re.compile(r":+([\w-]*)")
-_MEDIA = re.compile(r"@media\s+([\w\s:(),.-]{1,200})", re.IGNORECASE)
+_MEDIA = re.compile(r"@media(?=[\s(])([\w\s:(),./<>=-]{1,400})", re.IGNORECASE)
+_RANGE = re.compile(r"\s*([<>]?=|[<>])\s*")
+_NO_RATIO = re.compile(r"/(?!\s*[0-9])")
+_OPENS_TAG = re.compile(r"<(?!=? )")
 _RULE_MARK = re.compile(r"[{};]")
+
+
+MAX_PICTURES = 16 * 1024 * 1024
+"""Characters of all pictures of a mail as often as its page shows them."""
+
+
+@dataclass(slots=True)
+class Pictures:
+    """The pictures of a mail, ``data:`` URLs by the key of their Content-ID.
+
+    ``wanted`` are the keys that the page asks for; ``room`` is what is left of `MAX_PICTURES`.
+    """
+
+    urls: Mapping[str, str]
+    wanted: list[str] = field(default_factory=list)
+    room: int = field(default=MAX_PICTURES)
+
+    def find(self, content_id: str) -> str | None:
+        """Return the picture that a ``cid:`` URL asks for, or None."""
+        key = content_id_key(content_id)
+        self.wanted.append(key)
+        url = self.urls.get(key)
+        if url is None or len(url) > self.room:
+            return None
+        self.room -= len(url)
+        return url
 
 
 @dataclass(slots=True)
@@ -91,7 +121,10 @@ class StyleFilter:
     """Filters the CSS of one mail; ``remote_count`` counts the images that it would load."""
 
     allows_remote: bool
+    pictures: Pictures
     remote_count: int = field(default=0)
+    left: int = field(default=MAX_CSS)
+    rules_left: int = field(default=MAX_RULES)
 
     def declarations(self, text: str) -> str:
         """Filter the declarations of a ``style`` attribute or of a rule."""
@@ -106,23 +139,33 @@ class StyleFilter:
                 kept.append(f"{name}: {value}")
         return "; ".join(kept)
 
-    def style_sheet(self, text: str) -> str:
-        """Filter a style sheet: rules, and rules inside ``@media``; no other at-rule."""
-        written: list[str] = []
+    def style_sheet(self, text: str, media: str = "") -> str:
+        """Filter a style sheet: rules, and rules inside ``@media``; no other at-rule.
+
+        All sheets of a mail share the caps.
+
+        :param media: the media query of the whole sheet, if it has one.
+        """
+        query = _write_query(f"@media {media}") if media else ""
+        if query is None:
+            return ""
+        written = [query] if query else []
         is_in_media = False
-        text = _MARKS.sub(" ", _COMMENT.sub(" ", text[:MAX_CSS]))
-        for prelude, block in islice(_split_rules(text), MAX_RULES):
-            media = _MEDIA.fullmatch(prelude)
+        text, self.left = text[: self.left], max(0, self.left - len(text))
+        text = _MARKS.sub(" ", _COMMENT.sub(" ", text))
+        for prelude, block in islice(_split_rules(text), self.rules_left):
+            self.rules_left -= 1
             if block is not None:
                 written.append(self._rule(prelude, block))
             elif is_in_media:
                 written.append("}")
                 is_in_media = False
-            elif media is not None:
-                written.append(f"@media {' '.join(media[1].split())} {{")
+            else:
+                written.append(_write_query(prelude) or "")
                 is_in_media = True
-        written.append("}" if is_in_media else "")
-        return "\n".join(line for line in written if line)
+        written += ["}"] * (is_in_media + bool(query))
+        sheet = "\n".join(line for line in written if line)
+        return "" if _OPENS_TAG.search(sheet) else sheet
 
     def _rule(self, selector: str, block: str) -> str:
         if len(selector) > MAX_SELECTOR or _SELECTOR.fullmatch(selector) is None:
@@ -139,7 +182,12 @@ class StyleFilter:
 
         def take_url(match: re.Match[str]) -> str:
             url = (match[1] or match[2] or match[3] or "").strip()
-            if name in IMAGE_PROPERTIES and is_web_url(url) and _SAFE_URL.fullmatch(url):
+            if name in IMAGE_PROPERTIES and url[:4].lower() == "cid:":
+                picture = self.pictures.find(url[4:])
+                if picture is not None:
+                    urls.append(f'url("{picture}")')
+                    return "url()"
+            elif name in IMAGE_PROPERTIES and is_web_url(url) and _SAFE_URL.fullmatch(url):
                 self.remote_count += 1
                 if self.allows_remote:
                     urls.append(f'url("{url}")')
@@ -152,9 +200,19 @@ class StyleFilter:
             return None
         if not all(word.lower() in FUNCTIONS for word in _FUNCTION.findall(words) if word):
             return None
+        bare = " ".join(bare.split())
         for url in urls:
             bare = bare.replace("url()", url, 1)
-        return " ".join(bare.split())
+        return bare
+
+
+def _write_query(prelude: str) -> str | None:
+    """Return ``@media ... {`` with blanks around comparisons; None where it is no media query."""
+    media = _MEDIA.fullmatch(prelude)
+    if media is None or not _is_balanced(media[1]) or _NO_RATIO.search(media[1]):
+        return None
+    query = _RANGE.sub(r" \1 ", media[1]).split()
+    return f"@media {' '.join(query)} {{"
 
 
 def split_declarations(text: str) -> list[str]:

@@ -10,17 +10,16 @@ more: neither defence trusts the other.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from html import escape
-from urllib.parse import unquote
 
 from msgspec import Struct
 
 from mailcheck.checks.content.html_tokens import StartTag
 from mailcheck.checks.content.html_tree import VOID, Element, HtmlTree, Words, read_tree
 from mailcheck.checks.content.limits import MAX_HTML
-from mailcheck.checks.content.safe_css import StyleFilter
+from mailcheck.checks.content.safe_css import Pictures, StyleFilter
 from mailcheck.checks.content.urls import is_web_url
 
 MAX_DEPTH = 128
@@ -59,8 +58,8 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
         *("align", "aria-hidden", "aria-label", "bgcolor", "class", "dir", "id", "lang", "role"),
         *("style", "title", "valign"),
     ),
-    "a": ("href", "name"),
-    "area": ("alt", "coords", "href", "shape"),
+    "a": ("href", "name", "target"),
+    "area": ("alt", "coords", "href", "shape", "target"),
     "br": ("clear",),
     "col": ("span", "width"),
     "colgroup": ("span", "width"),
@@ -114,6 +113,7 @@ LINK_REL = "noopener noreferrer nofollow"
 _DATA_IMAGE = re.compile(
     r"data:image/(?:png|jpe?g|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]*+", re.IGNORECASE
 )
+_PLACE = re.compile(r"[\w.:-]{1,200}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,8}(-[a-z0-9]{1,8}){0,5}")
 _IGNORED_IN_URLS = str.maketrans("", "", "\t\r\n")
 
@@ -142,36 +142,38 @@ def sanitise_html(
 ) -> SafeHtml:
     """Make HTML of a mail safe to show; takes time linear in its length, of which it reads 512 KiB.
 
-    :param images: ``data:`` URLs by content id, shown for ``cid:`` links (RFC 2392).
+    :param images: ``data:`` URLs by the key of their Content-ID, shown for
+        ``cid:`` links (RFC 2392).
     :param allows_remote: whether images of http(s) stay in the page.
     """
     import nh3  # here: only the process that takes mails apart sanitises
 
     tree = read_tree(markup)
-    rules = _AttributeRules(images or {}, StyleFilter(allows_remote))
+    pictures = Pictures(images or {})
+    places = _places_of(tree)
+    rules = _AttributeRules(pictures, places, StyleFilter(allows_remote, pictures))
     body = nh3.clean(
-        write_bounded(tree),
+        write_bounded(tree, places),
         tags=set(SHOWN),
         clean_content_tags={"script", "style", "svg", "math", "template"},
         attributes={name: set(names) for name, names in ATTRIBUTES.items()},
         attribute_filter=rules.judge,
         strip_comments=True,
         link_rel=LINK_REL,
-        set_tag_attribute_values={
-            "a": {"target": "_blank"},
-            "area": {"target": "_blank", "rel": LINK_REL},  # nh3 knows links of <a> alone
-        },
+        set_tag_attribute_values={"area": {"rel": LINK_REL}},  # nh3 knows links of <a> alone
         url_schemes={*LINK_SCHEMES, "cid", "data"},
-        url_relative="deny",
+        url_relative="pass_through",  # a place of the same mail; the rules below judge each
     )
-    style_sheet = rules.styles.style_sheet(
-        "\n".join(sheet.text for sheet in tree.style_sheets if _is_for_screens(sheet.tag))
-    )
+    sheets = [
+        rules.styles.style_sheet(sheet.text, media)
+        for sheet in tree.style_sheets
+        if (media := _media_of(sheet.tag)) is not None
+    ]
     return SafeHtml(
         body=body,
-        style_sheet="" if "<" in style_sheet else style_sheet,
+        style_sheet="\n".join(filter(None, sheets)),
         remote_count=rules.styles.remote_count,
-        content_ids=tuple(dict.fromkeys(rules.content_ids)),
+        content_ids=tuple(dict.fromkeys(pictures.wanted)),
         is_cut=len(markup) > MAX_HTML,
         **_said_of_all(tree),
     )
@@ -189,16 +191,33 @@ def _said_of_all(tree: HtmlTree) -> dict[str, str]:
     }
 
 
-def _is_for_screens(tag: StartTag) -> bool:
-    media = tag.attributes.get("media", "").lower()
-    return not media or "all" in media or "screen" in media
+def _media_of(tag: StartTag) -> str | None:
+    """Return the media query of a style sheet, empty for any screen, None for no screen."""
+    media = tag.attributes.get("media", "").strip().lower()
+    if media in ("", "all", "screen"):
+        return ""
+    return media if any(word in media for word in ("all", "screen", "(")) else None
 
 
-def write_bounded(tree: HtmlTree) -> str:
+def _places_of(tree: HtmlTree) -> frozenset[str]:
+    """Return the addresses of the places of a page that its own links may lead to."""
+    elements = (node for node in tree.nodes if isinstance(node, Element))
+    names = (
+        name
+        for one in elements
+        for name in (one.attributes.get("id"), one.name == "a" and one.attributes.get("name"))
+        if name
+    )
+    return frozenset(f"#{name}" for name in names if _PLACE.fullmatch(name))
+
+
+def write_bounded(tree: HtmlTree, places: Set[str] | None = None) -> str:
     """Write a page balanced, with its depth and its number of elements capped.
 
     What is no text of the page is left out; what is too deep or too much loses
     its tags and keeps its words. The result is not safe yet.
+
+    :param places: addresses of places of the page; links open a new tab, except to these.
     """
     pieces: list[str] = []
     written: list[Element] = []
@@ -217,7 +236,7 @@ def write_bounded(tree: HtmlTree) -> str:
             and count < MAX_ELEMENTS
         ):
             count += 1
-            pieces.append(_start_tag(node))
+            pieces.append(_start_tag(node, places))
             if node.name not in VOID:
                 written.append(node)
     return "".join(pieces)
@@ -227,11 +246,15 @@ def _shown_name(element: Element) -> str:
     return "div" if element.name == "body" else element.name
 
 
-def _start_tag(element: Element) -> str:
+def _start_tag(element: Element, places: Set[str] | None) -> str:
     attributes = element.attributes
     if element.name == "body":
         attributes = _style_body(attributes)
     kept = list(attributes.items())[:MAX_ATTRIBUTES]
+    if places is not None and element.name in ("a", "area"):
+        kept = [(key, value) for key, value in kept if key != "target"]
+        if attributes.get("href", "").strip() not in places:
+            kept.append(("target", "_blank"))
     written = "".join(f' {key}="{escape(value)}"' for key, value in kept if _is_plain(key))
     return f"<{_shown_name(element)}{written}>"
 
@@ -253,9 +276,9 @@ def _is_plain(name: str) -> bool:
 
 @dataclass(slots=True)
 class _AttributeRules:
-    images: Mapping[str, str]
+    pictures: Pictures
+    places: Set[str]
     styles: StyleFilter
-    content_ids: list[str] = field(default_factory=list)
 
     def judge(self, element: str, name: str, value: str) -> str | None:
         """Give the value to use, or nothing to drop the attribute."""
@@ -264,7 +287,7 @@ class _AttributeRules:
         if name in ("src", "background"):
             return self._image(value.strip().translate(_IGNORED_IN_URLS))
         if name == "href":
-            return _link(value.strip().translate(_IGNORED_IN_URLS))
+            return self._link(value.strip().translate(_IGNORED_IN_URLS))
         if name == "rel":
             return LINK_REL
         if name == "target":
@@ -281,9 +304,7 @@ class _AttributeRules:
 
     def _image(self, url: str) -> str | None:
         if url[:4].lower() == "cid:":
-            content_id = unquote(url[4:])
-            self.content_ids.append(content_id)
-            return self.images.get(content_id)
+            return self.pictures.find(url[4:])
         if url[:5].lower() == "data:":
             return url if _DATA_IMAGE.fullmatch(url) else None
         if not is_web_url(url):
@@ -291,7 +312,8 @@ class _AttributeRules:
         self.styles.remote_count += 1
         return url if self.styles.allows_remote else None
 
-
-def _link(url: str) -> str | None:
-    scheme, colon, _ = url.partition(":")
-    return url if colon and scheme.lower() in LINK_SCHEMES else None
+    def _link(self, url: str) -> str | None:
+        if url in self.places:
+            return url
+        scheme, colon, _ = url.partition(":")
+        return url if colon and scheme.lower() in LINK_SCHEMES else None

@@ -29,7 +29,8 @@ _DEFAULT_TYPE = "text/plain"
 class Entity(Struct, frozen=True):
     """The mail itself or a part of it: what its header says, and where its body lies.
 
-    ``body`` are two offsets into the raw mail; ``parts`` is empty for a leaf.
+    ``start`` and ``body`` are offsets into the raw mail: of its header, and of both ends of
+    its body. ``parts`` is empty for a leaf.
     """
 
     content_type: str
@@ -40,6 +41,7 @@ class Entity(Struct, frozen=True):
     content_id: str | None
     body: tuple[int, int]
     parts: "tuple[Entity, ...]"
+    start: int = 0
 
 
 class Structure(Struct, frozen=True):
@@ -54,7 +56,7 @@ def scan_structure(raw_message: bytes) -> Structure:
     """Find header, parts and bodies of a mail. Never raises; takes time linear in its size."""
     section = split_header(raw_message, 0, len(raw_message))
     scan = _Scan(raw_message, list(section.problems))
-    root = scan.read_entity(section, len(raw_message), _DEFAULT_TYPE, 0)
+    root = scan.read_entity(section, (0, len(raw_message)), _DEFAULT_TYPE, 0)
     return Structure(section.fields, root, tuple(dict.fromkeys(scan.problems)))
 
 
@@ -65,8 +67,9 @@ class _Scan:
     part_count: int = field(default=0)
 
     def read_entity(
-        self, section: HeaderSection, end: int, default_type: str, depth: int
+        self, section: HeaderSection, bounds: tuple[int, int], default_type: str, depth: int
     ) -> Entity:
+        start, end = bounds
         content_type, parameters = _parse_field(section, "content-type")
         if _MEDIA_TYPE.fullmatch(content_type) is None:
             content_type = default_type
@@ -88,6 +91,7 @@ class _Scan:
             content_id=content_id.decode().strip("<> ") or None if content_id else None,
             body=body,
             parts=parts,
+            start=start,
         )
 
     def _read_parts(
@@ -109,7 +113,7 @@ class _Scan:
             self.part_count += 1
             section = split_header(self.raw_message, start, end, MAX_PART_FIELDS)
             self.problems.extend(section.problems)
-            parts.append(self.read_entity(section, end, default_type, depth + 1))
+            parts.append(self.read_entity(section, (start, end), default_type, depth + 1))
         if not parts:
             self.problems.append(f"the boundary of a {content_type} part does not occur in it")
         return tuple(parts)

@@ -13,8 +13,9 @@ _CJK_PUNCTUATION = r"\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-
 # CJK letters may stand in a host; behind it they are the sentence going on,
 # since programs percent-encode paths.
 _CJK = r"\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"
-# Where Markdown goes on with another link, "](", ")[" or ")|[", the one before has ended.
-_BRACKETS = r"\](?!\()|\)(?!\|?\[)"
+# Where Markdown goes on with another link, "](", ")[" or ")|[", or another link in brackets
+# follows, the one before has ended.
+_BRACKETS = r"\](?!\(|[|(\[<]?https?://)|\)(?!\|?\[|[|(<]?https?://)"
 _URL = re.compile(
     rf"https?://(?:[^{_ENDS}{_CJK_PUNCTUATION}/?#)\]]++|{_BRACKETS})++"
     rf"(?:[^{_ENDS}{_CJK_PUNCTUATION}{_CJK})\]]++|{_BRACKETS})*+",
@@ -48,6 +49,35 @@ def is_web_url(url: str) -> bool:
         return False
     host = _HOST.match(url)
     return host is not None and any(character.isalnum() for character in host[1])
+
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]{1,40}):[^\s:]", re.IGNORECASE | re.ASCII)
+_APP_URL = re.compile(
+    rf"(?<![\w+.-])[a-z][a-z0-9+.-]{{1,40}}+://[^{_ENDS}{_CJK_PUNCTUATION}]++",
+    re.IGNORECASE | re.ASCII,
+)
+# fmt: off
+_NO_APPS = frozenset((
+    "about", "blob", "chrome", "cid", "data", "file", "http", "https", "javascript", "jscript",
+    "mailto", "mid", "res", "vbscript", "view-source",
+))
+# fmt: on
+"""Schemes of the web and of mail, and those that no mail program follows."""
+
+
+def is_app_url(url: str) -> bool:
+    """Return whether a link leads to an app, by a scheme of its own: ``myapp://verify``."""
+    match = _SCHEME.match(url) if len(url) <= MAX_URL else None
+    return match is not None and match[1].lower() not in _NO_APPS
+
+
+def find_app_urls(text: str) -> list[str]:
+    """Find the links to apps in a plain text, in order."""
+    text = text[:MAX_LINK_TEXT]
+    if text.count("://") == text.count("http://") + text.count("https://"):
+        return []
+    found = (trim_url(match.group()) for match in _APP_URL.finditer(text))
+    return [url for url in found if is_app_url(url)]
 
 
 def trim_url(url: str) -> str:

@@ -97,6 +97,8 @@ class _Page:
             self._close_anchor()  # of an anchor around the table that this one stands in
             if look.shows_images and element.attributes.get("href"):
                 self.anchor = _OpenAnchor(element, self.length, len(self.pieces))
+        elif name == "area":
+            self._add_area(element)
         elif name == "pre":
             self.preformatted += 1
         if is_prominent(name, element.attributes, element.style) and look.shows_images:
@@ -144,6 +146,16 @@ class _Page:
         self.gap = ""
         self.pieces.append(text)
         self.length += len(text)
+
+    def _add_area(self, element: Element) -> None:
+        """Add a link of a picture; its words are those for readers who do not see the picture."""
+        attributes = element.attributes
+        if attributes.get("href") and element.look.shows_images:
+            words = " ".join(attributes.get("alt", "").split())
+            title = attributes.get("title", "")
+            self.anchors.append(
+                Anchor(attributes["href"], words, title, self.length, False, is_button=False)
+            )
 
     def _close_anchor(self) -> None:
         anchor = self.anchor

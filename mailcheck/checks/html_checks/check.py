@@ -31,11 +31,11 @@ def check_html(
 
     :param best_link: the link that a person would click.
     :param leaving: the values of List-Unsubscribe.
-    :param media_types: those of the parts that the HTML may show, by Content-ID.
+    :param media_types: those of the parts that the HTML may show, by the key of their Content-ID.
     """
     markup = html[:MAX_HTML]
     tree = read_tree(markup)
-    links, _ = collect_links(text, render_visible_text(tree))
+    links = collect_links(text, render_visible_text(tree)).web
     has_html = bool(markup.strip())
     lines = Lines(markup)
     return MailChecks(

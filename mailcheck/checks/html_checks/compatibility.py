@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -43,6 +42,7 @@ from mailcheck.checks.mail_checks import (
     Unjudged,
 )
 from mailcheck.checks.quality.html import is_dot
+from mailcheck.core.content import content_id_key
 
 FAMILIES = {
     "gmail": "Gmail",
@@ -99,7 +99,7 @@ def judge_compatibility(
 ) -> Compatibility:
     """Judge a page, given as it was sent and as a tree. Never raises; takes linear time.
 
-    :param media_types: those of the parts that it may show, by Content-ID.
+    :param media_types: those of the parts that it may show, by the key of their Content-ID.
     """
     facts = load_facts()
     unseen: _Unseen = defaultdict(list)
@@ -139,7 +139,7 @@ class _Pictures(Struct, frozen=True):
         address = element.attributes["src"].strip()[:2_000]
         if address[:4].lower() != "cid:":
             return address.lower()
-        media_type = self.media_types.get(unquote(address[4:]))
+        media_type = self.media_types.get(content_id_key(address[4:]))
         ending = _ENDINGS.get(media_type or "", "")
         if not ending:
             self.note(_NO_SUCH_PART if media_type is None else _NO_PICTURE, element.position)

@@ -113,7 +113,7 @@ def _read_bodies(raw_message: bytes, structure: Structure) -> _Bodies:
     markup = "\n".join(part.text for part in read_bodies(raw_message, html_entities, problems))
     tree = read_tree(markup)
     page = render_visible_text(tree)
-    links, _ = collect_links(text, page)
+    links = collect_links(text, page).web
     urls = list_urls(links)
     html = None
     if html_entities:

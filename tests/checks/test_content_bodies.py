@@ -1,0 +1,106 @@
+"""Which parts of a mail are text, which are attachments, and what these are called."""
+
+import pytest
+
+from mailcheck.checks.content.bodies import find_attachment
+from mailcheck.checks.content.derive import derive_content
+from mailcheck.core.content import MessageContent
+
+
+def multipart(subtype: str, *parts: str) -> str:
+    """Write a multipart with its parts, each with its header."""
+    inner = "".join(f"--={subtype}\r\n{part}\r\n" for part in parts)
+    return (
+        f'Content-Type: multipart/{subtype}; boundary="={subtype}"\r\n\r\n{inner}--={subtype}--\r\n'
+    )
+
+
+def derive(body: str) -> MessageContent:
+    """Derive the content of a mail."""
+    return derive_content(raw(body))
+
+
+def raw(body: str) -> bytes:
+    """Write a mail."""
+    return f"From: a@example.com\r\nSubject: x\r\n{body}".encode()
+
+
+TEXT = "Content-Type: text/plain\r\n\r\nthe text"
+HTML = "Content-Type: text/html\r\n\r\n<p>the text</p>"
+AMP = "Content-Type: text/x-amp-html\r\n\r\n<html amp4email></html>"
+NESTED = "Subject: old\r\nContent-Type: text/plain\r\n\r\nold words"
+
+ATTACHED_MULTIPART = multipart("alternative", TEXT.replace("the text", "old words")).replace(
+    "\r\n\r\n", "\r\nContent-Disposition: attachment{}\r\n\r\n", 1
+)
+
+
+@pytest.mark.parametrize(
+    ("named", "filename"),
+    [("; filename=old.mht", "old.mht"), ("; filename=Minutes", "Minutes.eml"), ("", "message.eml")],
+)
+def test_an_attached_multipart_is_one_attachment(named: str, filename: str) -> None:
+    """Its parts are neither the body nor attachments; the download is a mail that can be opened."""
+    mail = raw(multipart("mixed", TEXT, ATTACHED_MULTIPART.format(named)))
+    content = derive_content(mail)
+    assert content.text == "the text"
+    assert [one.filename for one in content.attachments] == [filename]
+    found = find_attachment(mail, "1")
+    assert found is not None
+    assert found.filename == filename
+    assert derive_content(found.data).text == "old words"
+    assert content.attachments[0].size == len(found.data)
+
+
+def test_a_mail_that_says_it_is_attached_is_read() -> None:
+    """The mail itself is no attachment, whatever its header says of it."""
+    content = derive(
+        multipart("mixed", TEXT).replace("\r\n", "\r\nContent-Disposition: attachment\r\n", 1)
+    )
+    assert (content.text, content.attachments) == ("the text", ())
+
+
+@pytest.mark.parametrize("media_type", ["x-amp-html", "watch-html", "enriched", "markdown"])
+def test_another_form_of_the_body_is_no_attachment(media_type: str) -> None:
+    """Of alternatives, a form that few programs show is not attached (RFC 2046 5.1.4)."""
+    other = AMP.replace("x-amp-html", media_type)
+    content = derive(multipart("alternative", TEXT, other, HTML))
+    assert (content.text, content.html, content.attachments) == (
+        "the text",
+        "<p>the text</p>",
+        (),
+    )
+    for beside in (multipart("mixed", TEXT, other), other):
+        assert [one.content_type for one in derive(beside).attachments] == [f"text/{media_type}"]
+
+
+NAMES = {
+    "Content-Type: text/calendar; method=REQUEST": "invite.ics",
+    "Content-Type: text/calendar; name=Meeting": "Meeting.ics",
+    "Content-Type: text/calendar; name=m.ics": "m.ics",
+    "Content-Type: message/rfc822": "message.eml",
+    "Content-Type: message/global": "message.eml",
+    'Content-Type: message/rfc822; name="Re: 1.2.example"': "Re: 1.2.example.eml",
+    "Content-Type: message/rfc822; name=a.EML": "a.EML",
+    "Content-Type: message/rfc822; name=a.msg": "a.msg",
+    "Content-Type: message/delivery-status": "delivery-status.txt",
+    "Content-Type: text/rfc822-headers": "headers.txt",
+    "Content-Type: text/vcard": "contact.vcf",
+    "Content-Type: application/octet-stream": "",
+    "Content-Type: application/octet-stream; name=README": "README",
+}
+
+
+@pytest.mark.parametrize("head", NAMES)
+def test_an_attachment_has_a_name_under_which_it_opens(head: str) -> None:
+    """Where a program is chosen by the extension, a name that lacks one gets it."""
+    content = derive(multipart("mixed", TEXT, f"{head}\r\n\r\n{NESTED}"))
+    assert [one.filename for one in content.attachments] == [NAMES[head]]
+
+
+def test_an_invitation_of_exchange_is_attached() -> None:
+    """A calendar among the alternatives stays an attachment."""
+    content = derive(
+        multipart("alternative", TEXT, HTML, "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR")
+    )
+    assert [one.filename for one in content.files] == ["invite.ics"]
