@@ -84,7 +84,7 @@ NAMES = {
     "Content-Type: message/rfc822; name=a.EML": "a.EML",
     "Content-Type: message/rfc822; name=a.msg": "a.msg",
     "Content-Type: message/delivery-status": "delivery-status.txt",
-    "Content-Type: text/rfc822-headers": "headers.txt",
+    "Content-Type: text/rfc822-headers": "mail-headers.txt",
     "Content-Type: text/vcard": "contact.vcf",
     "Content-Type: application/octet-stream": "",
     "Content-Type: application/octet-stream; name=README": "README",

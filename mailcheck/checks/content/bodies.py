@@ -240,7 +240,7 @@ _NAMES = {
     "message/delivery-status": "delivery-status.txt",
     "message/disposition-notification": "disposition-notification.txt",
     "text/calendar": "invite.ics",
-    "text/rfc822-headers": "headers.txt",
+    "text/rfc822-headers": "mail-headers.txt",
     "text/vcard": "contact.vcf",
     "text/x-vcard": "contact.vcf",
 }
