@@ -1,7 +1,6 @@
 """Chooses what a daemon shares with others: nothing, or what one Redis holds."""
 
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import Any, Protocol
 
 from twisted.application.service import IService
@@ -92,7 +91,12 @@ def open_cluster(
 
     address = parse_redis_address(config.cluster.redis)
     endpoint = redis_endpoint(address, config.cluster.ca_file, reactor)
-    redis = Redis(address, endpoint, reactor, partial(conditions.set, REDIS), figures)
+
+    def note(problem: str, cause: str) -> None:
+        conditions.explain(REDIS, cause)
+        conditions.set(REDIS, problem)
+
+    redis = Redis(address, endpoint, reactor, note, figures)
     cluster = RedisCluster(redis, reactor)
     renewing = PeriodicService("renewing places", RENEWAL, cluster.renew, reactor)
     return cluster, [redis, cluster.others, renewing]

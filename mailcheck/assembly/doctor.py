@@ -230,7 +230,7 @@ class DoctorAssembly:
         options = self._config.cluster
         address = parse_redis_address(options.redis)
         endpoint = redis_endpoint(address, options.ca_file, self._reactor)
-        redis = Redis(address, endpoint, self._reactor, lambda _: None, RedisFigures())
+        redis = Redis(address, endpoint, self._reactor, lambda *_: None, RedisFigures())
         redis.startService()
         try:
             for _ in range(round(REDIS_SECONDS / REDIS_LOOKS)):

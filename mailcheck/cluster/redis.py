@@ -8,6 +8,7 @@ While Redis is away commands fail at once, and whoever listens is told that
 hints are lost: each second, and once more when it is back.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,6 +59,10 @@ CONNECT_SECONDS = 2.0
 """For a connection, and then for the answer to its password."""
 
 
+_ERROR = re.compile(r"\b[A-Z]{3,}\b")
+"""The name of an error, as Redis writes it: ``WRONGPASS invalid username-password pair ...``."""
+
+
 class RedisAway(Exception):
     """Redis does not answer, or not to this; says why."""
 
@@ -66,7 +71,8 @@ class Redis(Service):
     """The connections to one Redis, kept as long as the service runs.
 
     :param endpoint: connects to ``address``, encrypted where that is said there.
-    :param note: is told what is wrong, once, and an empty text when it is well again.
+    :param note: is told what is wrong, in words that anybody may read, and what Redis says of it;
+        two empty texts when it is well again.
     """
 
     def __init__(
@@ -74,7 +80,7 @@ class Redis(Service):
         address: RedisAddress,
         endpoint: IStreamClientEndpoint,
         clock: IReactorTime,
-        note: Callable[[str], None],
+        note: Callable[[str, str], None],
         figures: RedisFigures,
     ) -> None:
         self._note = note
@@ -171,7 +177,7 @@ class Redis(Service):
     def _measure(self, result: Any, began: float, name: str) -> Any:
         self._figures.answers.observe(self._clock.seconds() - began)
         if self._refused.pop(name, None) and not self._refused:
-            self._note("")
+            self._note("", "")
         return result
 
     def _explain(self, failure: Failure, connection: Any, name: str) -> Any:
@@ -185,7 +191,8 @@ class Redis(Service):
         if failure.check(ConnectionLost):
             raise RedisAway(reason)
         self._refused[name] = reason
-        self._note(f"refuses {name}: {reason}. Meanwhile this daemon counts limits alone")
+        problem = f"refuses {name}: {_name(reason)}. Meanwhile this daemon counts limits alone"
+        self._note(problem, reason)
         raise RedisAway(reason)
 
     def hear(self, channel: str, text: str) -> None:
@@ -212,7 +219,7 @@ class Redis(Service):
         is_there = has_both and self._silent_beats < DOUBTFUL
         if is_there and self._away_since is not None:
             self._away_since = None
-            self._note("")
+            self._note("", "")
             self.look()
         elif not is_there and self._away_since is None:
             self._away_since, self._away_beats = self._clock.seconds(), 0
@@ -223,8 +230,9 @@ class Redis(Service):
         if self.running:
             self._refused.clear()
             self._note(
-                f"away: {self._reason}. Until it is back this daemon counts limits alone, and "
-                f"looks every second into each inbox that is waited for"
+                f"away: {_name(self._reason)}. Until it is back this daemon counts limits alone, "
+                f"and looks every second into each inbox that is waited for",
+                self._reason,
             )
 
     def _beat(self) -> None:
@@ -416,6 +424,12 @@ class _Ears(_ReadAtOnce, SubscriberProtocol):
         """End the waiting for signs of life."""
         self.factory.note_end(self, why)
         super().connectionLost(why)
+
+
+def _name(reason: str) -> str:
+    """Return what anybody may read of a reason: the name of Redis' error, if it has one."""
+    error = _ERROR.search(reason)
+    return error[0] if error else "it does not answer"
 
 
 def _answer_to(answer: "Deferred[Any]") -> Callable[[Any], None]:

@@ -56,7 +56,7 @@ def test_what_is_no_address(text: str) -> None:
     assert "secret" not in str(caught.value)
 
 
-def ignore(_: str) -> None:
+def ignore(*_: str) -> None:
     """Take no note."""
 
 
@@ -151,7 +151,7 @@ async def test_redis_fails_and_comes_back() -> None:
     told: list[str] = []
     hit = Hit(key_of("key"), ((MINUTE_WINDOW, 0, 9),))
     with running_redis() as server:
-        async with connected(server, note=told.append) as redis:
+        async with connected(server, note=lambda problem, _: told.append(problem)) as redis:
             from twisted.internet import reactor
 
             cluster = RedisCluster(redis, reactor)
@@ -263,15 +263,19 @@ async def test_a_login_that_redis_refuses(
     """The condition has the name of the error: a wrong password, none, a forbidden channel."""
     from twisted.internet import reactor
 
-    told: list[str] = []
+    told: list[tuple[str, str]] = []
+
+    def tell(problem: str, cause: str) -> None:
+        told.append((problem, cause))
+
     with running_redis(*options) as server:
         address = parse_redis_address(f"redis://{user}{HOST}:{server.port}")
         endpoint = redis_endpoint(address, "", reactor)
-        redis = Redis(address, endpoint, cast(Any, reactor), told.append, RedisFigures())
+        redis = Redis(address, endpoint, cast(Any, reactor), tell, RedisFigures())
         redis.startService()
         await until(lambda: bool(told))
-        assert told[0].startswith("away: ")
-        assert problem in told[0]
+        assert told[0][0].startswith(f"away: {problem}. ")
+        assert problem in told[0][1]
         await redis.stopService()
 
 
@@ -280,7 +284,7 @@ async def test_a_full_redis_is_a_condition() -> None:
     """A server that takes no writes is named without any traffic, and well again afterwards."""
     told: list[str] = []
     with running_redis() as server:
-        async with connected(server, note=told.append) as redis:
+        async with connected(server, note=lambda problem, _: told.append(problem)) as redis:
             told.clear()
             await redis.run("CONFIG", Key("SET"), "maxmemory", "1")
             await until(lambda: bool(told))

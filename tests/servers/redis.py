@@ -112,7 +112,7 @@ _databases = itertools.count(1)
 
 @contextlib.asynccontextmanager
 async def connected(
-    server: RedisServer, database: int = 0, note: Callable[[str], None] = lambda _: None
+    server: RedisServer, database: int = 0, note: Callable[[str, str], None] = lambda *_: None
 ) -> AsyncIterator[Redis]:
     """Connect to a database of one's own, or to one that another connection has.
 
