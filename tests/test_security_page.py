@@ -46,7 +46,7 @@ CONFIG = Config()
         f"| unfinished mail held in memory | port | {SMTP.held_bytes // 2**20} MiB",
         f"| commands without an accepted mail | connection | {SMTP.commands:,} ",
         f"| errors, failed logins | connection | {SMTP.errors}, {SMTP.auth_failures} ",
-        f"| unknown recipients | connection | {SMTP.free_unknown_recipients} at once, ",
+        f"does not wait for | connection | {SMTP.free_refusals} at once, ",
         f"| recipients | message | {SMTP.recipients} ",
         f"| messages, bytes | inbox | {CONFIG.inbox.max_messages:,}, 1 GiB",
         f"{LARGEST_LOG // 2**20} MiB in reserve",

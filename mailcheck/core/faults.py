@@ -130,6 +130,11 @@ FAULTS: Sequence[FaultOffered] = (
 """All of them. What begins like one and is none of these is an ordinary tag."""
 
 
+def asks_for_fault(tag: str) -> bool:
+    """Return whether a tag begins as those do that ask for a fault."""
+    return fold_tag(tag).startswith(PREFIX)
+
+
 def find_fault(tag: str) -> Fault | None:
     """Find the fault of a tag, compared as tags are, without case; nothing for any other tag."""
     folded = fold_tag(tag)

@@ -108,7 +108,8 @@ class Refusal:
     """A mail for an inbox that was refused: shown to those who wait for it in vain.
 
     It takes a ``position`` of the inbox as a message does, which the store gives it: whether
-    it came before or after a cursor is never a guess.
+    it came before or after a cursor is never a guess. ``count`` is how many were refused for the
+    same tag in the same minute, where the tag asks for a fault; all else is that of the last one.
     """
 
     account_id: AccountId
@@ -119,6 +120,7 @@ class Refusal:
     refused_at: Instant
     tag: str = UNTAGGED
     position: Position = field(default=START, compare=False)
+    count: int = 1
 
 
 class TagCount(Struct, frozen=True):

@@ -140,8 +140,9 @@ def _meet(
         case _:
             code, enhanced = fault.reply
             refusal = replies.reply(code, f"{fault.tag}: refused on request", enhanced)
-            connection.reply(refusal)
+            replied = connection.refuse_slowly(refusal)
             _record(connection, transaction, refusal)
+            return replied or succeed(None)
     return succeed(None)
 
 
@@ -151,9 +152,9 @@ def _delay(
     held = connection.slow_replies
     accounts = {one.account_id for one in transaction.recipients.values()}
     if any(held[one] >= connection.limits.slow_replies for one in accounts):
-        connection.reply(replies.TOO_MANY_SLOW)
+        replied = connection.refuse_slowly(replies.TOO_MANY_SLOW)
         _record(connection, transaction, replies.TOO_MANY_SLOW)
-        return succeed(None)
+        return replied or succeed(None)
     held.update(accounts)
 
     def give_back(done: T) -> T:
@@ -170,10 +171,13 @@ def _done(_: None) -> None:
     """Have nothing more to say."""
 
 
-def _not_delivered(connection: MailProtocol, transaction: Transaction, failure: Failure) -> None:
+def _not_delivered(
+    connection: MailProtocol, transaction: Transaction, failure: Failure
+) -> Deferred[None] | None:
     refusal = connection.explain(failure)
-    connection.reply(refusal)
+    replied = connection.refuse_slowly(refusal)
     _record(connection, transaction, refusal)
+    return replied
 
 
 def _record(connection: MailProtocol, transaction: Transaction, refusal: bytes) -> None:

@@ -61,7 +61,7 @@ class MailProtocol(ReceivePath):
         self.slow_replies = connections.slow_replies
         self.commands = 0
         self.auth_failures = 0
-        self.unknown_recipients = 0
+        self._slowed_refusals = 0
         self._errors = 0
         self._verbs = verbs
         self._connections = connections
@@ -147,6 +147,20 @@ class MailProtocol(ReceivePath):
             self.close(replies.TOO_MANY_ERRORS)
         else:
             self.reply(line)
+
+    def refuse_slowly(self, line: bytes, *, is_guess: bool = False) -> Deferred[None] | None:
+        """Reply to a refused recipient or mail; fires when that is sent, where it is sent later.
+
+        A client that guesses addresses waits longer and longer. So does one that sends on without
+        waiting for the reply: each refusal may cost a row in the store.
+        """
+        if is_guess or self.has_more_input:
+            self._slowed_refusals += 1
+            excess = self._slowed_refusals - self.limits.free_refusals
+            if excess > 0:
+                return self.reply_after(min(2.0 ** (excess - 1), self.limits.longest_delay), line)
+        self.reply(line)
+        return None
 
     def reply_after(self, seconds: float, line: bytes) -> Deferred[None]:
         """Send a reply later; fires when it is sent, or nobody is there any more to hear it."""

@@ -73,8 +73,9 @@ class Limits(Struct, frozen=True):
     slow_replies: int = 20
     """That come late on request, of one account at a time; 451 for the mails beyond."""
 
-    free_unknown_recipients: int = 3
-    """Mistyped addresses that are answered at once; from the next one on each waits longer."""
+    free_refusals: int = 3
+    """Mistyped addresses that are answered at once, and refusals that a client does not wait for;
+    from the next one on each takes longer."""
 
     longest_delay: float = 10
     """Spoils guessing; an honest client waits 5 minutes for a reply to RCPT

@@ -167,17 +167,9 @@ def rcpt(connection: MailProtocol, argument: bytes) -> None:
 
 
 def _refuse(connection: MailProtocol, failure: Failure) -> Deferred[None] | None:
-    """Reply to a refused recipient; those who guess addresses wait longer and longer."""
+    """Reply to a refused recipient."""
     line = connection.explain(failure)
-    if not isinstance(failure.value, RecipientUnknown):
-        connection.reply(line)
-        return None
-    connection.unknown_recipients += 1
-    excess = connection.unknown_recipients - connection.limits.free_unknown_recipients
-    if excess <= 0:
-        connection.reply(line)
-        return None
-    return connection.reply_after(min(2.0 ** (excess - 1), connection.limits.longest_delay), line)
+    return connection.refuse_slowly(line, is_guess=isinstance(failure.value, RecipientUnknown))
 
 
 def starttls(connection: MailProtocol, argument: bytes) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from mailcheck.core.accounts import InboxState, Quota
 from mailcheck.core.addresses import fold_tag
 from mailcheck.core.cursors import START, Position
+from mailcheck.core.faults import asks_for_fault
 from mailcheck.core.filters import ANY, MessageFilter
 from mailcheck.core.identifiers import AccountId, MessageId
-from mailcheck.core.instants import Instant
+from mailcheck.core.instants import MINUTE, Instant
 from mailcheck.core.messages import Delivery, Refusal
 from mailcheck.operations.ports import (
     InboxOverview,
@@ -246,7 +247,8 @@ class SqlMailStore:
                 Refusal(*row)
                 for row in t.rows(
                     "SELECT account_id, recipient, envelope_sender, client_ip, reason, refused_at, "
-                    f"tag, position FROM refusal WHERE {condition} ORDER BY {order} LIMIT ?",
+                    "tag, position, amount FROM refusal "
+                    f"WHERE {condition} ORDER BY {order} LIMIT ?",
                     [*values, limit],
                 )
             ]
@@ -281,8 +283,28 @@ def _message_of(row: Row) -> MessageRow:
 
 
 def _note_refusal_beside(transaction: Transaction, refusal: Refusal) -> None:
-    """Note a refusal of an inbox that is locked: its position is the next mail's."""
-    _insert_refusal(transaction, refusal, "last_position + 1")
+    """Note a refusal of an inbox that is locked: its position is the next mail's.
+
+    Rows of refusals are not waited for either: one that exists already is counted no higher.
+    """
+    since = _minute_of(refusal)
+    crowd = "SELECT COUNT(*), COUNT(CASE WHEN tag_key = ? THEN 1 END) FROM refusal "
+    values = (fold_tag(refusal.tag), refusal.account_id, since)
+    found = transaction.row(f"{crowd} WHERE account_id = ? AND refused_at >= ?", values)
+    all_of_minute, of_tag = found or (0, 0)
+    if all_of_minute < MAX_REFUSALS and not (of_tag and asks_for_fault(refusal.tag)):
+        _insert_refusal(transaction, refusal, "last_position + 1")
+
+
+_COUNT_REFUSAL = """
+    UPDATE refusal SET amount = amount + 1, refused_at = ?, recipient = ?, recipient_key = ?,
+    envelope_sender = ?, client_ip = ?, reason = ?,
+    position = (SELECT last_position FROM inbox WHERE inbox.account_id = ?)
+    WHERE account_id = ? AND refused_at >= ? AND tag_key = ?
+"""
+
+MAX_REFUSALS = 200
+"""Refusals of an inbox that are kept of one minute, the newest: strangers cause them."""
 
 
 @for_each_in(lambda _, refusal: (refusal.account_id,), _note_refusal_beside)
@@ -291,7 +313,37 @@ def _note_refusal(transaction: Transaction, refusal: Refusal) -> None:
         "UPDATE inbox SET last_position = last_position + 1 WHERE account_id = ?",
         (refusal.account_id,),
     )
+    if asks_for_fault(refusal.tag) and _count_refusal(transaction, refusal):
+        return
     _insert_refusal(transaction, refusal, "last_position")
+    transaction.execute(
+        "DELETE FROM refusal WHERE account_id = ? AND refused_at >= ? AND position <= ("
+        "SELECT position FROM refusal WHERE account_id = ? AND refused_at >= ? "
+        "ORDER BY position DESC LIMIT 1 OFFSET ?)",
+        (*(refusal.account_id, _minute_of(refusal)) * 2, MAX_REFUSALS),
+    )
+
+
+def _minute_of(refusal: Refusal) -> Instant:
+    """Return when the minute of a refusal began."""
+    return Instant(refusal.refused_at - refusal.refused_at % MINUTE)
+
+
+def _count_refusal(transaction: Transaction, refusal: Refusal) -> bool:
+    """Count a refusal with those of the same tag and minute; false where there is none yet."""
+    values = (
+        refusal.refused_at,
+        refusal.recipient,
+        refusal.recipient.casefold(),
+        refusal.envelope_sender,
+        refusal.client_ip,
+        refusal.reason,
+        refusal.account_id,
+        refusal.account_id,
+        _minute_of(refusal),
+        fold_tag(refusal.tag),
+    )
+    return bool(transaction.execute(_COUNT_REFUSAL, values))
 
 
 def _insert_refusal(transaction: Transaction, refusal: Refusal, position: str) -> None:

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from mailcheck.core.errors import FaultMet, InboxFull, OutOfSpace
 from mailcheck.smtp.protocol import MailFactory
 from mailcheck.smtp.settings import Limits, SmtpSettings
 from mailcheck.smtp.verbs import VERBS
@@ -97,6 +98,46 @@ def test_guessing_a_thousand_addresses_takes_hours() -> None:
     house.clock.pump([1] * 3600)
     assert len(house.receiver.asked) < 400
     assert is_well(house)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        FaultMet("fault.rcpt-451: refused on request", (451, "4.3.0")),
+        InboxFull("the inbox is full"),
+        OutOfSpace("the server is short of disk space"),
+    ],
+    ids=["fault", "full", "disk"],
+)
+def test_refusals_that_nobody_waits_for_take_longer(failure: Exception) -> None:
+    """Recipients that are refused, for whatever reason, and sent all at once are looked up slowly."""
+    house = House()
+    house.receiver.failures["accept_recipient"] = failure
+    talk = house.greeted()
+    talk.say(MAIL + RCPT * 900)
+    assert len(house.receiver.asked) <= 4
+    house.clock.pump([1] * 3600)
+    assert len(house.receiver.asked) < 400
+
+
+def test_refused_mails_that_nobody_waits_for_take_longer() -> None:
+    """Mails that are refused, and sent all at once, are taken one after the other, slower each."""
+    house = House()
+    house.receiver.failures["deliver"] = InboxFull("the inbox is full")
+    talk = house.greeted()
+    talk.say((MAIL + RCPT + b"BDAT 1 LAST\r\nx") * 300)
+    assert len(house.receiver.asked) <= 5
+    house.clock.pump([1] * 600)
+    assert len(house.receiver.asked) < 80
+
+
+def test_a_client_that_waits_for_refusals_is_answered_at_once() -> None:
+    """A test suite that meets the same fault time after time, and waits for it, loses no time."""
+    house = House()
+    house.receiver.failures["accept_recipient"] = FaultMet("fault.quota", (452, "4.2.2"))
+    talk = house.greeted()
+    talk.say(MAIL)
+    assert [talk.codes(RCPT) for _ in range(50)] == [["452"]] * 50
 
 
 def test_an_endless_line_of_content_is_not_kept() -> None:

@@ -226,7 +226,8 @@ _SEEN = record(
 )
 
 _REJECTED = record(
-    {"to": STRING, "from": STRING, "client": STRING, "reason": WORD, "refusedAt": TIMESTAMP}
+    {"to": STRING, "from": STRING, "client": STRING, "reason": WORD, "refusedAt": TIMESTAMP},
+    {"count": COUNT},
 )
 
 EVENT_MESSAGE, EVENT_REFUSED = shape(_LISTED), shape(_REJECTED)

@@ -127,6 +127,10 @@ class RefusedMail(Shape):
     client: str
     reason: str
     refused_at: Timestamp
+    count: Annotated[
+        int | Absent,
+        said("how many were refused for this tag in the same minute, if more than one"),
+    ] = ABSENT
 
 
 def render_message(
@@ -180,6 +184,7 @@ def render_refusal(refusal: messages.Refusal) -> RefusedMail:
         client=refusal.client_ip,
         reason=refusal.reason,
         refused_at=format_instant(refusal.refused_at),
+        count=refusal.count if refusal.count > 1 else ABSENT,
     )
 
 

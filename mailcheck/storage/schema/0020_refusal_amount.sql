@@ -1,0 +1,3 @@
+-- Refusals of mail to the same fault tag in the same minute are one row.
+
+ALTER TABLE refusal ADD COLUMN amount BIGINT NOT NULL DEFAULT 1;
