@@ -1,10 +1,12 @@
-"""From a bare Debian to mail on port 25, a reload, a web proxy, an alert that fires, a backup, a
-restore and an upgrade.
+"""From a bare Debian to a dashboard, mail on port 25, a doctor who finds nothing, a reload, a web
+proxy, an alert that fires, a backup, a restore and an upgrade.
 
 It does what docs/installing.md, operations.md, proxies.md, tuning.md and alerts.md say, as root, in
 a namespace of its own: what is written to /etc, /opt, /usr and /var is gone at the end, and ports
-25, 80, 443, 587, 8080 and 9090 are its own. systemd does not run there, and
-``tests/servers/debian-systemctl`` stands in for it; apt-get installs nothing. mailcheck comes from
+25, 53, 80, 443, 587, 8080 and 9090 are its own. systemd does not run there, and
+``tests/servers/debian-systemctl`` stands in for it, with the units' filters and a real journal;
+apt-get installs nothing. The Internet is a name server and a clock on addresses of the namespace.
+mailcheck comes from
 a wheel of the sources, and its dependencies from the environment of the tests, or, where Debian's
 Python is another than theirs, from one that is made for it.
 """
@@ -19,8 +21,13 @@ from pathlib import Path
 
 import pytest
 
+from mailcheck.probes.outbound_port import REFERENCE_HOSTS
 from tests.docs.blocks import ROOT, read_blocks
+from tests.fakes.living_lists import publish_living_lists
+from tests.fakes.memory_zone import MemoryZone
 from tests.interop.test_installation import FILES, FOLDERS
+from tests.servers.certificates import Authority
+from tests.servers.name_server import write_name_server
 from tests.servers.postgresql import program
 
 pytestmark = [pytest.mark.end_to_end, pytest.mark.long, pytest.mark.timeout(900)]
@@ -51,14 +58,52 @@ apt-get() { echo "apt-get $*"; }
 """
 
 DEPENDENCIES = """
-mkdir /opt/dependencies
-mount --bind "$DEPENDENCIES" /opt/dependencies
-echo /opt/dependencies > "$(echo /opt/mailcheck/lib/python3*/site-packages)/dependencies.pth"
+upper=$WORK/layers/dependencies
+mkdir -p "$upper/upper" "$upper/work" /opt/dependencies
+options="lowerdir=$DEPENDENCIES,upperdir=$upper/upper,workdir=$upper/work"
+mount -t overlay overlay -o "$options" /opt/dependencies
+# Of its own the new environment gets pip, and what Twisted writes.
+rm -rf /opt/dependencies/twisted/plugins/dropin.cache /opt/dependencies/{pip,setuptools}*
+version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+packages=/opt/mailcheck/lib/python$version/site-packages
+mkdir -p /opt/mailcheck/bin "$packages"
+echo /opt/dependencies > "$packages/dependencies.pth"
 sed '1s|.*|#!/opt/mailcheck/bin/python|' "$TWISTD" > /opt/mailcheck/bin/twistd
 chmod +x /opt/mailcheck/bin/twistd
 """
 
+INTERNET = r"""
+ip address add 5.45.100.25/32 dev lo
+ip route add local 5.45.101.0/24 dev lo src 5.45.100.25
+ip route add 192.0.2.0/24 dev lo src 5.45.100.25
+echo nameserver 127.0.0.1 > /etc/resolv.conf
+settings=/etc/mailcheck/mailcheck.toml
+/opt/mailcheck/bin/mailcheck --config $settings doctor --dns >> "$INTERNET/0.zone"
+nsd -c "$INTERNET/nsd.conf"
+cat "$INTERNET/authority.pem" >> /etc/ssl/certs/ca-certificates.crt
+/usr/bin/python3 -c "$CLOCK" 2> /dev/null &
+clock=$!
+"""
+"""The address of the machine, the records that the doctor asks for, and the hosts that it asks.
+
+Packets to 5.45.101.0/24 stay here, but leave from the machine's address, as those to others do.
+"""
+
+CLOCK = """
+import os, ssl
+from http.server import HTTPServer, SimpleHTTPRequestHandler
+folder = os.environ["INTERNET"]
+server = HTTPServer(("5.45.101.11", 443), SimpleHTTPRequestHandler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(f"{folder}/server.pem", f"{folder}/server-key.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+os.chdir(f"{folder}/web")
+server.serve_forever()
+"""
+"""The registries' web server, whose clock the doctor compares."""
+
 STEPS = r"""
+kill "$clock"
 KEY=$(mailcheck key issue alice | grep -o 'mck_[A-Za-z0-9]*' | head -n 1)
 API=http://127.0.0.1:8080/api/v1
 ADDRESS=$(curl -sf -H "X-API-Key: $KEY" "$API/inbox/address" | sed 's/.*"address":"//; s/".*//')
@@ -70,7 +115,39 @@ post() {
 subjects() {
     curl -sf -H "X-API-Key: $KEY" "$API/inbox/messages" | grep -o '"subject":"[^"]*"' | tr '\n' ' '
 }
+logged() {
+    journalctl --sync
+    journalctl --identifier=twistd --output=cat "$@"
+}
 """
+
+DASHBOARD = r"""
+sign_in() {
+    local jar=/run/cookies page=http://127.0.0.1:8080/sign-in token
+    rm -f "$jar"
+    token=$(curl -sf -c "$jar" "$page" | sed -n 's/.*name="form-token" value="\([^"]*\)".*/\1/p')
+    curl -s -b "$jar" -c "$jar" -o /dev/null --data-urlencode "form-token=${token%%$'\n'*}" \
+        --data-urlencode name=alice --data-urlencode "password=$1" "$page"
+    curl -sL -b "$jar" http://127.0.0.1:8080/inbox
+}
+sign_in a-password-of-alice > /run/inbox
+grep -q "$ADDRESS" /run/inbox
+echo "dashboard: $(grep -o first /run/inbox | head -n 1)"
+"""
+"""Sign in, and see the mail in the inbox."""
+
+GUESSES = r"""
+echo "warnings: $(logged --priority=warning | tr '\n' ' ')"
+sign_in a-guess > /dev/null
+curl -s -o /dev/null -H 'X-API-Key: mck_aGuess' "$API/inbox"
+! printf 'Subject: x\n\nx\n' | curl -s -T - smtp://127.0.0.1:25 --mail-from shop@example.com \
+    --mail-rcpt a-guess@inbox.example.com
+echo "urgent: $(logged --priority=warning | tr '\n' ' ')"
+filter=/opt/mailcheck/share/mailcheck/etc/fail2ban/filter.conf
+echo "guessers: $(fail2ban-regex --out ip --journalmatch SYSLOG_IDENTIFIER=twistd systemd-journal \
+    $filter | tr '\n' ' ')"
+"""
+"""Guess a password, a key and an address, and see who did."""
 
 CERTIFICATE = r"""
 certify() {
@@ -162,9 +239,8 @@ def installation() -> str:
     """Install it and start it, with an account, and what the steps after that are done with."""
     install, settings, start, *_ = blocks("installing.md")
     configure = in_file(settings, ">>")
-    # The doctor finds that nobody answers here.
-    steps = (NAMESPACE, install, DEPENDENCIES, configure, 'cd "$WORK/home"')
-    return "\n".join((*steps, "set +e", start, "set -e", STEPS))
+    steps = (NAMESPACE, DEPENDENCIES, install, configure, 'cd "$WORK/home"', INTERNET)
+    return "\n".join((*steps, start, STEPS))
 
 
 def in_file(settings: str, how: str) -> str:
@@ -183,7 +259,7 @@ def script() -> str:
     save, stop_and_restore = backup.split("\n\n")
     return "\n".join(
         (
-            *(installation(), "post first", 'echo "mail: $(subjects)"'),
+            *(installation(), "post first", 'echo "mail: $(subjects)"', DASHBOARD, GUESSES),
             *(CERTIFICATE, certificate, RELOADED, certificate, reload),
             until_shown("second.example"),
             *(resolver, proxy, PROXIED, RENEWED, renewal, RENEW, until_shown("third.example")),
@@ -192,6 +268,7 @@ def script() -> str:
             *('echo "mail: $(subjects)"', 'cd "$WORK/home"', upgrade, 'echo "mail: $(subjects)"'),
             "post third",
             'echo "mail: $(subjects)"',
+            'echo "cache: $(logged | grep -c "plugin cache")"',
             "systemctl stop mailcheck.service",
         )
     )
@@ -248,11 +325,36 @@ def environment(wheels: Path) -> Path:
     return environment
 
 
+@pytest.fixture(scope="module")
+def internet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for a name server of the root, blocklists and hosts, and for a web server."""
+    folder = tmp_path_factory.mktemp("internet")
+    zone = MemoryZone({"data.iana.org": {"A": ["5.45.101.11"]}})
+    for host in REFERENCE_HOSTS:
+        zone.publish(host, "A", "5.45.101.10")
+    publish_living_lists(zone)
+    write_name_server(zone, folder, "127.0.0.1", 53)
+    authority = Authority()
+    authority.write_to(folder / "authority.pem")
+    authority.issue("data.iana.org").write_to(folder)
+    (folder / "web" / "rdap").mkdir(parents=True)
+    (folder / "web" / "rdap" / "dns.json").write_text("{}")
+    return folder
+
+
 def require_a_namespace() -> None:
     """Skip where one can't be made."""
     unshare = ["unshare", "--mount", "--net", "--pid", "--fork", "true"]
     systemd = ("systemd-socket-activate", "systemd-sysusers")
-    servers = ("nginx", "prometheus", "promtool", "redis-server", "haproxy")
+    servers = (
+        "nginx",
+        "prometheus",
+        "promtool",
+        "redis-server",
+        "haproxy",
+        "nsd",
+        "fail2ban-regex",
+    )
     for needed in ("unshare", "ip", *systemd, "openssl", *servers):
         if shutil.which(needed) is None:
             pytest.skip(f"{needed} is missing")
@@ -260,14 +362,17 @@ def require_a_namespace() -> None:
         pytest.skip("it takes root who may make namespaces")
 
 
-def walk(wheels: Path, environment: Path, script: str) -> str:
+def walk(wheels: Path, environment: Path, internet: Path, script: str) -> str:
     """Run a script as root of a bare Debian; gives what it printed."""
     require_a_namespace()
     work = Path(tempfile.mkdtemp(dir=wheels.parent))
     programs = work / "bin"
     programs.mkdir()
     (work / "layers").mkdir()
-    shutil.copy(ROOT / "tests" / "servers" / "debian-systemctl", programs / "systemctl")
+    servers = ROOT / "tests" / "servers"
+    shutil.copy(servers / "debian-systemctl", programs / "systemctl")
+    for name in ("journaled", "unit_sandbox.py"):
+        shutil.copy(servers / name, programs)
     done = subprocess.run(
         ["unshare", "--mount", "--net", "--pid", "--fork", "--mount-proc", "bash", "-c", script],
         env={
@@ -278,9 +383,10 @@ def walk(wheels: Path, environment: Path, script: str) -> str:
             "TWISTD": str(environment / "bin" / "twistd"),
             "DEPENDENCIES": str(next(environment.glob("lib/python3*/site-packages"))),
             "POSTGRESQL": str(Path(program("initdb")).parent),
+            "INTERNET": str(internet),
+            "CLOCK": CLOCK,
             "SMALL": "MAILCHECK_STORAGE_MIN_FREE=0",
-            # Nobody answers there, and at once.
-            "MAILCHECK_DNS_RESOLVERS": "127.0.0.1:9",
+            "MAILCHECK_STORAGE_MIN_FREE": "0",
             "PIP_NO_INDEX": "1",
             "PIP_NO_DEPS": "1",
             "WHEELS": str(wheels),
@@ -300,12 +406,23 @@ def subjects_of(printed: str) -> list[list[str]]:
     return [re.findall(r':"(\w+)"', line) for line in re.findall(r"^mail: (.*)$", printed, re.M)]
 
 
-def test_the_pages_lead_from_debian_to_an_upgrade(wheels: Path, environment: Path) -> None:
-    """Mail arrives on port 25, a reload shows the new certificate, nginx leads to the daemon, an
-    alert fires while it is stopped, and a restore brings back the mail of the backup; the mail is
-    still there after an upgrade, and new mail comes in.
+def test_the_pages_lead_from_debian_to_an_upgrade(
+    wheels: Path, environment: Path, internet: Path
+) -> None:
+    """The doctor finds nothing, mail arrives on port 25, and the dashboard shows it; fail2ban finds
+    who guesses, a reload shows the new certificate, nginx leads to the daemon, an alert fires while
+    it is stopped, and a restore brings back the mail of the backup; the mail is still there after
+    an upgrade, and new mail comes in. All of that goes under the filters of the unit, and no start
+    complains about a cache.
     """
-    printed = walk(wheels, environment, script())
+    printed = walk(wheels, environment, internet, script())
+    assert "\ndashboard: first\n" in printed
+    assert re.search("^warnings: there is no account yet, and no inbox: [^:]*$", printed, re.M), (
+        printed
+    )
+    assert re.search("^urgent: .* failed sign-in: .* failed key: ", printed, re.M), printed
+    assert "\nguessers: 127.0.0.1 127.0.0.1 127.0.0.1 \n" in printed
+    assert "\ncache: 0\n" in printed
     shown = ["first.example", "second.example", "third.example"]
     assert re.findall(r"^shown: (.*)$", printed, re.M) == shown
     assert '\nproxied: "ready"\n' in printed
@@ -317,11 +434,11 @@ def test_the_pages_lead_from_debian_to_an_upgrade(wheels: Path, environment: Pat
     ]
 
 
-def test_the_page_leads_to_three_daemons(wheels: Path, environment: Path) -> None:
+def test_the_page_leads_to_three_daemons(wheels: Path, environment: Path, internet: Path) -> None:
     """The mail of the one daemon is there in PostgreSQL, new mail comes in on port 25 through
     HAProxy, also when a daemon was killed, and while one after the other is upgraded.
     """
-    assert subjects_of(walk(wheels, environment, script_of_three())) == [
+    assert subjects_of(walk(wheels, environment, internet, script_of_three())) == [
         *(["first"], ["second", "first"], ["third", "second", "first"]),
         ["third", "second", "first"],
     ]

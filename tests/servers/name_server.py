@@ -97,6 +97,17 @@ def _running(zone: MemoryZone, host: str, ttl: int) -> Iterator[tuple[Server, Ca
         pytest.fail(f"NSD does not start: {log.read_text()}")
 
 
+def write_name_server(zone: MemoryZone, folder: Path, host: str, port: int) -> Path:
+    """Write what NSD needs to serve a zone on an address; gives its configuration.
+
+    The names below the root lie in ``0.zone``, where records may be added before it starts.
+    """
+    zones = _write_zones(zone, folder, POSITIVE_TTL, 1)
+    configuration = folder / "nsd.conf"
+    configuration.write_text(_CONFIGURATION.format(host=host, port=port, folder=folder) + zones)
+    return configuration
+
+
 @dataclass
 class _Publishing:
     """A name server that is told of changes to its zone."""
