@@ -52,16 +52,16 @@ OF_SENDER: Mapping[str, Cost] = MappingProxyType(
             Area.SPF, 20, "SPF says fail", "the domain itself asks to refuse the mail"
         ),
         "rdns.absent": Cost(
-            Area.SPF, 10, "the sending address has no name", "Google asks every sender for one"
+            Area.RDNS, 10, "the sending address has no name", "Google asks every sender for one"
         ),
         "rdns.unconfirmed": Cost(
-            Area.SPF,
+            Area.RDNS,
             5,
             "the name of the sending address does not lead back to it",
             "Google asks for a name that does",
         ),
         "helo.unresolvable": Cost(
-            Area.SPF,
+            Area.HELO,
             3,
             "the HELO name is no name that resolves",
             "RFC 5321 4.1.4 asks for one, and many receivers check it",

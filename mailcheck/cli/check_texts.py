@@ -39,6 +39,8 @@ def describe_mx(check: MxCheck) -> list[Line]:
     record = check.dmarc.record
     found = f"{record.text} (at {check.dmarc.found_at})" if record is not None else ""
     lines.append(f"  DMARC  {found or _absence(check.dmarc.presence)}")
+    for name, texts in (("SPF", check.spf.broken_texts), ("DMARC", check.dmarc.broken_texts)):
+        lines += [f"  {name:<6} ignored by receivers: {text}" for text in texts]
     return [*lines, *describe_findings(check.findings, check.proofs)]
 
 

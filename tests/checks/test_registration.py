@@ -45,6 +45,49 @@ def test_the_date_of_registration_is_read(when: str, day: str, age: int, years: 
     assert (str(verdict.registration_date), verdict.age_days, verdict.years) == (day, age, years)
 
 
+@pytest.mark.parametrize(
+    "when",
+    [
+        "2020-03-31",
+        "2020/03/31",
+        "2020.03.31",
+        "20200331",
+        "2020-03-31 12:13:14",
+        "2020-03-31 12:13:14 UTC",
+        "2020-03-31T12:13:14.123456789Z",
+        "2020-03-31T12:13:14+0000",
+        "2020-03-31 (JST)",
+        "2020/03/31 12:13:14 (JST)",
+        "31-Mar-2020",
+        "31-mar-2020 12:13:14 UTC",
+        "31 March 2020",
+        "31. Mar. 2020",
+        "Tue, 31 Mar 2020 12:13:14 GMT",
+        "Mar 31 2020",
+        "March 31, 2020",
+        "Tue Mar 31 12:13:14 2020",
+        "Tue Mar 31 12:13:14 UTC 2020",
+        "31.03.2020",
+        "31.3.2020",
+        "31/03/2020",
+        "03/31/2020",
+    ],
+)
+def test_dates_are_read_as_registries_write_them(when: str) -> None:
+    """A date of another format is that day; what is not clear is not guessed."""
+    verdict = read_registration("example.com", document(("Registration", when)), NOW)
+    assert str(verdict.registration_date) == "2020-03-31"
+
+
+@pytest.mark.parametrize(
+    "when", ["", "soon", "2020", "2020-13-01", "31-Foo-2020", "03/04/2020", "0000-00-00", "2020031"]
+)
+def test_a_date_that_is_not_clear_is_undetermined(when: str) -> None:
+    """Where day and month cannot be told apart, or there is none, no age is given."""
+    verdict = read_registration("example.com", document(("registration", when)), NOW)
+    assert verdict.presence is Presence.UNDETERMINED
+
+
 def test_other_events_do_not_count() -> None:
     """Renewals and transfers make a domain neither older nor younger."""
     events = [

@@ -28,6 +28,8 @@ JUDGED = ("spf", "dkim", "dmarc", "blacklist", "spamassassin")
 
 AREAS = (
     *JUDGED,
+    "rdns",
+    "helo",
     "authentication",
     "transport",
     "headers",

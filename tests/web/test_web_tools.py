@@ -87,6 +87,17 @@ def test_mx_check_with_two_spf_records() -> None:
     assert found["spfProblems"]
 
 
+def test_mx_check_shows_the_text_of_a_broken_record() -> None:
+    """A text that receivers ignore is shown with what is wrong with it."""
+    spf, dmarc = "v=spf1;mx;-all", "v=DMARC1 p=reject rua=mailto:d@poor.example"
+    zone = MemoryZone({"poor.example": {"TXT": [spf]}, "_dmarc.poor.example": {"TXT": [dmarc]}})
+    with house_of(zone) as house:
+        found = mx_check(house, "poor.example")
+    assert (found["hasSpf"], found["hasDmarc"]) == (False, False)
+    assert (found["spfIgnored"], found["dmarcIgnored"]) == ([spf], [dmarc])
+    assert "separated by blanks" in found["dmarcProblems"][0]
+
+
 def test_mx_check_finds_dmarc_above() -> None:
     """DMARC of a subdomain may stand at its organization's domain."""
     sub = {"mail.good.example": {"MX": ["10 mx1.good.example."]}}

@@ -118,7 +118,10 @@ def charge_host(
     of_name = () if helo is None else helo.findings
     if not is_own_host:
         of_name = tuple(replace(finding, proposed=None) for finding in of_name)
-    return tuple(charge_known(Area.SPF, finding) for finding in (*of_address, *of_name))
+    return (
+        *(charge_known(Area.RDNS, finding) for finding in of_address),
+        *(charge_known(Area.HELO, finding) for finding in of_name),
+    )
 
 
 WEAK = "dkim.weak-key"

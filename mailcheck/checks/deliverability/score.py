@@ -202,11 +202,16 @@ _MATCHED = {
 """The results that a term of the record, or its end, has brought about."""
 
 
+OF_SPF = (Area.SPF, Area.RDNS, Area.HELO)
+"""What the check `spf` is about: there are five checks, and these are of the host."""
+
+
 def summarize(
     area: Area, result: str, detail: str, charged: Iterable[ChargedFinding]
 ) -> CheckSummary:
     """Put together what a check has found."""
-    findings = tuple(one for one in charged if one.area is area)
+    areas = OF_SPF if area is Area.SPF else (area,)
+    findings = tuple(one for one in charged if one.area in areas)
     taken = in_order(one for one in findings if one.tenths)
     silent = [one.finding for one in findings if _leaves_open(one)]
     to_mend: list[Finding] = [one.finding for one in taken] or silent
@@ -246,7 +251,7 @@ def describe_spf(spf: SpfOfMail, charged: Iterable[ChargedFinding]) -> str:
     others = [
         COSTS[one.finding.id].when
         for one in charged
-        if one.area is Area.SPF and one.tenths and not one.finding.id.startswith("spf.")
+        if one.area in OF_SPF and one.tenths and not one.finding.id.startswith("spf.")
     ]
     return " ".join([words, *(f"{when[:1].upper()}{when[1:]}." for when in others)])
 

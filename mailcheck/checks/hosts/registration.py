@@ -4,6 +4,7 @@ Fetching is somebody else's: here a document, or the fact that there is none,
 becomes a verdict. A registry that publishes no date leaves it undetermined.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -118,17 +119,68 @@ def _registrations(document: object) -> list[Instant]:
 
 
 def _read_event(event: Any) -> Instant | None:
-    if not isinstance(event, Mapping) or event.get("eventAction") not in _ACTIONS:
+    if not isinstance(event, Mapping):
         return None
-    text = event.get("eventDate")
-    if not isinstance(text, str):
+    action, moment = event.get("eventAction"), event.get("eventDate")
+    if not isinstance(action, str) or action.strip().lower() not in _ACTIONS:
         return None
-    if len(text) == len("2024-01-31"):  # some registries leave the time out
-        text += "T00:00:00Z"
+    return _read_moment(moment) if isinstance(moment, str) else None
+
+
+MAX_MOMENT = 64
+"""Characters of a date that is read."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+_WEEKDAY, _YEAR = r"(?:[a-z]{3},? +)?", "(?P<year>[0-9]{4})"
+_TIME = r"(?:[0-9:.]+ +)?(?:[a-z]{2,5} +)?"
+
+# RFC 9083 4.2 asks for RFC 3339; some registries write the dates of their WHOIS.
+_DATES = tuple(
+    re.compile(pattern, re.ASCII | re.IGNORECASE)
+    for pattern in (
+        r"(?P<year>[0-9]{4})(?P<mark>[-/.]?)(?P<month>[0-9]{2})(?P=mark)(?P<day>[0-9]{2})(?![0-9])",
+        _WEEKDAY + r"(?P<day>[0-9]{1,2})[-. ]+(?P<name>[a-z]{3})[a-z]*[-., ]+(?P<year>[0-9]{4})",
+        _WEEKDAY + r"(?P<name>[a-z]{3})[a-z]*\.? +(?P<day>[0-9]{1,2}),? +" + _TIME + _YEAR,
+        r"(?P<day>[0-9]{1,2})\.(?P<month>[0-9]{1,2})\.(?P<year>[0-9]{4})",
+        r"(?P<first>[0-9]{1,2})/(?P<second>[0-9]{1,2})/(?P<year>[0-9]{4})",
+    )
+)
+
+
+def _read_moment(text: str) -> Instant | None:
+    """Return the moment, or the beginning of the day (UTC) where the text has no readable time.
+
+    Return None where the text has no date, or one of which day and month cannot be told apart.
+    """
+    text = text.strip()[:MAX_MOMENT]
     try:
         return parse_instant(text)
+    except (ValueError, OverflowError):
+        pass
+    found = next(filter(None, (one.match(text) for one in _DATES)), None)
+    if found is None:
+        return None
+    parts = found.groupdict()
+    day, month = _day_and_month(parts)
+    try:
+        moment = datetime(int(parts["year"]), month, day, tzinfo=UTC)
     except ValueError:
         return None
+    return Instant((moment - _EPOCH).days * DAY)
+
+
+def _day_and_month(parts: Mapping[str, str]) -> tuple[int, int]:
+    """Return both; 0 where they cannot be read."""
+    if "name" in parts:
+        name = parts["name"].lower()
+        return int(parts["day"]), _MONTHS.index(name) + 1 if name in _MONTHS else 0
+    if "first" in parts:
+        first, second = int(parts["first"]), int(parts["second"])
+        if first > 12 or first == second:
+            return first, second
+        return (second, first) if second > 12 else (0, 0)
+    return int(parts["day"]), int(parts["month"])
 
 
 def _young(name: str, age_days: int) -> Finding:

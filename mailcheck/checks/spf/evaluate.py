@@ -361,7 +361,8 @@ def evaluate_spf(domain: str, answers: Answers) -> SpfVerdict:
     # In one order, whichever DNS has given: of several the first must not decide.
     records = tuple(sorted(text for text in texts if is_spf_record(text)))
     if not records:
-        return _without_record(domain, Presence.ABSENT, _explain_absence(domain, texts, answers))
+        absence = _without_record(domain, Presence.ABSENT, _explain_absence(domain, texts, answers))
+        return replace(absence, broken_texts=tuple(filter(looks_like_spf, texts)))
     walk = TreeWalk(answers)
     tree, *others = [walk.read_record(domain, text, is_one_of=len(records)) for text in records]
     verdict = SpfVerdict(

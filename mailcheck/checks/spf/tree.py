@@ -135,6 +135,8 @@ class SpfVerdict(Struct, frozen=True):
     void_count: int
     is_truncated: bool
     findings: tuple[Finding, ...]
+    broken_texts: tuple[str, ...] = ()
+    """Texts that were meant as the record and that receivers ignore; only without a record."""
     open_term: str = ""
     """The term by which everybody passes, such as ``+all``; empty without one."""
 

@@ -45,6 +45,15 @@ class MxCheck(Shape):
     dmarc_domain: Annotated[
         str | Absent, said("where the record was found (RFC 9989 tree walk)")
     ] = ABSENT
+    dmarc_problems: Annotated[
+        Texts | Absent, said("what is wrong with DMARC; absent when nothing is")
+    ] = ABSENT
+    spf_ignored: Annotated[
+        Texts | Absent, said("texts that were meant as the SPF record and that receivers ignore")
+    ] = ABSENT
+    dmarc_ignored: Annotated[
+        Texts | Absent, said("texts that were meant as the DMARC record and that receivers ignore")
+    ] = ABSENT
 
 
 class MxUndetermined(Shape):
@@ -115,11 +124,19 @@ def _spf(check: check_mx.MxCheck) -> dict[str, Any]:
         "has_spf": record is not None,
         "spf_record": ABSENT if record is None else record,
         "spf_problems": problems or ABSENT,
+        "spf_ignored": check.spf.broken_texts or ABSENT,
     }
 
 
 def _dmarc(check: check_mx.MxCheck) -> dict[str, Any]:
     dmarc = check.dmarc
+    problems = tuple(problem_texts(dmarc.findings)) if check.exists else ()
+    said = {
+        "has_dmarc": False,
+        "dmarc_problems": problems or ABSENT,
+        "dmarc_ignored": dmarc.broken_texts or ABSENT,
+    }
     if dmarc.presence is not Presence.FOUND or dmarc.record is None:
-        return {"has_dmarc": False}
-    return {"has_dmarc": True, "dmarc_record": dmarc.record.text, "dmarc_domain": dmarc.found_at}
+        return said
+    found = {"dmarc_record": dmarc.record.text, "dmarc_domain": dmarc.found_at}
+    return said | found | {"has_dmarc": True}

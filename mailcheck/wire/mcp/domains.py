@@ -133,8 +133,11 @@ class MxResult(Shape):
     ]
     spf_record: str | None
     spf_problems: Texts
+    spf_ignored: Annotated[Texts, said("texts meant as the record that receivers ignore")]
     dmarc_record: str | None
     dmarc_domain: Annotated[str | None, said("where the record was found")]
+    dmarc_problems: Texts
+    dmarc_ignored: Annotated[Texts, said("texts meant as the record that receivers ignore")]
 
 
 def render_mx(check: check_mx.MxCheck) -> MxResult:
@@ -157,6 +160,9 @@ def render_mx(check: check_mx.MxCheck) -> MxResult:
             records=None if hosts is None else msgspec.convert(hosts, tuple[MailHost, ...]),
             spf_record=known.get("spfRecord"),
             spf_problems=tuple(known.get("spfProblems", ())),
+            spf_ignored=tuple(known.get("spfIgnored", ())),
+            dmarc_problems=tuple(known.get("dmarcProblems", ())),
+            dmarc_ignored=tuple(known.get("dmarcIgnored", ())),
             dmarc_record=known.get("dmarcRecord"),
             dmarc_domain=known.get("dmarcDomain"),
         )

@@ -187,6 +187,20 @@ def test_more_taken_off_than_there_was() -> None:
     scored.close()
 
 
+def test_reverse_dns_is_not_charged_under_the_name_of_spf() -> None:
+    """The page names reverse DNS beside SPF, which passes; the JSON has it in ``checks.spf``."""
+    scored, browser = visit_scored(zone=zone_with(without=["10.4.8.8.in-addr.arpa"]))
+    test_id = make(browser)
+    scored.send(test_id)
+    body = browser.open(f"/tests/{test_id}").body.decode()
+    heads = dict(re.findall(r'id="check-(spf|rdns)">\s*<summary>(.*?)</summary>', body, re.DOTALL))
+    assert "badge good" in heads["spf"]
+    assert "minus" not in heads["spf"]
+    assert "<h3>Reverse DNS</h3>" in heads["rdns"]
+    assert "-1.0" in heads["rdns"]
+    scored.close()
+
+
 def test_a_test_goes_on_live() -> None:
     """The stream tells when the mail is in and when the report is ready, and ends."""
     analyst = Analyst()

@@ -88,6 +88,15 @@ def test_what_to_publish_can_be_copied() -> None:
     assert "9 of 20" in words(browser)
 
 
+def test_the_gain_above_the_issues_is_their_sum() -> None:
+    """What can be gained is what the rows say together, whether their records are proven or not."""
+    browser = visit_tools(zone_with(POOR))
+    answer = browser.open("/domain?domain=poor.example&whole=true")
+    rows = re.findall(r'class="points plus">\+(\d+)<', answer.body.decode())
+    assert len(rows) > 2
+    assert f"{sum(map(int, rows))} points can be gained" in words(browser)
+
+
 def test_everything_that_is_known() -> None:
     """The SPF tree with its lookups, the keys, and the mechanisms that cost nothing."""
     browser = visit_tools(zone_with(POOR))

@@ -20,6 +20,7 @@ from mailcheck.web.dashboard.domains.view import (
     DomainForm,
     NameRules,
     count_issues,
+    gain_shown,
     in_order_of_fixing,
     read_domain_form,
     score_level,
@@ -109,10 +110,13 @@ def view_check(reputation: Reputation, report: DomainReport) -> dict[str, Any]:
     """Give what the template needs of a check that has ended."""
     score = reputation.score
     found, known = as_json(render_reputation(reputation)), as_json(render_domain_report(report))
+    fixes = in_order_of_fixing(found["factors"])
     return {
         "found": found,
         "report": known,
-        "fixes": in_order_of_fixing(found["factors"]),
+        "fixes": fixes,
+        "gain_shown": gain_shown,
+        "gained": sum(map(gain_shown, fixes)),
         "issues_below": count_issues(known),
         "way": draw_way(known, reputation.evidence.starttls),
         "is_gradable": score.is_gradable,

@@ -127,6 +127,12 @@ def in_order_of_fixing(factors: Sequence[Any]) -> list[Any]:
     return sorted(lacking, key=_order_of_fixing)
 
 
+def gain_shown(factor: Any) -> int:
+    """Return the points that the row of a factor shows: those of its proven record, else all."""
+    proven: int = (factor["fix"] or {}).get("gain", 0)
+    return proven if proven > 0 else int(factor["gain"])
+
+
 def count_issues(report: Any) -> int:
     """Count what is not as it should be in everything that is known, whether it costs or not."""
     return sum(
