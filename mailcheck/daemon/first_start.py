@@ -117,7 +117,7 @@ class FirstStart(Service):
 
     def _try_again(self, failure: Failure) -> None:
         failure.trap(ExpectedFailure, OSError)
-        self._note(f"it could not be made: {failure.getErrorMessage()}")
+        self._note(failure.getErrorMessage())
         if self.running:
             self._retry = self._reactor.callLater(RETRY, self._begin)
 
@@ -163,7 +163,7 @@ class FirstStart(Service):
         return Shown(path if is_kept else None, None)
 
     def _log_failure(self, failure: Failure) -> None:
-        self._note(f"it could not be made: {failure.getErrorMessage()}")
+        self._note(failure.getErrorMessage())
         self._log.failure("the first account could not be made", failure)
 
 

@@ -20,6 +20,9 @@ long. One that does not come back at all is replaced later."""
 
 STORE = "store"
 
+NOT_THERE, NOT_MADE = "it is not there yet", "it could not be made, and is tried again"
+"""What anybody may read of what the daemon makes at its start; the log has the cause."""
+
 
 class Worker(Protocol):
     """A child process, or the threads of one purpose."""
@@ -94,13 +97,14 @@ class Heartbeat:
     def wait_for(self, subject: str) -> Callable[[str], None]:
         """Be not ready until something is there that the daemon makes at its start.
 
-        Return what is told why it is not there yet; with an empty text, that it is.
+        Return what is told why it could not be made; with an empty text, that it is there.
         """
         self._awaited.add(subject)
 
-        def note(problem: str) -> None:
-            self._conditions.set(subject, problem)
-            if not problem:
+        def note(cause: str) -> None:
+            self._conditions.explain(subject, cause)
+            self._conditions.set(subject, NOT_MADE if cause else "")
+            if not cause:
                 self._awaited.discard(subject)
             while self._when_ready and not self._awaited:
                 self._when_ready.pop().callback(None)
@@ -117,7 +121,7 @@ class Heartbeat:
     @property
     def state(self) -> State:
         """Tell how it is; a daemon that has made what it needs can work."""
-        awaited = dict.fromkeys(self._awaited, "it is not there yet")
+        awaited = dict.fromkeys(self._awaited, NOT_THERE)
         found = {what: why for what, why in self._conditions.problems.items() if why}
         problems = awaited | found
         frees = self._frees if DISK in problems else {}

@@ -210,7 +210,11 @@ class Connection:
             if self._deadline is None or now < self._deadline or self._connection.closed:
                 return
             self._is_cut = True
-            with suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as end:
+            # It may have been lost meanwhile: the thread that looks after all must not end by that.
+            with (
+                suppress(OSError, psycopg2.Error),
+                socket.socket(fileno=os.dup(self._connection.fileno())) as end,
+            ):
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:

@@ -152,7 +152,7 @@ class ProcessWorker:
 
     def _log_unprepared(self, failure: Failure) -> None:
         if not failure.check(WorkerDied):
-            self._unprepared = f"it was not prepared: {failure.getErrorMessage()}"
+            self._unprepared = "it was not prepared: the log has the cause"
             self._log.failure("the {name} process was not prepared", failure, name=self.name)
 
     def _note_death(self, how: str) -> None:

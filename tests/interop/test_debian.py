@@ -136,6 +136,16 @@ echo "dashboard: $(grep -o first /run/inbox | head -n 1)"
 """
 """Sign in, and see the mail in the inbox."""
 
+SCORED = r"""
+field() { grep -o "\"$1\":\"[^\"]*\"" | head -n 1 | sed 's/.*:"//; s/"$//'; }
+made=$(curl -sf -X POST -H "X-API-Key: $KEY" "$API/test/generate")
+(ADDRESS=$(field email <<< "$made"); post scored)
+curl -sf -H "X-API-Key: $KEY" "$API/test/$(field testId <<< "$made")/wait?timeout=60" > /run/report
+echo "scored: $(grep -o '"score":[0-9.]*' /run/report | head -n 1 | grep -c :)"
+echo "undetermined: $(grep -o '"undetermined":[^]]*]' /run/report | head -n 1)"
+"""
+"""Have a mail scored, also by the content filter that the daemon starts."""
+
 GUESSES = r"""
 echo "warnings: $(logged --priority=warning | tr '\n' ' ')"
 sign_in a-guess > /dev/null
@@ -259,7 +269,7 @@ def script() -> str:
     save, stop_and_restore = backup.split("\n\n")
     return "\n".join(
         (
-            *(installation(), "post first", 'echo "mail: $(subjects)"', DASHBOARD, GUESSES),
+            *(installation(), "post first", 'echo "mail: $(subjects)"', DASHBOARD, SCORED, GUESSES),
             *(CERTIFICATE, certificate, RELOADED, certificate, reload),
             until_shown("second.example"),
             *(resolver, proxy, PROXIED, RENEWED, renewal, RENEW, until_shown("third.example")),
@@ -409,14 +419,17 @@ def subjects_of(printed: str) -> list[list[str]]:
 def test_the_pages_lead_from_debian_to_an_upgrade(
     wheels: Path, environment: Path, internet: Path
 ) -> None:
-    """The doctor finds nothing, mail arrives on port 25, and the dashboard shows it; fail2ban finds
-    who guesses, a reload shows the new certificate, nginx leads to the daemon, an alert fires while
+    """The doctor finds nothing, mail arrives on port 25, the dashboard shows it, and it is scored,
+    by the content filter too; fail2ban finds who guesses, a reload shows the new certificate, nginx leads to the daemon, an alert fires while
     it is stopped, and a restore brings back the mail of the backup; the mail is still there after
     an upgrade, and new mail comes in. All of that goes under the filters of the unit, and no start
     complains about a cache.
     """
     printed = walk(wheels, environment, internet, script())
     assert "\ndashboard: first\n" in printed
+    assert "\nscored: 1\n" in printed
+    (undetermined,) = re.findall("^undetermined: (.*)$", printed, re.M)
+    assert "spamassassin" not in undetermined, printed
     assert re.search("^warnings: there is no account yet, and no inbox: [^:]*$", printed, re.M), (
         printed
     )

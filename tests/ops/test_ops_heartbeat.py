@@ -9,7 +9,7 @@ from twisted.internet.task import Clock
 
 from mailcheck.core.conditions import Conditions
 from mailcheck.core.errors import StoreUnavailable
-from mailcheck.ops.heartbeat import INTERVAL, LONGEST_SILENCE, Heartbeat
+from mailcheck.ops.heartbeat import INTERVAL, LONGEST_SILENCE, NOT_MADE, NOT_THERE, Heartbeat
 from mailcheck.storage.database import DatabaseEngine
 from mailcheck.storage.engine import Transaction
 from mailcheck.storage.postgresql import PostgresqlEngine
@@ -111,10 +111,11 @@ def test_what_is_made_at_the_start() -> None:
     assert heartbeat.when_ready().called
     note = heartbeat.wait_for("first account")
     ready = heartbeat.when_ready()
-    assert heartbeat.state == (False, {"first account": "it is not there yet"}, {})
+    assert heartbeat.state == (False, {"first account": NOT_THERE}, {})
     assert not conditions.problems
-    note("disk full")
-    assert heartbeat.state == (False, {"first account": "disk full"}, {})
+    note("[Errno 13] Permission denied: '/srv/api-key'")
+    assert heartbeat.state == (False, {"first account": NOT_MADE}, {})
+    assert "/srv/api-key" in conditions.for_operator("first account")
     assert not ready.called
     note("")
     assert ready.called

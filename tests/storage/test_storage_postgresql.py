@@ -269,6 +269,24 @@ def test_a_server_that_hangs(postgresql_url: str) -> None:
     connection.close()
 
 
+class Lost:
+    """A connection that is lost in the moment in which it is looked at."""
+
+    closed = 0
+
+    def fileno(self) -> int:
+        """Fail as psycopg2 does."""
+        raise psycopg2.InterfaceError("connection already closed")
+
+
+def test_a_connection_that_is_lost_while_it_is_cut() -> None:
+    """Cutting it is no error: it would end the thread that looks after all connections."""
+    connection = Connection("postgresql://nowhere")
+    connection._connection = Lost()
+    with connection.calling(lambda: True):
+        connection.cut_if_late(time.monotonic() + LONGEST_CALL + 1)
+
+
 def wrong_clock(seconds: float) -> float:
     """Tell a time that is wrong by some seconds."""
     return time.time() + seconds
